@@ -1,0 +1,1 @@
+"""EWE: language models that write text which can be checked."""

@@ -1,0 +1,1 @@
+"""The "ewe" attention that transformers' models call, and its backends."""

@@ -1,0 +1,195 @@
+"""One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`.
+
+Owns: the settings, their ranges and their defaults. Knows `ewe.errors` only.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ewe.errors import ConfigError
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+Trigger = Literal["interval", "entropy", "min_prob"]
+FeedbackForm = Literal["refuting", "supporting", "instruction"]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ModelConfig(_Settings):
+    """Which model, where and how it is loaded; max_model_len in tokens (None: the model's own limit)."""
+
+    name: str = "builtin"
+    revision: str | None = None
+    dtype: Dtype = "auto"
+    device: str = "auto"
+    load_format: Literal["auto", "dummy"] = "auto"
+    max_model_len: int | None = Field(None, gt=0)
+    trust_remote_code: bool = False
+
+
+class MemoryConfig(_Settings):
+    """The working memory: units per lane, tokens per unit, how units merge with the context (design 2.1, 2.5)."""
+
+    retrieval_units: int = Field(4, ge=0)
+    verification_units: int = Field(4, ge=0)
+    unit_tokens: int = Field(256, gt=0)
+    unit_template: str = "{title}: {text}"
+    merge: Literal["paper", "plain"] = "paper"
+    veracity_weighting: Literal["off", "linear", "power"] = "off"
+    veracity_power: float = Field(2.0, gt=0)
+
+    @model_validator(mode="after")
+    def _template_has_text(self) -> MemoryConfig:
+        if "{text}" not in self.unit_template:
+            raise ValueError("unit_template must contain {text}")
+        return self
+
+    @property
+    def num_units(self) -> int:
+        """k, the capacity of both lanes together."""
+        return self.retrieval_units + self.verification_units
+
+
+class FeedbackConfig(_Settings):
+    """When the engine pauses and what it does with what it finds (ewe.txt 3.1, appendices B and D).
+
+    Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause.
+    """
+
+    retrieve_every: int = Field(1, gt=0)
+    verify_every: int = Field(8, gt=0)
+    retrieve_when: Trigger = "interval"
+    verify_when: Trigger = "interval"
+    retrieve_entropy: float = Field(0.5, ge=0)
+    verify_entropy: float = Field(0.5, ge=0)
+    retrieve_min_prob: float = Field(0.4, ge=0, le=1)
+    verify_min_prob: float = Field(0.4, ge=0, le=1)
+    retrieval_top_k: int = Field(4, gt=0)
+    retrieval_threshold: float = 0.0
+    forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
+    max_attempts: int = Field(3, gt=0)
+    on_exhausted: Literal["keep_best", "drop", "flag"] = "keep_best"
+    mode: Literal["blocking", "optimistic"] = "blocking"
+    timeout: float = Field(30.0, gt=0)
+    retry_temperature: float = Field(0.7, gt=0)
+    flare_min_prob: float = Field(0.8, ge=0, le=1)
+    flare_mask_prob: float = Field(0.4, ge=0, le=1)
+
+
+class CacheConfig(_Settings):
+    """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
+
+    unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed.
+    """
+
+    block_size: int = Field(16, gt=0)
+    num_blocks: int | None = Field(None, gt=0)
+    memory_gib: float = Field(1.0, gt=0)
+    swap_gib: float = Field(4.0, ge=0)
+    unit_cache: bool = True
+
+
+class SchedulerConfig(_Settings):
+    """How many sequences run at once and how many tokens one forward pass may hold."""
+
+    max_num_seqs: int = Field(16, gt=0)
+    max_num_batched_tokens: int = Field(2048, gt=0)
+
+
+class Config(_Settings):
+    """All settings of one engine.
+
+    datastore: None, "builtin" or a path; verifier: None, "builtin" or a registered name.
+    """
+
+    model: ModelConfig = ModelConfig()
+    memory: MemoryConfig = MemoryConfig()
+    feedback: FeedbackConfig = FeedbackConfig()
+    cache: CacheConfig = CacheConfig()
+    scheduler: SchedulerConfig = SchedulerConfig()
+    policy: Literal["ewe", "rag", "flare", "plain"] = "ewe"
+    datastore: str | None = None
+    verifier: str | None = None
+    attribution: bool = False
+
+    @model_validator(mode="after")
+    def _groups_agree(self) -> Config:
+        if self.verifier and self.policy == "ewe" and self.memory.verification_units == 0:
+            raise ValueError(
+                "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
+                "or leave the verifier out"
+            )
+        if self.memory.num_units and self.scheduler.max_num_batched_tokens < self.memory.unit_tokens:
+            raise ValueError("scheduler.max_num_batched_tokens must be at least memory.unit_tokens")
+        return self
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Config:
+        """Settings from nested mappings; raises ConfigError naming the setting and the nearest known name."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigError("; ".join(_explain(item, cls) for item in error.errors())) from error
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Config:
+        """Settings from a YAML file; raises ConfigError if it cannot be read or holds unknown settings."""
+        return cls.from_mapping(load_yaml(path))
+
+    def override(self, assignments: Iterable[str]) -> Config:
+        """A copy with `group.key=value` assignments applied; values are parsed as YAML."""
+        return Config.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))
+
+
+def load_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file; raises ConfigError if it is missing, malformed or not a mapping."""
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping of settings, found {type(values).__name__}")
+    return values
+
+
+def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """`values` with `group.key=value` assignments set; raises ConfigError for an assignment without '='."""
+    result: dict[str, Any] = {key: dict(item) if isinstance(item, Mapping) else item for key, item in values.items()}
+    for assignment in assignments:
+        path, separator, text = assignment.partition("=")
+        if not separator:
+            raise ConfigError(f"{assignment!r} is not of the form group.key=value")
+        *groups, key = path.strip().split(".")
+        target = result
+        for group in groups:
+            target = target.setdefault(group, {})
+            if not isinstance(target, dict):
+                raise ConfigError(f"{path}: {group} is a value, not a group of settings")
+        target[key] = yaml.safe_load(text)
+    return result
+
+
+def _explain(item: Any, root: type[BaseModel]) -> str:
+    location = [str(part) for part in item["loc"]]
+    name = ".".join(location) or "settings"
+    if item["type"] != "extra_forbidden":
+        return f"{name}: {item['msg'].removeprefix('Value error, ')}"
+    known: type[BaseModel] = root
+    for part in location[:-1]:
+        known = known.model_fields[part].annotation  # type: ignore[assignment]
+    near = difflib.get_close_matches(location[-1], known.model_fields, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known.model_fields)}"
+    return f"unknown setting {name}{hint}"

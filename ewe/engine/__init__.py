@@ -1,0 +1,1 @@
+"""The decode loop: sequences, scheduler, pauses, sampler, model runner."""

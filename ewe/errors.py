@@ -1,0 +1,40 @@
+"""The errors that users of the engine can meet, each with a message that says what to do.
+
+Owns: the class tree. Knows nobody.
+"""
+
+
+class EWEError(Exception):
+    """Base of every error that the engine raises on purpose."""
+
+
+class ConfigError(EWEError, ValueError):
+    """A setting is unknown, out of range, or contradicts another one."""
+
+
+class InvalidRequestError(EWEError, ValueError):
+    """A request cannot be served as it stands (empty prompt, too long, bad parameter)."""
+
+
+class UnsupportedModelError(EWEError, ValueError):
+    """The architecture's attention cannot be honoured; the message names it and the reason."""
+
+
+class DatastoreError(EWEError):
+    """A datastore is missing, damaged or unreadable."""
+
+
+class OutOfBlocksError(EWEError):
+    """The KV pool has too few free blocks; the scheduler answers by waiting or swapping."""
+
+
+class NonFiniteLogitsError(EWEError):
+    """The model returned NaN or only -inf logits for a sequence; that request fails alone."""
+
+
+class RequestAbortedError(EWEError):
+    """The request was aborted before it finished."""
+
+
+class EngineDeadError(EWEError):
+    """The engine loop stopped on an unexpected error; the cause is chained."""

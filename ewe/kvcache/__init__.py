@@ -1,0 +1,1 @@
+"""The paged KV pool and its block manager."""

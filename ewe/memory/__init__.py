@@ -1,0 +1,1 @@
+"""Working memory: units, lanes, and the cache of encoded units."""

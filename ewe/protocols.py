@@ -1,0 +1,37 @@
+"""What the engine asks of its retriever, verifier and feedback builder.
+
+Owns: the protocols between layers that never import each other. Knows only `ewe.types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from ewe.types import Passage, ScoredPassage, VerificationRequest, VerificationResult
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds passages; called from a worker thread with the queries of several sequences at once."""
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        """Per query, at most `top_k` passages, best first."""
+        ...
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Judges sentences; called from a worker thread with the sentences of several sequences at once."""
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """One result per request, in order."""
+        ...
+
+
+class FeedbackBuilder(Protocol):
+    """Turns a verification result into the texts of new verification units."""
+
+    def build(self, result: VerificationResult) -> list[Passage]:
+        """Passages for the verification lane, the most useful last (it stays longest)."""
+        ...

@@ -1,0 +1,1 @@
+"""Finding passages: datastores and retrievers."""

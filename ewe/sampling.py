@@ -1,0 +1,62 @@
+"""SamplingParams: how tokens of one request are chosen, with vLLM's names.
+
+Owns: the parameters and their ranges. Knows `ewe.errors` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ewe.errors import InvalidRequestError
+
+
+def _check(ok: bool, message: str) -> None:
+    if not ok:
+        raise InvalidRequestError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How many tokens, how they are drawn, and what ends the text.
+
+    temperature 0 is greedy; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None for none, 0 for the chosen
+    token's, n for the n likeliest besides. logit_bias: token id -> value added to its logit. deadline_s: seconds after
+    arrival at which the request ends with what it has. Raises InvalidRequestError for values out of range.
+    """
+
+    max_tokens: int = 256
+    min_tokens: int = 0
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    n: int = 1
+    stop: tuple[str, ...] | str = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+    deadline_s: float | None = None
+
+    def __post_init__(self) -> None:
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        object.__setattr__(self, "stop", stop)
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
+        _check(self.max_tokens >= 1, f"max_tokens must be at least 1, got {self.max_tokens}")
+        _check(0 <= self.min_tokens <= self.max_tokens, "min_tokens must lie between 0 and max_tokens")
+        _check(0.0 <= self.temperature < float("inf"), f"temperature must be 0 or more, got {self.temperature}")
+        _check(0.0 < self.top_p <= 1.0, f"top_p must lie in (0, 1], got {self.top_p}")
+        _check(self.top_k >= -1, f"top_k must be -1, 0 or more, got {self.top_k}")
+        _check(0.0 <= self.min_p <= 1.0, f"min_p must lie in [0, 1], got {self.min_p}")
+        _check(self.n >= 1, f"n must be at least 1, got {self.n}")
+        _check(all(stop), "stop strings must not be empty")
+        _check(-2.0 <= self.presence_penalty <= 2.0, "presence_penalty must lie in [-2, 2]")
+        _check(-2.0 <= self.frequency_penalty <= 2.0, "frequency_penalty must lie in [-2, 2]")
+        _check(self.repetition_penalty > 0.0, "repetition_penalty must be over 0")
+        _check(self.logprobs is None or self.logprobs >= 0, "logprobs must be 0 or more")
+        _check(self.deadline_s is None or self.deadline_s > 0, "deadline_s must be over 0")

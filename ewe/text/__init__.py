@@ -1,0 +1,1 @@
+"""Text as it streams: sentence boundaries."""

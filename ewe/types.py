@@ -1,0 +1,204 @@
+"""Plain data that every layer may hold: passages, claims, sentences, generations, sampling parameters.
+
+Owns: the shapes of inputs and results. Knows nothing of torch, models or memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from ewe.errors import InvalidRequestError
+
+FinishReason = Literal["stop", "length", "abort", "timeout", "error"]
+
+
+class Verdict(StrEnum):
+    """What checking found about a claim or a sentence. Only `REFUTED` causes a rewrite."""
+
+    SUPPORTED = "supported"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    NOT_CHECKED = "not_checked"
+
+
+class Lane(StrEnum):
+    """The two first-in-first-out lanes of a working memory."""
+
+    RETRIEVAL = "retrieval"
+    VERIFICATION = "verification"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One text with its origin.
+
+    veracity is how far the source can be believed, in [0, 1]; 0 keeps the passage out of memory.
+    Raises InvalidRequestError for a veracity outside [0, 1] or a text that is not a string.
+    """
+
+    id: str
+    text: str
+    title: str = ""
+    source: str = ""
+    url: str = ""
+    date: str = ""
+    veracity: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise InvalidRequestError(f"passage {self.id!r}: text must be a string, got {type(self.text).__name__}")
+        if not 0.0 <= self.veracity <= 1.0:
+            raise InvalidRequestError(f"passage {self.id!r}: veracity must lie in [0, 1], got {self.veracity}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPassage:
+    """A passage with the retriever's score (higher is better; the scale is the retriever's own)."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage that speaks for or against a claim.
+
+    excerpt is the sentence of the passage that decides; score in [0, 1] is the judge's confidence in the stance.
+    """
+
+    passage: Passage
+    stance: Verdict
+    score: float
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A checkable statement; start and end are code points of the sentence it was taken from."""
+
+    text: str
+    start: int = 0
+    end: int = 0
+    verdict: Verdict = Verdict.NOT_CHECKED
+    score: float = 0.0
+    evidence_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRequest:
+    """One sentence to check: `preceding` is the generated text before it (for pronouns)."""
+
+    prompt: str
+    preceding: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationResult:
+    """Claims with their verdicts, and the evidence behind them (for feedback and for the reader)."""
+
+    claims: tuple[Claim, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted if any claim is; supported if all claims are; not_checked without claims; else inconclusive."""
+        verdicts = {claim.verdict for claim in self.claims}
+        if not verdicts:
+            return Verdict.NOT_CHECKED
+        if Verdict.REFUTED in verdicts:
+            return Verdict.REFUTED
+        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+
+    @property
+    def score(self) -> float:
+        """Share of supported claims in [0, 1]; 0 without claims."""
+        supported = sum(claim.verdict is Verdict.SUPPORTED for claim in self.claims)
+        return supported / len(self.claims) if self.claims else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of the answer with its verdict and history; start and end are code points of `Generation.text`.
+
+    removed: earlier wordings that were refuted and rewritten. attention: share per source id (empty unless asked for).
+    reason: why a sentence was not checked.
+    """
+
+    text: str
+    start: int
+    end: int
+    verdict: Verdict = Verdict.NOT_CHECKED
+    score: float = 0.0
+    claims: tuple[Claim, ...] = ()
+    source_ids: tuple[str, ...] = ()
+    attempts: int = 1
+    removed: tuple[str, ...] = ()
+    attention: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEvent:
+    """One thing that happened to a request.
+
+    time_s: seconds since the request arrived; num_tokens: generated tokens kept at that moment. docs/trace.md lists
+    the kinds and the keys of `data`.
+    """
+
+    kind: str
+    time_s: float
+    num_tokens: int
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class GenerationStats:
+    """Counters of one generation; times in seconds.
+
+    decode_s is the wall time of the forward passes that this request took part in; verification_wait_s and
+    retrieval_wait_s are the times in which the request stood still for them.
+    """
+
+    prompt_tokens: int = 0
+    tokens_kept: int = 0
+    tokens_discarded: int = 0
+    sentences: int = 0
+    rewrites: int = 0
+    retrievals: int = 0
+    verifications: int = 0
+    refreshes: int = 0
+    unit_tokens_encoded: int = 0
+    decode_s: float = 0.0
+    retrieval_wait_s: float = 0.0
+    verification_wait_s: float = 0.0
+    total_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One finished answer.
+
+    logprobs: one natural-log probability per token of `token_ids` (of the model's own distribution, before
+    temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
+    sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is "error".
+    """
+
+    prompt: str
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    sentences: tuple[Sentence, ...]
+    sources: dict[str, Passage]
+    stats: GenerationStats
+    trace: tuple[TraceEvent, ...]
+    logprobs: tuple[float, ...] = ()
+    top_logprobs: tuple[dict[int, float], ...] = ()
+    index: int = 0
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready copy."""
+        return asdict(self)

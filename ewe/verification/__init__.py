@@ -1,0 +1,1 @@
+"""Claims, evidence, verdicts and the feedback they give."""

@@ -1,0 +1,1 @@
+"""The built-in fictional encyclopedia, its datastore and its model."""

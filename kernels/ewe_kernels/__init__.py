@@ -1,0 +1,1 @@
+"""Triton kernels of the EWE attention, each with a float64 reference. Never imports `ewe`."""
