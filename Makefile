@@ -1,0 +1,79 @@
+# Works from a fresh checkout: every target first installs what it needs into VENV.
+#   PYTHON=python3.12   the interpreter to build it with (3.11 or newer; found by itself otherwise)
+#   VENV=path           where to install; an environment that exists is reused and only completed
+#   ARGS="..."          passed on to ewe demo, pytest or the benchmarks
+# `make gpu` uses the interpreter's own packages if they suffice (torch with CUDA, transformers, ...), without installing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+ifndef PYTHON
+PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11; do \
+  $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+endif
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+ARGS ?=
+
+.PHONY: help demo test test-slow lint format bench gpu gpu-test clean
+
+help:
+	@echo "make demo       a run on the built-in world and model, in the terminal"
+	@echo "make test       the fast tests          make test-slow   the ones that take minutes"
+	@echo "make lint       style, types, layers    make format      mends what can be mended"
+	@echo "make bench      benchmarks on the CPU   make gpu         GPU tests and benchmarks"
+
+# torch goes first and alone: resolving it together with the rest may pick another build of it.
+$(BIN)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; set PYTHON=/path/to/python" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) setuptools
+	$(INSTALL) torch
+	$(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+$(BIN)/.installed-%: $(BIN)/.installed
+	$(INSTALL) --no-build-isolation --editable ".[$*]"
+	@touch $@
+
+demo: $(BIN)/.installed
+	$(BIN)/ewe demo $(ARGS)
+
+test: $(BIN)/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(BIN)/.installed-test
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(BIN)/.installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(BIN)/.installed-lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BIN)/.installed
+	$(BIN)/python -m benchmarks.run_all --device cpu $(ARGS)
+
+# The check imports all that the engine and its tests import; only if that fails is anything installed.
+GPU_CHECK := import sys, torch, pytest, hypothesis, ewe.cli.main; sys.exit(not torch.cuda.is_available())
+GPU_PATH = PYTHONPATH=.:kernels$${PYTHONPATH:+:$$PYTHONPATH}
+define FIND_GPU_PYTHON
+if $(GPU_PATH) $(PYTHON) -c "$(GPU_CHECK)" 2>/dev/null; then python=$(PYTHON); \
+else $(MAKE) $(BIN)/.installed-test; python=$(BIN)/python; fi; \
+$(GPU_PATH) $$python -c "$(GPU_CHECK)" || { echo "no CUDA device that torch can use; nothing was run" >&2; exit 1; }
+endef
+
+gpu-test:
+	$(FIND_GPU_PYTHON); $(GPU_PATH) $$python -m pytest -m gpu $(ARGS)
+
+gpu: gpu-test
+	$(FIND_GPU_PYTHON); $(GPU_PATH) $$python -m benchmarks.run_all --device cuda
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
