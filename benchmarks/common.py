@@ -1,0 +1,210 @@
+"""What every benchmark shares: arguments, timing, synthetic models and prompts, and the closing JSON line.
+
+Owns: how figures are taken and reported. Knows torch and transformers; the engine only by name and version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("torch", "transformers", "triton", "numpy", "ewe-engine")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How big a run is: the model's shape, and memory and text lengths in tokens."""
+
+    name: str
+    model: dict[str, int]
+    units: int
+    unit_tokens: int
+    prompt_tokens: int
+    dtype: str
+
+
+_LLAMA_8B = {
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}
+_LLAMA_100M = {
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "vocab_size": 32000,
+}
+_LLAMA_TINY = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1024,
+}
+SMOKE = Size("smoke", _LLAMA_TINY, units=2, unit_tokens=32, prompt_tokens=8, dtype="float32")
+CPU = Size("100m", _LLAMA_100M, units=8, unit_tokens=256, prompt_tokens=64, dtype="float32")
+GPU = Size("llama-3.1-8b", _LLAMA_8B, units=8, unit_tokens=256, prompt_tokens=64, dtype="bfloat16")
+
+
+def parse_arguments(description: str | None) -> argparse.Namespace:
+    """--device cpu|cuda, --smoke (tiny sizes, for a check that the script runs), --repeats."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: shows that the script runs, measures nothing")
+    parser.add_argument("--repeats", type=int, default=3, help="timed runs, of which the median counts")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.repeats = 1
+    return arguments
+
+
+def pick_size(arguments: argparse.Namespace) -> Size:
+    """The size for the device: a model of about 100 M parameters on a CPU, Llama-3.1-8B's shape on a GPU."""
+    if arguments.smoke:
+        return SMOKE
+    return CPU if arguments.device == "cpu" else GPU
+
+
+def seconds(function: Callable[[], object], device: str, repeats: int = 3, warmups: int = 1) -> float:
+    """Median wall time of `function` in seconds over `repeats` runs, after `warmups` runs that do not count."""
+    for _ in range(warmups):
+        function()
+    times = []
+    for _ in range(repeats):
+        synchronize(device)
+        start = time.perf_counter()
+        function()
+        synchronize(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def synchronize(device: str) -> None:
+    """Waits until the device has done all that was asked of it."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def write_model_folder(folder: Path, size: Size, max_positions: int = 16384) -> Path:
+    """A folder with a Llama-shaped config.json and a byte-level tokenizer, for `load_format: dummy`; returns it."""
+    tokenizer = build_tokenizer(size.model["vocab_size"])
+    config = LlamaConfig(
+        **size.model,
+        max_position_embeddings=max_positions,
+        tie_word_embeddings=size.name != "llama-3.1-8b",
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        architectures=["LlamaForCausalLM"],
+    )
+    config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def build_tokenizer(vocab_size: int) -> PreTrainedTokenizerFast:
+    """One token per byte, then made-up words to fill `vocab_size`; one word in 15 ends a sentence and starts the next.
+
+    So a text of n ASCII characters has n tokens, and what a random model samples falls into sentences of about 15 words.
+    """
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    specials = ["<bos>", "<eos>", "<pad>"]
+    words = [
+        f".ĠWord{number}" if number % 15 == 0 else f"Ġword{number}"
+        for number in range(vocab_size - len(alphabet) - len(specials))
+    ]
+    vocabulary = {token: index for index, token in enumerate(specials + alphabet + words)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<bos>", eos_token="<eos>", pad_token="<pad>"  # noqa: S106
+    )
+
+
+def text_of(num_tokens: int, seed: int) -> str:
+    """A made-up text of exactly `num_tokens` tokens (letters and spaces) under `build_tokenizer`."""
+    generator = torch.Generator().manual_seed(seed)
+    letters = "etaoin shrdlu cmfwyp "
+    picks = torch.randint(len(letters), (num_tokens,), generator=generator).tolist()
+    return "a" + "".join(letters[pick] for pick in picks[:-2]) + "a" if num_tokens > 1 else "a" * num_tokens
+
+
+def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Prints the figures for people, then everything as one JSON document on the last line."""
+    for key, value in figures.items():
+        print(f"{key:44} {value}")
+    document = {
+        "benchmark": name,
+        "smoke": arguments.smoke,
+        "device": device_name(arguments.device),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "versions": {package: installed for package in PACKAGES if (installed := _version(package))},
+        "commit": commit(),
+        "repeats": arguments.repeats,
+        "settings": settings,
+        "figures": figures,
+    }
+    print(json.dumps(document))
+    sys.stdout.flush()
+
+
+def device_name(device: str) -> str:
+    """The processor's or the GPU's own name, with the number of cores for a processor."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(torch.device(device))
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return f"{model}, {len(os.sched_getaffinity(0))} cores"
+
+
+def commit() -> str:
+    """The checkout's commit, with `+` after it if files differ from it; empty outside a checkout."""
+    head = _git("rev-parse", "--short=12", "HEAD")
+    return head + "+" if head and _git("status", "--porcelain", "--untracked-files=no") else head
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603, S607
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def rounded(values: Sequence[float], digits: int = 4) -> list[float]:
+    """The values, rounded for the report."""
+    return [round(value, digits) for value in values]

@@ -1,0 +1,20 @@
+"""Every file in configs/ loads, and says at its top what it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from ewe.config import Config
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+POLICIES = {"ewe", "rag", "flare", "plain"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_config_loads_and_opens_with_a_purpose(path: Path) -> None:
+    Config.from_yaml(path)
+    assert path.read_text().startswith("# ")
+
+
+def test_every_policy_has_a_setup() -> None:
+    assert {Config.from_yaml(path).policy for path in CONFIGS} == POLICIES
