@@ -1,0 +1,111 @@
+"""A small collection of passages held in memory, read from and written to JSONL.
+
+Owns: the file format and its checks. Knows `ewe.types` and `ewe.errors`; no index and no retriever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.types import Passage
+
+_FIELDS = frozenset(field.name for field in fields(Passage))
+
+
+class Datastore:
+    """Passages with unique ids, in the order given.
+
+    The same text of the same source under the same title is kept once. Raises DatastoreError if one id stands for two
+    different passages.
+    """
+
+    def __init__(self, passages: Iterable[Passage] = ()) -> None:
+        by_id: dict[str, Passage] = {}
+        seen: set[tuple[str, str, str]] = set()
+        for passage in passages:
+            known = by_id.get(passage.id)
+            if known is not None and known != passage:
+                raise DatastoreError(f"two different passages have the id {passage.id!r}")
+            content = (passage.title, passage.text, passage.source)
+            if content not in seen:
+                seen.add(content)
+                by_id[passage.id] = passage
+        self.passages: tuple[Passage, ...] = tuple(by_id.values())
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> Datastore:
+        """The passages of a UTF-8 file with one JSON object per line; blank lines are skipped.
+
+        Keys are the fields of `Passage`; `id` and `text` are required. Raises DatastoreError naming file and line for
+        a missing file, bad encoding, bad JSON, unknown or missing keys, values of the wrong type and ids used twice.
+        """
+        lines: dict[str, tuple[int, Passage]] = {}
+        for number, passage in _read(Path(path)):
+            first, known = lines.setdefault(passage.id, (number, passage))
+            if known != passage:
+                raise DatastoreError(
+                    f"{path}:{number}: id {passage.id!r} already stands for the passage of line {first}"
+                )
+        return cls(passage for _, passage in lines.values())
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write all passages, one JSON object per line; the file appears whole or not at all. Raises DatastoreError."""
+        target = Path(path)
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("w", encoding="utf-8") as file:
+                for passage in self.passages:
+                    file.write(json.dumps(asdict(passage), ensure_ascii=False) + "\n")
+            partial.replace(target)
+        except (OSError, UnicodeEncodeError) as error:
+            partial.unlink(missing_ok=True)
+            raise DatastoreError(f"cannot write {target}: {error}") from error
+
+
+def _read(path: Path) -> Iterator[tuple[int, Passage]]:
+    """(line number from 1, passage) of every line that is not blank."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DatastoreError(f"cannot read the datastore {path}: {error.strerror}") from error
+    for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        try:
+            line = raw.decode("utf-8")
+            if line.strip():
+                yield number, _passage(json.loads(line))
+        except UnicodeDecodeError as error:
+            raise DatastoreError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})") from error
+        except json.JSONDecodeError as error:
+            raise DatastoreError(f"{path}:{number}: not valid JSON: {error}") from error
+        except (InvalidRequestError, DatastoreError, RecursionError) as error:
+            raise DatastoreError(f"{path}:{number}: {error}") from error
+
+
+def _passage(values: Any) -> Passage:
+    """The passage that one decoded line describes; raises DatastoreError or InvalidRequestError."""
+    if not isinstance(values, dict):
+        raise DatastoreError(f"expected a JSON object, found {type(values).__name__}")
+    unknown = sorted(values.keys() - _FIELDS)
+    if unknown:
+        raise DatastoreError(f"unknown keys {', '.join(unknown)}; known: {', '.join(sorted(_FIELDS))}")
+    missing = [key for key in ("id", "text") if key not in values]
+    if missing:
+        raise DatastoreError(f"missing {' and '.join(missing)}")
+    for key, value in values.items():
+        expected = (int, float) if key == "veracity" else str
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise DatastoreError(f"{key} must be a {'number' if key == 'veracity' else 'string'}, found {value!r}")
+        if isinstance(value, str) and not _is_unicode(value):
+            raise DatastoreError(f"{key} holds half of a surrogate pair")
+    return Passage(**values)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether `text` can be encoded; JSON can smuggle in lone surrogates, on which tokenizers fail later."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
