@@ -1,0 +1,111 @@
+"""Encoded units, each content once, shared by every request that holds it.
+
+Owns: the units' blocks, their reference counts and the order in which unused ones are given up. Knows the block
+manager; knows nothing of lanes, passages or the model that fills the blocks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ewe.errors import OutOfBlocksError
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+
+UnitKey = tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class EncodedUnit:
+    """The KV of one unit text; `ready` once its keys and values are written, and immutable from then on."""
+
+    token_ids: tuple[int, ...]
+    table: BlockTable
+    ready: bool = False
+    references: int = 1
+
+    @property
+    def key(self) -> UnitKey:
+        """What identifies the content: the token ids themselves, so that two contents never share a key."""
+        return self.token_ids
+
+
+class UnitCache:
+    """Units by content under one model and one pool.
+
+    keep_unused: whether ready units that nobody holds stay until their blocks are needed, least recently used first.
+    """
+
+    def __init__(self, manager: BlockManager, keep_unused: bool) -> None:
+        self._manager = manager
+        self._keep_unused = keep_unused
+        self._units: dict[UnitKey, EncodedUnit] = {}
+        self._unused: OrderedDict[UnitKey, EncodedUnit] = OrderedDict()  # least recently used first
+
+    @property
+    def num_cached_blocks(self) -> int:
+        """Blocks of units that nobody holds: what `evict` could free now."""
+        return sum(len(unit.table.blocks) for unit in self._unused.values())
+
+    def acquire(self, token_ids: tuple[int, ...]) -> EncodedUnit:
+        """The unit with this content, one reference more; a new one has blocks but is not ready: the caller encodes it.
+
+        Unused units are given up if a new one needs their blocks. Raises OutOfBlocksError, and then changes nothing,
+        if that is not enough; ValueError without tokens.
+        """
+        if not token_ids:
+            raise ValueError("a unit needs at least one token")
+        unit = self._units.get(token_ids)
+        if unit is not None:
+            self._unused.pop(token_ids, None)
+            unit.references += 1
+            return unit
+        table = BlockTable(self._manager)
+        missing = table.blocks_needed(len(token_ids)) - self._manager.num_free
+        if missing > self.num_cached_blocks:
+            raise OutOfBlocksError(f"a unit of {len(token_ids)} tokens needs {missing} blocks more than are free")
+        self.evict(missing)
+        table.extend(len(token_ids))
+        unit = self._units[token_ids] = EncodedUnit(token_ids, table)
+        return unit
+
+    def share(self, unit: EncodedUnit) -> None:
+        """One reference more for a further holder; raises ValueError if nobody holds the unit."""
+        self._check_held(unit)
+        unit.references += 1
+
+    def release(self, unit: EncodedUnit) -> None:
+        """One reference less; a unit without any is kept if it is ready and unused ones are, and freed otherwise.
+
+        Raises ValueError if nobody holds the unit.
+        """
+        self._check_held(unit)
+        unit.references -= 1
+        if unit.references:
+            return
+        if unit.ready and self._keep_unused:
+            self._unused[unit.key] = unit
+        else:
+            self._drop(unit)
+
+    def evict(self, num_blocks: int) -> int:
+        """Free unused units, least recently used first, until `num_blocks` blocks are freed; returns how many were."""
+        freed = 0
+        while freed < num_blocks and self._unused:
+            _, unit = self._unused.popitem(last=False)
+            freed += len(unit.table.blocks)
+            self._drop(unit)
+        return freed
+
+    def holders(self) -> list[list[int]]:
+        """The blocks of every unit, held or unused, each unit once; for `BlockManager.check_integrity`."""
+        return [unit.table.blocks for unit in self._units.values()]
+
+    def _check_held(self, unit: EncodedUnit) -> None:
+        if self._units.get(unit.key) is not unit or not unit.references:
+            raise ValueError("nobody holds this unit")
+
+    def _drop(self, unit: EncodedUnit) -> None:
+        del self._units[unit.key]
+        unit.table.free()

@@ -1,0 +1,109 @@
+"""Passages as the token ids of memory units: content rules of what may enter memory.
+
+Owns: that a unit fits its capacity, ends at a sentence, begins as the model expects a text to begin, and holds no
+control token that a passage spelled out. Knows tokenizers and `ewe.text`; knows nothing of blocks or lanes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ewe.errors import ConfigError, InvalidRequestError
+from ewe.memory.control_tokens import PlainEncoder
+from ewe.memory.unit_template import FIELDS, check_template, fill_template
+from ewe.text.sentences import SentenceSplitter
+from ewe.types import Passage
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LAST_WORD = re.compile(r"\s+\S+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitText:
+    """What a unit holds: token ids, their text without control tokens, and whether some of the passage is missing."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    was_cut: bool
+
+
+class UnitTokenizer:
+    """Turns passages into at most `unit_tokens` tokens each, through `template` (fields: title, text, source, date).
+
+    tokenizer is any tokenizer of transformers. What it puts before a text by itself (BOS) comes first; control tokens
+    that the template spells out are kept as such, those in passages never are. Raises ConfigError for a template with
+    unknown fields or without {text}, or a capacity below one token.
+    """
+
+    def __init__(self, tokenizer: Any, unit_tokens: int, template: str) -> None:
+        if unit_tokens < 1:
+            raise ConfigError(f"unit_tokens must be at least 1, got {unit_tokens}")
+        check_template(template)
+        self._unit_tokens = unit_tokens
+        self._encoder = PlainEncoder(tokenizer)
+        self._splitter = SentenceSplitter()
+        self._pieces = self._encoder.split_control_tokens(template)
+        prefix = list(self._encoder.prefix)
+        if self._pieces[: len(prefix)] != prefix:
+            self._pieces = [*prefix, *self._pieces]
+
+    def encode(self, passage: Passage) -> UnitText:
+        """The unit of a passage, cut at the last sentence end that fits, or else at the last word or character.
+
+        A title (source, date) that leaves no room for any text is left out. Raises InvalidRequestError for a passage
+        without text, or if not even its first character fits.
+        """
+        fields = {name: self._clean(getattr(passage, name)) for name in FIELDS}
+        if not fields["text"]:
+            raise InvalidRequestError(f"passage {passage.id!r} has no text")
+        text_only = dict.fromkeys(FIELDS, "") | {"text": fields["text"]}
+        for candidate in (fields, text_only):
+            end = self._longest_text(candidate)
+            if end:
+                held = candidate | {"text": fields["text"][:end].rstrip()}
+                return UnitText(tuple(self._token_ids(held)), self._text(held), was_cut=held != fields)
+        raise InvalidRequestError(f"passage {passage.id!r}: no text fits a unit of {self._unit_tokens} tokens")
+
+    def _clean(self, field: str) -> str:
+        return self._encoder.break_control_tokens(_LONE_SURROGATE.sub("\ufffd", field)).strip()
+
+    def _text(self, fields: Mapping[str, str]) -> str:
+        return "".join(fill_template(piece, fields) for piece in self._pieces if isinstance(piece, str))
+
+    def _token_ids(self, fields: Mapping[str, str]) -> list[int]:
+        ids: list[int] = []
+        for piece in self._pieces:
+            ids += self._encoder.encode(fill_template(piece, fields)) if isinstance(piece, str) else [piece]
+        return ids
+
+    def _longest_text(self, fields: Mapping[str, str]) -> int:
+        """How many code points of the text the unit can hold when cut where it should be; 0 if none."""
+        text = fields["text"]
+
+        def too_long(end: int) -> bool:
+            return len(self._token_ids({**fields, "text": text[:end].rstrip()})) > self._unit_tokens
+
+        # Grow a prefix until it is too long, so that the cost depends on the unit's size and not on the text's.
+        limit = min(4 * self._unit_tokens, len(text))
+        while not too_long(limit):
+            if limit == len(text):
+                return limit
+            limit = min(2 * limit, len(text))
+        ends = [end for _, end in self._splitter.completed(text[:limit])]
+        fitting = bisect_left(ends, True, key=too_long)
+        if fitting:
+            return ends[fitting - 1]
+        end = bisect_left(range(1, limit), True, key=too_long)
+        return _word_end(text, end) if not too_long(_word_end(text, end)) else end
+
+
+def _word_end(text: str, end: int) -> int:
+    """`end`, or the end of the last whole word before it if that keeps at least half: a cut number is a false one."""
+    if text[end - 1 : end + 1].strip() != text[end - 1 : end + 1]:
+        return end
+    last_word = _LAST_WORD.search(text, 0, end)
+    return last_word.start() if last_word and 2 * last_word.start() >= end else end

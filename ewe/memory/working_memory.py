@@ -1,0 +1,95 @@
+"""The working memory of one sequence: two first-in-first-out lanes of weighted units (design 2.3).
+
+Owns: which units are in memory, in which order and with which weight. Knows the unit cache's units but never touches
+their reference counts: whoever adds a unit or gets one back from here holds or gives up its reference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ewe.memory.unit_cache import EncodedUnit, UnitKey
+from ewe.types import Lane, Passage
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUnit:
+    """One unit in a lane; unit_id is unique within its working memory, weight > 0 is its `w` in the merge."""
+
+    unit_id: int
+    encoded: EncodedUnit
+    passage: Passage
+    weight: float
+    lane: Lane
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySnapshot:
+    """The contents of a working memory at one moment, each lane oldest first; holds no references of its own."""
+
+    retrieval: tuple[MemoryUnit, ...]
+    verification: tuple[MemoryUnit, ...]
+
+
+class WorkingMemory:
+    """Lanes of at most `retrieval_units` and `verification_units` units; raises ValueError for a negative number.
+
+    `units` is always the retrieval lane, oldest first, and then the verification lane, oldest first.
+    """
+
+    def __init__(self, retrieval_units: int, verification_units: int) -> None:
+        if min(retrieval_units, verification_units) < 0:
+            raise ValueError(f"lanes cannot hold {retrieval_units} and {verification_units} units")
+        self.units: tuple[MemoryUnit, ...] = ()
+        self._capacity = {Lane.RETRIEVAL: retrieval_units, Lane.VERIFICATION: verification_units}
+        self._next_id = 0
+
+    def contains(self, key: UnitKey) -> bool:
+        """Whether a unit with this content is in either lane."""
+        return any(unit.encoded.key == key for unit in self.units)
+
+    def add(
+        self, encoded: EncodedUnit, passage: Passage, weight: float, lane: Lane
+    ) -> tuple[MemoryUnit, MemoryUnit | None]:
+        """Append a unit to its lane; returns it and the oldest unit of the lane if that had to go.
+
+        Raises ValueError for a lane without room, a content that is in memory already, or a weight that is not a
+        positive number.
+        """
+        if not self._capacity[lane]:
+            raise ValueError(f"the {lane} lane holds no units")
+        if self.contains(encoded.key):
+            raise ValueError("this unit is in memory already")
+        if not (math.isfinite(weight) and weight > 0):
+            raise ValueError(f"a unit's weight must be a positive number, got {weight}")
+        unit = MemoryUnit(self._next_id, encoded, passage, weight, lane)
+        self._next_id += 1
+        lanes = {name: self._lane(name) for name in Lane}
+        evicted = lanes[lane].pop(0) if len(lanes[lane]) == self._capacity[lane] else None
+        lanes[lane].append(unit)
+        self.units = (*lanes[Lane.RETRIEVAL], *lanes[Lane.VERIFICATION])
+        return unit, evicted
+
+    def snapshot(self) -> MemorySnapshot:
+        """The present contents, to be restored here or in another working memory of the same capacity."""
+        return MemorySnapshot(tuple(self._lane(Lane.RETRIEVAL)), tuple(self._lane(Lane.VERIFICATION)))
+
+    def restore(self, snapshot: MemorySnapshot) -> None:
+        """Hold exactly what the snapshot holds; raises ValueError if its lanes do not fit.
+
+        Unit ids given out since the snapshot are not used again.
+        """
+        for lane, stored in ((Lane.RETRIEVAL, snapshot.retrieval), (Lane.VERIFICATION, snapshot.verification)):
+            if len(stored) > self._capacity[lane]:
+                raise ValueError(f"the snapshot's {lane} lane holds {len(stored)} units, {self._capacity[lane]} fit")
+        self.units = (*snapshot.retrieval, *snapshot.verification)
+        self._next_id = max([self._next_id, *(unit.unit_id + 1 for unit in self.units)])
+
+    def clear(self) -> tuple[MemoryUnit, ...]:
+        """Empty both lanes and return what they held."""
+        units, self.units = self.units, ()
+        return units
+
+    def _lane(self, lane: Lane) -> list[MemoryUnit]:
+        return [unit for unit in self.units if unit.lane is lane]
