@@ -1,0 +1,83 @@
+// The answer: sentences with their verdicts, earlier wordings, the legend.
+function removedWordings(sentence) {
+  const wordings = el('span', { class: 'removed-wordings', hidden: true },
+    sentence.removed.map((item) => [el('del', null, item.text), ' ']));
+  const button = el('button', {
+    type: 'button', class: 'rewritten', 'aria-expanded': 'false',
+    'aria-label': `Show ${count(sentence.removed.length, 'removed wording')} of the next sentence`,
+    onclick: () => {
+      wordings.hidden = !wordings.hidden;
+      button.setAttribute('aria-expanded', String(!wordings.hidden));
+    },
+  }, `↺ ${sentence.removed.length}`);
+  return [button, wordings];
+}
+
+function sentenceNode(sentence, index, text, page) {
+  const verdict = verdictOf(sentence.verdict);
+  const { mark, name } = VERDICTS[verdict];
+  return el('span', {
+    class: `sentence v-${verdict}`, tabindex: '0', role: 'button', 'data-sentence': index, 'aria-pressed': 'false',
+    'aria-controls': 'evidence-body',
+    onmouseenter: () => page.preview(index),
+    onmouseleave: () => page.preview(null),
+    onfocus: () => page.preview(index),
+    onblur: () => page.preview(null),
+    onclick: () => page.pin(index),
+    onkeydown: (event) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return;
+      event.preventDefault();
+      page.pin(index);
+    },
+  }, text, el('span', { class: 'mark', 'aria-hidden': 'true' }, mark),
+  el('span', { class: 'visually-hidden' }, ` (${name})`));
+}
+
+function drawAnswer(generation, page) {
+  byId('prompt').textContent = generation.prompt;
+  byId('text').replaceChildren(...generation.pieces.flatMap((piece) => {
+    if (piece.sentence === null) return [piece.text];
+    const sentence = generation.sentences[piece.sentence];
+    const node = sentenceNode(sentence, piece.sentence, piece.text, page);
+    return sentence.removed.length ? [...removedWordings(sentence), node] : [node];
+  }));
+  const rewritten = generation.sentences.some((sentence) => sentence.removed.length);
+  const toggle = byId('show-removed');
+  toggle.hidden = !rewritten;
+  toggle.setAttribute('aria-pressed', 'false');
+  drawLegend(generation);
+  drawChips(generation);
+}
+
+function drawLegend(generation) {
+  const rows = Object.entries(VERDICTS).map(([verdict, { mark, name }]) => {
+    const found = generation.sentences.filter((sentence) => verdictOf(sentence.verdict) === verdict).length;
+    return found ? el('li', null, el('span', { class: `sentence v-${verdict}` }, name,
+      el('span', { class: 'mark', 'aria-hidden': 'true' }, mark)), ` ${found}`) : null;
+  });
+  const rewrites = generation.stats.rewrites;
+  if (rewrites) rows.push(el('li', null, `↺ ${count(rewrites, 'rewrite')}`));
+  byId('legend').replaceChildren(...rows.filter(Boolean));
+}
+
+const FINISHES = { stop: 'finished', length: 'cut at max_tokens', abort: 'aborted', timeout: 'deadline passed', error: 'failed' };
+
+function drawChips(generation) {
+  const { stats } = generation;
+  const ended = generation.error || FINISHES[generation.finish_reason] || generation.finish_reason;
+  const chips = [
+    generation.policy ? `policy ${generation.policy}` : null,
+    count(stats.tokens_kept, 'token') + (stats.tokens_discarded ? `, ${stats.tokens_discarded} withdrawn` : ''),
+    seconds(stats.total_s),
+  ].filter(Boolean).map((text) => el('span', { class: 'chip' }, text));
+  const bad = generation.finish_reason !== 'stop' && generation.finish_reason !== 'length';
+  byId('chips').replaceChildren(...chips, el('span', { class: bad ? 'chip bad' : 'chip' }, ended));
+}
+
+// All removed wordings at once.
+byId('show-removed').addEventListener('click', (event) => {
+  const show = event.currentTarget.getAttribute('aria-pressed') !== 'true';
+  event.currentTarget.setAttribute('aria-pressed', String(show));
+  for (const node of document.querySelectorAll('.removed-wordings')) node.hidden = !show;
+  for (const node of document.querySelectorAll('.rewritten')) node.setAttribute('aria-expanded', String(show));
+});

@@ -1,0 +1,63 @@
+// The panel beside the answer: why one sentence is believed, and what was withdrawn before it.
+function originOf(passage) {
+  const parts = [];
+  if (passage.source) parts.push(passage.source);
+  if (passage.date) parts.push(passage.date);
+  if (typeof passage.veracity === 'number') parts.push(`veracity ${number(passage.veracity)}`);
+  return el('div', { class: 'origin' }, parts.join(' · '), passage.url ? [' · ', link(passage.url, passage.url)] : null);
+}
+
+const STANCES = { supported: 'supports', refuted: 'speaks against', inconclusive: 'undecided' };
+
+function proof(item, sources) {
+  const passage = sources[item.id] ?? { id: item.id };
+  const stance = item.stance ? verdictOf(item.stance) : null;
+  return el('div', { class: `proof v-${stance ?? 'not_checked'}`, 'data-passage': item.id },
+    el('div', { class: 'proof-head' }, el('span', { class: 'proof-title' }, label(passage)),
+      stance ? el('span', { class: 'proof-stance' }, `${VERDICTS[stance].mark} ${STANCES[stance] ?? ''} ${number(item.score)}`) : null),
+    item.excerpt ? el('q', null, item.excerpt) : null,
+    originOf(passage),
+    passage.text && passage.text !== item.excerpt
+      ? el('details', null, el('summary', null, 'whole passage'), el('p', null, passage.text)) : null);
+}
+
+function claimNode(claim) {
+  const verdict = verdictOf(claim.verdict);
+  return el('div', { class: `claim v-${verdict}` }, el('div', null, claim.text),
+    el('div', { class: 'claim-verdict' }, `${VERDICTS[verdict].mark} ${VERDICTS[verdict].name} ${number(claim.score)}`));
+}
+
+function removedNode(item, sources) {
+  const refuted = item.claims.filter((claim) => claim.verdict === 'refuted');
+  const against = item.evidence.filter((entry) => entry.stance === 'refuted');
+  const shown = against.length ? against : item.evidence;
+  return el('div', { class: 'wording v-refuted' }, el('del', null, item.text),
+    refuted.length || shown.length
+      ? el('details', { open: true }, el('summary', null, 'why it was withdrawn'), refuted.map(claimNode),
+        shown.map((entry) => proof(entry, sources)))
+      : null);
+}
+
+function drawEvidence(generation, index) {
+  const body = byId('evidence-body');
+  const sentence = generation.sentences[index];
+  if (!sentence) {
+    byId('evidence-title').textContent = 'Evidence';
+    body.replaceChildren(el('p', { class: 'note' }, 'The answer holds no sentences.'));
+    return;
+  }
+  byId('evidence-title').textContent = `Sentence ${index + 1} of ${generation.sentences.length}`;
+  const shown = new Set(sentence.evidence.map((item) => item.id));
+  const others = sentence.source_ids.filter((id) => !shown.has(id));
+  body.replaceChildren(
+    badge(sentence.verdict, sentence.claims.length ? ` · ${number(sentence.score)}` : ''),
+    el('p', { class: 'quote' }, sentence.text),
+    sentence.reason ? el('p', { class: 'note' }, sentence.reason) : '',
+    ...section('Claims', sentence.claims.map(claimNode)),
+    ...section('Evidence', sentence.evidence.map((item) => proof(item, generation.sources))),
+    ...section('Also in its sources', others.map((id) => proof({ id }, generation.sources))),
+    ...section(`Withdrawn before (${sentence.removed.length})`, sentence.removed.map((item) => removedNode(item, generation.sources))),
+  );
+}
+
+const section = (title, nodes) => (nodes.length ? [el('h3', null, title), ...nodes] : []);

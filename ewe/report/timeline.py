@@ -1,0 +1,127 @@
+"""Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included.
+
+Owns: the reconstruction of the axis, of the sentences on it and of the memory lanes from trace events. Knows
+`ewe.types`. Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ewe.types import Generation, TraceEvent
+
+
+@dataclass(slots=True)
+class Axis:
+    """Written tokens of one generation.
+
+    kept: runs [from, to) of written tokens that are in the answer, ascending. removed: runs that were discarded.
+    positions: per event of the trace, how many tokens had been written. anchors: (code point, kept token) pairs.
+    """
+
+    kept: list[tuple[int, int]] = field(default_factory=list)
+    removed: list[dict[str, Any]] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    anchors: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    length: int = 0
+
+    def written(self, kept_tokens: int) -> int:
+        """The written position of the kept token with this index (the end of the axis behind the last one)."""
+        for start, stop in self.kept:
+            if kept_tokens < stop - start:
+                return start + kept_tokens
+            kept_tokens -= stop - start
+        return self.length
+
+    def pieces(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The written runs that hold the kept tokens [first, last)."""
+        runs, before = [], 0
+        for start, stop in self.kept:
+            low, high = max(first - before, 0), min(last - before, stop - start)
+            if low < high:
+                runs.append((start + low, start + high))
+            before += stop - start
+        return runs
+
+    def token_of(self, code_point: int) -> int:
+        """The kept token at a code point of the answer: exact at rewinds, in proportion between them."""
+        index = min(bisect_right(self.anchors, (code_point, self.length)), len(self.anchors) - 1)
+        (char_a, token_a), (char_b, token_b) = self.anchors[max(index - 1, 0)], self.anchors[index]
+        if char_b <= char_a:
+            return token_b
+        return token_a + round((token_b - token_a) * min(code_point - char_a, char_b - char_a) / (char_b - char_a))
+
+
+def build_axis(generation: Generation) -> Axis:
+    """The axis of a generation; rewinds say how many tokens they threw away and how many remained."""
+    axis = Axis()
+    kept_now = 0
+    for event in generation.trace:
+        if event.kind == "rewind":
+            _rewind(axis, event)
+            kept_now = event.num_tokens
+        elif event.num_tokens > kept_now:
+            _write(axis, event.num_tokens - kept_now)
+            kept_now = event.num_tokens
+        axis.positions.append(axis.length)
+    _write(axis, generation.stats.tokens_kept - kept_now)
+    end = (len(generation.text), sum(stop - start for start, stop in axis.kept))
+    axis.anchors = [anchor for anchor in axis.anchors if anchor[0] < end[0] and anchor[1] <= end[1]] + [end]
+    return axis
+
+
+def _write(axis: Axis, count: int) -> None:
+    if count <= 0:
+        return
+    start = axis.length
+    axis.length += count
+    if axis.kept and axis.kept[-1][1] == start:
+        axis.kept[-1] = (axis.kept[-1][0], axis.length)
+    else:
+        axis.kept.append((start, axis.length))
+
+
+def _rewind(axis: Axis, event: TraceEvent) -> None:
+    kept_now = sum(stop - start for start, stop in axis.kept)
+    _write(axis, event.num_tokens + int(event.data.get("discarded_tokens", 0)) - kept_now)
+    runs = []
+    while axis.kept and sum(stop - start for start, stop in axis.kept) > event.num_tokens:
+        surplus = sum(stop - start for start, stop in axis.kept) - event.num_tokens
+        start, stop = axis.kept.pop()
+        cut = max(start, stop - surplus)
+        runs.append((cut, stop))
+        if cut > start:
+            axis.kept.append((start, cut))
+    text = str(event.data.get("text", ""))
+    axis.removed.extend({"from": start, "to": stop, "text": text} for start, stop in reversed(runs))
+    axis.anchors = [anchor for anchor in axis.anchors if anchor[1] < event.num_tokens or anchor == (0, 0)]
+    if event.num_tokens:
+        axis.anchors.append((int(event.data.get("start", 0)), event.num_tokens))
+
+
+def build_lanes(events: Sequence[TraceEvent], axis: Axis) -> list[dict[str, Any]]:
+    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`."""
+    units: dict[tuple[str, Any], dict[str, Any]] = {}
+    stays: list[dict[str, Any]] = []
+    for event, position in zip(events, axis.positions, strict=True):
+        key = (str(event.data.get("lane")), event.data.get("unit_id"))
+        if event.kind == "refresh":
+            stay = {**event.data, "from": position, "to": axis.length, "time_s": event.time_s, "stays": True}
+            units[key] = stay
+            stays.append(stay)
+        elif event.kind == "evict" and key in units:
+            units.pop(key).update({"to": position, "stays": False})
+    names = dict.fromkeys(["retrieval", "verification", *(str(stay.get("lane")) for stay in stays)])
+    return [_lane(name, [stay for stay in stays if str(stay.get("lane")) == name]) for name in names]
+
+
+def _lane(name: str, stays: list[dict[str, Any]]) -> dict[str, Any]:
+    row_ends: list[int] = []
+    for stay in stays:
+        row = next((index for index, end in enumerate(row_ends) if end <= stay["from"]), len(row_ends))
+        row_ends[row : row + 1] = [stay["to"]]
+        stay["row"] = row
+    return {"lane": name, "rows": len(row_ends), "units": stays}
