@@ -1,0 +1,27 @@
+"""How memory units and context share one softmax.
+
+Owns: the biases of eq. 1 of the EWE paper in folded form. Knows nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+Merge = Literal["paper", "plain"]
+
+
+def merge_biases(weights: Sequence[float], merge: Merge) -> tuple[list[float], float]:
+    """The bias (natural log) on the logits of each unit, and the bias on the context's logits.
+
+    paper: (log w_i ..., log(1 + sum w)), which makes one softmax over all segments equal to averaging the k + 1
+    attentions of eq. 1 by their normalisers; plain: all zero. Without units both are plain attention.
+    Raises ValueError for a weight that is not a positive number: a unit that counts nothing must not be in memory.
+    """
+    for weight in weights:
+        if not 0.0 < weight < math.inf:
+            raise ValueError(f"a unit's weight must be a positive number, got {weight}")
+    if merge == "plain":
+        return [0.0] * len(weights), 0.0
+    return [math.log(weight) for weight in weights], math.log1p(math.fsum(weights))

@@ -1,0 +1,127 @@
+"""What one forward pass holds: rows of many sequences laid out as one flat run of tokens.
+
+Owns: the rows that the engine asks for and their order in the flat batch. Knows `ewe.attention.merge`; it does not know
+models, pools or how a backend computes attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ewe.attention.merge import Merge, merge_biases
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardRow:
+    """Tokens of one sequence (or of one unit) to run now, and everything that they attend to.
+
+    start_position: rotary position of the first token. context_slots: int64 [context length]; this row's own tokens are
+    its last len(token_ids). unit_slots: int64 [unit length] per unit; unit_weights: one positive number per unit.
+    wants_logits: False for unit encoding and unfinished prefill chunks; all_logits: at every token instead of the last.
+    """
+
+    token_ids: Sequence[int]
+    start_position: int
+    context_slots: IntArray
+    unit_slots: tuple[IntArray, ...] = ()
+    unit_weights: tuple[float, ...] = ()
+    wants_logits: bool = True
+    all_logits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRow:
+    """A row at its place in the flat batch: tokens begin..end (exclusive), biases per unit and for the context (nats).
+
+    index: the row's place in the caller's order.
+    """
+
+    row: ForwardRow
+    index: int
+    begin: int
+    end: int
+    unit_biases: list[float]
+    context_bias: float
+
+    @property
+    def num_new(self) -> int:
+        """Tokens that run now."""
+        return self.end - self.begin
+
+    def segments(self, window: int | None) -> list[IntArray]:
+        """Slots per unit, then of the part of the context that any of the row's tokens may see under `window`."""
+        context = self.row.context_slots
+        if window is not None:
+            context = context[max(0, len(context) - self.num_new - window + 1) :]
+        return [*self.row.unit_slots, context]
+
+    def num_keys(self, window: int | None) -> int:
+        """Total length of `segments(window)`."""
+        context = len(self.row.context_slots)
+        if window is not None:
+            context = min(context, window + self.num_new - 1)
+        return sum(map(len, self.row.unit_slots)) + context
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBatch:
+    """All rows of one step in flat order: rows of a single token first, by rising length, then the longer ones.
+
+    num_single: rows (= tokens) of the first kind. token_ids, positions, write_slots: int64 [num_tokens]; write_slots is
+    where each token's key and value go. logit_tokens: int64, the flat tokens whose logits are wanted, in the order of
+    the caller's rows.
+    """
+
+    rows: list[PlacedRow]
+    num_single: int
+    token_ids: IntArray
+    positions: IntArray
+    write_slots: IntArray
+    logit_tokens: IntArray
+
+
+def place_rows(rows: Sequence[ForwardRow], merge: Merge) -> FlatBatch:
+    """Lays rows out flat; raises ValueError for a row without tokens, or with fewer context slots than tokens."""
+    order = sorted(range(len(rows)), key=lambda index: _sort_key(rows[index]))
+    placed: list[PlacedRow] = []
+    begin = 0
+    for index in order:
+        row = rows[index]
+        count = len(row.token_ids)
+        if not 0 < count <= len(row.context_slots):
+            raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
+        if len(row.unit_slots) != len(row.unit_weights):
+            raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
+        placed.append(PlacedRow(row, index, begin, begin + count, *merge_biases(row.unit_weights, merge)))
+        begin += count
+    return FlatBatch(
+        rows=placed,
+        num_single=sum(item.num_new == 1 for item in placed),
+        token_ids=np.concatenate([np.asarray(item.row.token_ids, np.int64) for item in placed]),
+        positions=np.concatenate([np.arange(item.num_new) + item.row.start_position for item in placed]),
+        write_slots=np.concatenate([item.row.context_slots[-item.num_new :] for item in placed]),
+        logit_tokens=_logit_tokens(placed),
+    )
+
+
+def _sort_key(row: ForwardRow) -> tuple[bool, int]:
+    if len(row.token_ids) > 1:
+        return True, 0
+    return False, len(row.context_slots) + sum(map(len, row.unit_slots))
+
+
+def _logit_tokens(placed: Sequence[PlacedRow]) -> IntArray:
+    tokens: list[int] = []
+    for item in sorted(placed, key=lambda item: item.index):
+        if item.row.all_logits:
+            tokens.extend(range(item.begin, item.end))
+        elif item.row.wants_logits:
+            tokens.append(item.end - 1)
+    return np.asarray(tokens, np.int64)

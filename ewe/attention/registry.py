@@ -1,0 +1,122 @@
+"""The attention named "ewe" in transformers' registries.
+
+Owns: the attention function, its mask function, and the step's metadata that reaches them through the forward's keyword
+argument `ewe`. Knows transformers' calling convention and the backend protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from ewe.attention.backend import AttentionBackend
+from ewe.attention.metadata import FlatBatch
+from ewe.attention.probe import AttentionLayer
+from ewe.errors import UnsupportedModelError
+
+NAME = "ewe"
+
+
+class StepMetadata:
+    """One step's keys, values and plans; every layer of the forward pass calls `attend`.
+
+    keys, values: per layer [slots, Hkv, D]. One plan per distinct sliding window, made here, once.
+    """
+
+    def __init__(
+        self,
+        batch: FlatBatch,
+        layers: Sequence[AttentionLayer],
+        keys: Sequence[torch.Tensor],
+        values: Sequence[torch.Tensor],
+        backend: AttentionBackend,
+        attribution: bool,
+    ) -> None:
+        self.keys, self.values, self.backend = keys, values, backend
+        self.write_slots = torch.from_numpy(batch.write_slots).to(keys[0].device)
+        plans = {window: backend.plan(batch, window, attribution) for window in {layer.window for layer in layers}}
+        self.plans = [plans[layer.window] for layer in layers]
+        self.shares: torch.Tensor | None = None
+        if attribution:
+            width = max(len(item.row.unit_slots) for item in batch.rows) + 1
+            self.shares = torch.zeros(len(batch.rows), width, device=keys[0].device)
+
+    def attend(
+        self,
+        module: torch.nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        scaling: float | None,
+        softcap: float | None,
+        others: Mapping[str, Any],
+    ) -> torch.Tensor:
+        """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv]."""
+        number: int = module.layer_idx  # type: ignore[assignment]
+        pool_key, pool_value, plan = self.keys[number], self.values[number], self.plans[number]
+        pool_key.index_copy_(0, self.write_slots, key[0].transpose(0, 1))
+        pool_value.index_copy_(0, self.write_slots, value[0].transpose(0, 1))
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        if self.shares is not None:
+            self.backend.shares(query[0], pool_key, plan, scale, softcap, self.shares)
+        return self.backend.attend(query[0], key[0], value[0], pool_key, pool_value, plan, scale, softcap).unsqueeze(0)
+
+
+class _LayerCalls(Protocol):
+    attend: Callable[..., torch.Tensor]
+
+
+def ewe_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    ewe: _LayerCalls | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """transformers' attention call: query [1, Hq, T, D], key and value [1, Hkv, T, D] to ([1, T, Hq, Dv], None)."""
+    if ewe is None:
+        raise UnsupportedModelError(
+            f"{type(module).__name__} was called without the engine's metadata: the ewe attention runs only through "
+            "ewe.engine.model_runner.ModelRunner, and the model must hand keyword arguments down to its attention"
+        )
+    return ewe.attend(module, query, key, value, attention_mask, scaling, softcap, others), None
+
+
+def ewe_mask(
+    *,
+    mask_function: Callable[..., torch.Tensor],
+    local_size: int | None = None,
+    use_vmap: bool = False,
+    device: torch.device | str = "cpu",
+    **_: Any,
+) -> torch.Tensor:
+    """What a layer's mask amounts to: its sliding window as int64 [1, 1, 1, 1], 0 for plain causal.
+
+    Raises UnsupportedModelError for any other pattern (bidirectional, prefix, chunked). Only the probe gets here:
+    steps pass a ready four-dimensional placeholder, so no mask is ever built for them.
+    """
+    window = local_size or 0
+    reach = window + 3
+    # Beyond the window on both sides, and off the multiples of it, so that a chunked mask shows.
+    query = torch.arange(reach, 2 * reach + window, max(1, reach // 8), device=device)[:, None]
+    key = torch.arange(3 * reach + window, device=device)[None]
+    expected = (key <= query) & ((query - key < window) if window else True)
+    zero = torch.zeros((), dtype=torch.int64, device=device)
+    if use_vmap or not torch.equal(mask_function(zero, zero, query, key).expand_as(expected), expected):
+        raise UnsupportedModelError(
+            "a mask that is neither causal nor a sliding window: the engine attends causally, within a window at most"
+        )
+    return torch.full((1, 1, 1, 1), window, dtype=torch.int64, device=device)
+
+
+AttentionInterface.register(NAME, ewe_attention)
+AttentionMaskInterface.register(NAME, ewe_mask)

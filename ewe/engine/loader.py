@@ -1,0 +1,168 @@
+"""Loading a model and its tokenizer, or refusing them with the reason.
+
+Owns: where a model comes from, its precision and device, its length limit and its end tokens. Knows transformers' auto
+classes; importing it registers the "ewe" attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from ewe.attention.probe import attention_layers
+from ewe.attention.registry import NAME as ATTENTION
+from ewe.attention.support import refuse_unsupported, rope_settings
+from ewe.config import ModelConfig
+from ewe.errors import ConfigError, UnsupportedModelError
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model ready for ModelRunner (eval, no gradients), its tokenizer and its limits.
+
+    tokenizer: None only for load_format "dummy" without tokenizer files. max_model_len: number of positions, so the
+    units' capacity counts too. eos_token_ids: the tokens that end an answer.
+    """
+
+    model: Any
+    tokenizer: Any
+    max_model_len: int
+    eos_token_ids: frozenset[int]
+
+
+def load_model(config: ModelConfig) -> LoadedModel:
+    """The model that `config` names: "builtin", a directory, a config.json (dummy only) or a hub id.
+
+    Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
+    """
+    source = _source(config)
+    options = {"revision": config.revision, "trust_remote_code": config.trust_remote_code}
+    model_config = _read(AutoConfig, source, options)
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
+    if model_class is None and not hasattr(model_config, "auto_map"):
+        raise UnsupportedModelError(f"{model_config.model_type}: transformers knows no causal language model for it")
+    refuse_unsupported(model_config, model_class)
+    max_model_len = _max_model_len(model_config, config.max_model_len)
+    model = _model(source, model_config, config, options).eval().requires_grad_(False)
+    attention_layers(model)
+    return LoadedModel(model, _tokenizer(source, config, options), max_model_len, _eos_token_ids(model))
+
+
+def _source(config: ModelConfig) -> str:
+    """The directory or hub id to read from."""
+    builtin = Path(str(files("ewe"))) / "world" / "model"
+    path = builtin if config.name == "builtin" else Path(config.name).expanduser()
+    if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":
+        return str(path)
+    if path.is_dir():
+        _check_directory(path, config)
+        return str(path)
+    if config.name == "builtin":
+        raise ConfigError(f"the built-in model is missing from this installation ({path}); reinstall the package")
+    if path.exists():
+        raise ConfigError(f"model.name {config.name!r} is a file; give the directory that holds config.json")
+    if config.name.startswith((".", "/", "~")) or config.name.count("/") > 1:
+        raise ConfigError(f"model.name {config.name!r}: no such directory")
+    return config.name
+
+
+def _check_directory(path: Path, config: ModelConfig) -> None:
+    if not (path / "config.json").is_file():
+        raise ConfigError(f"{path} holds no config.json; model.name must be a directory saved by transformers")
+    if config.load_format == "dummy":
+        return
+    if not any(path.glob("*.safetensors")):
+        pickled = any(path.glob("*.bin")) or any(path.glob("*.pt")) or any(path.glob("*.pth"))
+        advice = (
+            "convert the pickled weights with save_pretrained" if pickled else 'or set model.load_format to "dummy"'
+        )
+        raise ConfigError(f"{path} holds no *.safetensors weights; {advice}")
+    if not _has_tokenizer(path):
+        raise ConfigError(f"{path} holds no tokenizer; save one there with tokenizer.save_pretrained")
+
+
+def _has_tokenizer(path: Path) -> bool:
+    return any((path / name).is_file() for name in _TOKENIZER_FILES)
+
+
+def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) -> Any:
+    """`auto_class.from_pretrained`, its failures as ConfigError."""
+    try:
+        return auto_class.from_pretrained(source, **options, **more)
+    except (OSError, ValueError, ImportError) as error:
+        raise ConfigError(
+            f"cannot load {auto_class.__name__.removeprefix('Auto')} from {source!r}: {error} (model.name is "
+            f'"builtin", a directory or a hub id; weights must be safetensors)'
+        ) from error
+
+
+def _model(source: str, model_config: Any, config: ModelConfig, options: dict[str, Any]) -> Any:
+    device, dtype = _place(model_config, config)
+    if config.load_format == "dummy":
+        with torch.random.fork_rng(), device:
+            torch.manual_seed(0)
+            return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+                model_config,
+                dtype=dtype,
+                attn_implementation=ATTENTION,
+                trust_remote_code=config.trust_remote_code,
+            )
+    more = {"config": model_config, "dtype": dtype, "attn_implementation": ATTENTION, "use_safetensors": True}
+    return _read(AutoModelForCausalLM, source, options, **more).to(device)
+
+
+def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.dtype]:
+    """Device and dtype; "auto": the GPU, if any, with the checkpoint's own precision; else the CPU in float32."""
+    name = config.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"model.device {config.device!r} is not usable here: {error}") from error
+    if config.dtype != "auto":
+        return device, getattr(torch, config.dtype)
+    own = model_config.get_text_config().dtype or torch.float32
+    return device, own if device.type == "cuda" else torch.float32
+
+
+def _max_model_len(model_config: Any, wanted: int | None) -> int:
+    """The wanted length, or the model's own; raises ConfigError if the model cannot go that far.
+
+    With longrope the limit is the original length: beyond it transformers would switch the rotary factors of every
+    sequence in the batch, and with them the meaning of all cached keys.
+    """
+    limits = [
+        item.get("original_max_position_embeddings")
+        for item in rope_settings(model_config)
+        if item.get("rope_type") == "longrope"
+    ]
+    own = getattr(model_config.get_text_config(), "max_position_embeddings", None)
+    limit = min((item for item in [own, *limits] if item is not None), default=wanted)
+    if limit is None:
+        raise ConfigError(f"{model_config.model_type} does not say how long it can go: set model.max_model_len")
+    if wanted is not None and wanted > limit:
+        raise ConfigError(f"model.max_model_len {wanted} is beyond what the model can do ({limit} positions)")
+    return int(wanted or limit)
+
+
+def _tokenizer(source: str, config: ModelConfig, options: dict[str, Any]) -> Any:
+    if config.load_format == "dummy" and (Path(source).is_file() or not _has_tokenizer(Path(source))):
+        return None
+    return _read(AutoTokenizer, source, options)
+
+
+def _eos_token_ids(model: Any) -> frozenset[int]:
+    found: set[int] = set()
+    for holder in (model.generation_config, model.config.get_text_config()):
+        item = getattr(holder, "eos_token_id", None)
+        found.update(item if isinstance(item, (list, tuple)) else [] if item is None else [item])
+    return frozenset(found)

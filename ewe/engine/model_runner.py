@@ -1,0 +1,78 @@
+"""One forward pass over the rows of a step.
+
+Owns: the flat call of the transformers model and what comes out of it. Knows attention and the KV pool; knows nothing
+of sequences, scheduling or sampling. NaN logits pass through: the engine fails the request they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ewe.attention.merge import Merge
+from ewe.attention.metadata import ForwardRow, place_rows
+from ewe.attention.probe import attention_layers
+from ewe.attention.registry import StepMetadata
+from ewe.attention.torch_backend import TorchBackend
+from ewe.kvcache.pool import KVPool, LayerShape
+
+__all__ = ["ForwardResult", "ForwardRow", "ModelRunner", "layer_shapes"]
+
+
+@dataclass(slots=True)
+class ForwardResult:
+    """What a forward pass yields.
+
+    logits: float32 [rows that want logits (or their tokens), vocab], in row order. attention: per row float32
+    [units + 1], the share of attention per unit, then the context, mean over layers, heads and tokens; None if off.
+    """
+
+    logits: torch.Tensor
+    attention: list[npt.NDArray[np.float32] | None]
+
+
+def layer_shapes(model: Any) -> list[LayerShape]:
+    """Key and value shape per layer, for the pool; raises UnsupportedModelError if the model cannot be paged."""
+    return [LayerShape(layer.num_kv_heads, layer.key_dim, layer.value_dim) for layer in attention_layers(model)]
+
+
+class ModelRunner:
+    """Runs a transformers causal LM (attn_implementation "ewe") over a paged pool.
+
+    merge: how units share the softmax with the context; attribution: whether to compute shares of attention.
+    """
+
+    def __init__(self, model: Any, pool: KVPool, merge: Merge, attribution: bool = False) -> None:
+        self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
+        self._layers = attention_layers(model)
+        self._device = model.device
+        self._backend = TorchBackend(self._device)
+
+    @torch.inference_mode()
+    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+        """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards."""
+        batch = place_rows(rows, self._merge)
+        step = StepMetadata(batch, self._layers, self._pool.keys, self._pool.values, self._backend, self._attribution)
+        output = self._model(
+            input_ids=torch.from_numpy(batch.token_ids).to(self._device)[None],
+            position_ids=torch.from_numpy(batch.positions).to(self._device)[None],
+            # A four-dimensional mask is passed on as it is: transformers builds none.
+            attention_mask=torch.empty(1, 1, 1, 0, device=self._device),
+            use_cache=False,
+            logits_to_keep=torch.from_numpy(batch.logit_tokens).to(self._device),
+            ewe=step,
+        )
+        return ForwardResult(output.logits[0].float(), self._attention(rows, step.shares))
+
+    def _attention(
+        self, rows: Sequence[ForwardRow], shares: torch.Tensor | None
+    ) -> list[npt.NDArray[np.float32] | None]:
+        if shares is None:
+            return [None] * len(rows)
+        means = (shares / len(self._layers)).cpu().numpy()
+        return [means[index, : len(row.unit_slots) + 1] for index, row in enumerate(rows)]

@@ -1,0 +1,75 @@
+"""Tiny random models of every family that the engine is tested with; token ids only, no tokenizer.
+
+Owns: their configurations. `build(name)` gives a model with the ewe attention, `build(name, attention="eager")` the
+same weights under transformers' own attention. Windows are short, so that the prompts of the tests exceed them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
+    GemmaConfig,
+    LlamaConfig,
+    MistralConfig,
+    Phi3Config,
+    PhiConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+import ewe.attention.registry  # noqa: F401  (registers the attention)
+
+VOCAB = 97
+WINDOW = 12
+
+_SIZES: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+    # Larger than usual: attention must have something to choose between.
+    "initializer_range": 0.3,
+}
+_ALTERNATE = ["sliding_attention", "full_attention", "sliding_attention"]
+
+CONFIGS: dict[str, PreTrainedConfig] = {
+    "llama": LlamaConfig(**_SIZES, tie_word_embeddings=True),
+    "qwen2": Qwen2Config(**_SIZES),
+    "qwen3": Qwen3Config(**_SIZES, head_dim=16),
+    "mistral": MistralConfig(**_SIZES, sliding_window=WINDOW),
+    "gemma": GemmaConfig(**_SIZES, head_dim=16),
+    "gemma2": Gemma2Config(
+        **_SIZES,
+        head_dim=16,
+        sliding_window=WINDOW,
+        layer_types=_ALTERNATE,
+        # Low caps, so that the caps shape the result.
+        attn_logit_softcapping=4.0,
+        final_logit_softcapping=6.0,
+    ),
+    "gemma3": Gemma3TextConfig(**_SIZES, head_dim=16, sliding_window=WINDOW, layer_types=_ALTERNATE),
+    "phi": PhiConfig(**_SIZES),
+    "phi3": Phi3Config(**_SIZES, sliding_window=WINDOW),
+}
+FAMILIES = tuple(CONFIGS)
+
+
+def build(name: str, dtype: torch.dtype = torch.float32, attention: str = "ewe") -> Any:
+    """A tiny model of the family, the same weights at every call, in eval mode."""
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[name]), dtype=dtype, attn_implementation=attention)
+    return model.eval().requires_grad_(False)
