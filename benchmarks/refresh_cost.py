@@ -1,0 +1,59 @@
+"""What bringing new knowledge into a running answer costs: refreshing memory against rebuilding the prompt.
+
+EWE encodes the new unit alone and keeps everything else. A decoder that holds its documents in the prompt must run the
+prompt again: all documents, the question and the text so far. Measured: one unit of M tokens, and all k units at once,
+against transformers' forward pass over k * M + prompt + text tokens with the same weights in the same process.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from benchmarks.common import parse_arguments, pick_size, report, seconds
+from benchmarks.rig import Rig, load_synthetic
+from ewe.engine.model_runner import ForwardRow
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    size = pick_size(arguments)
+    text_tokens = 8 if arguments.smoke else 256
+    memory_tokens = size.units * size.unit_tokens
+    prompt_tokens = memory_tokens + size.prompt_tokens + text_tokens
+    rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, memory_tokens)
+    peer = rig.peer()
+    units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
+    prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)
+
+    def refresh_all() -> None:
+        rows = [ForwardRow(rig.random_tokens(len(unit)), 0, unit, wants_logits=False) for unit in units]
+        rig.runner.forward(rows)
+
+    @torch.inference_mode()
+    def rebuild() -> None:
+        peer(prompt, use_cache=True, logits_to_keep=1)
+
+    one = seconds(lambda: rig.encode(rig.random_tokens(size.unit_tokens), units[0]), arguments.device, arguments.repeats)
+    every = seconds(refresh_all, arguments.device, arguments.repeats)
+    rebuilt = seconds(rebuild, arguments.device, arguments.repeats)
+    settings = {
+        "model": size.name,
+        "dtype": size.dtype,
+        "units": size.units,
+        "unit_tokens": size.unit_tokens,
+        "prompt_tokens": size.prompt_tokens,
+        "text_tokens": text_tokens,
+    }
+    figures = {
+        "refresh_one_unit_s": round(one, 5),
+        "refresh_all_units_s": round(every, 5),
+        "rebuild_prompt_s": round(rebuilt, 5),
+        "rebuild_over_one_unit": round(rebuilt / one, 2),
+        "rebuild_over_all_units": round(rebuilt / every, 2),
+    }
+    report("refresh_cost", arguments, settings, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""A model, its runner and a pool, driven by hand: what benchmarks need that measure below the engine's loop.
+
+Owns: loading a model and handing out slots. Knows the loader, the model runner and the pool.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.common import Size, write_model_folder
+from ewe.attention.metadata import ForwardRow, IntArray
+from ewe.config import ModelConfig
+from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.kvcache.pool import KVPool
+
+_BLOCK_SIZE = 16
+
+
+def load_synthetic(size: Size, device: str) -> LoadedModel:
+    """A model of that size with random weights, and its byte-level tokenizer."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = str(write_model_folder(Path(folder), size))
+        return load_model(ModelConfig(name=name, load_format="dummy", dtype=size.dtype, device=device))
+
+
+class Rig:
+    """A loaded model with room for `capacity` tokens of keys and values; units hold at most `unit_tokens`."""
+
+    def __init__(self, loaded: LoadedModel, unit_tokens: int, capacity: int) -> None:
+        self.model, self.tokenizer, self.unit_tokens = loaded.model, loaded.tokenizer, unit_tokens
+        self.device = str(self.model.device)
+        num_blocks = 1 + -(-capacity // _BLOCK_SIZE)
+        self.pool = KVPool(layer_shapes(self.model), num_blocks, _BLOCK_SIZE, self.model.dtype, self.device)
+        self.runner = ModelRunner(self.model, self.pool, "paper")
+        self.release_all()
+
+    def release_all(self) -> None:
+        """Makes every slot free again."""
+        self._next_slot = _BLOCK_SIZE
+
+    def slots(self, count: int) -> IntArray:
+        """`count` fresh slots, int64; they stay taken until `release_all`."""
+        self._next_slot += count
+        return np.arange(self._next_slot - count, self._next_slot, dtype=np.int64)
+
+    def random_tokens(self, count: int) -> list[int]:
+        """Token ids that are no special tokens."""
+        return torch.randint(3, self.model.config.vocab_size, (count,)).tolist()
+
+    def encode(self, token_ids: Sequence[int], slots: IntArray | None = None) -> IntArray:
+        """Encodes a unit as a refresh does, into `slots` if given; returns its slots."""
+        slots = self.slots(len(token_ids)) if slots is None else slots
+        self.runner.forward([ForwardRow(token_ids, 0, slots, wants_logits=False)])
+        return slots
+
+    def run(
+        self, token_ids: Sequence[int], context: IntArray, units: Sequence[IntArray], all_logits: bool = False
+    ) -> torch.Tensor:
+        """Runs the last `token_ids` of a context under `units` of weight 1; float32 logits [1 or tokens, vocab]."""
+        position = len(context) - len(token_ids) + (self.unit_tokens if units else 0)
+        row = ForwardRow(token_ids, position, context, tuple(units), (1.0,) * len(units), all_logits=all_logits)
+        return self.runner.forward([row]).logits
+
+    def peer(self) -> Any:
+        """A copy of the model with transformers' own attention (sdpa), for comparison in the same process."""
+        twin = copy.deepcopy(self.model)
+        twin.set_attn_implementation("sdpa")
+        return twin
