@@ -9,7 +9,11 @@ class EWEError(Exception):
 
 
 class ConfigError(EWEError, ValueError):
-    """A setting is unknown, out of range, or contradicts another one."""
+    """A setting is unknown, out of range, or contradicts another one; `problems` names each of them."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
 
 
 class InvalidRequestError(EWEError, ValueError):

@@ -28,13 +28,10 @@ class Axis:
     anchors: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     length: int = 0
 
-    def written(self, kept_tokens: int) -> int:
-        """The written position of the kept token with this index (the end of the axis behind the last one)."""
-        for start, stop in self.kept:
-            if kept_tokens < stop - start:
-                return start + kept_tokens
-            kept_tokens -= stop - start
-        return self.length
+    @property
+    def kept_tokens(self) -> int:
+        """How many tokens are in the answer."""
+        return sum(stop - start for start, stop in self.kept)
 
     def pieces(self, first: int, last: int) -> list[tuple[int, int]]:
         """The written runs that hold the kept tokens [first, last)."""
@@ -56,19 +53,21 @@ class Axis:
 
 
 def build_axis(generation: Generation) -> Axis:
-    """The axis of a generation; rewinds say how many tokens they threw away and how many remained."""
+    """The axis of a generation; a rewind counts the tokens that it withdraws as still there, and says how many."""
     axis = Axis()
-    kept_now = 0
+    kept = 0
     for event in generation.trace:
-        if event.kind == "rewind":
-            _rewind(axis, event)
-            kept_now = event.num_tokens
-        elif event.num_tokens > kept_now:
-            _write(axis, event.num_tokens - kept_now)
-            kept_now = event.num_tokens
+        _write(axis, event.num_tokens - kept)
+        kept = max(kept, event.num_tokens)
         axis.positions.append(axis.length)
-    _write(axis, generation.stats.tokens_kept - kept_now)
-    end = (len(generation.text), sum(stop - start for start, stop in axis.kept))
+        if event.kind == "rewind":
+            kept -= min(kept, int(event.data.get("discarded_tokens", 0)))
+            _withdraw(axis, kept, str(event.data.get("text", "")))
+            axis.anchors = [anchor for anchor in axis.anchors if anchor[1] < kept or anchor == (0, 0)]
+            if kept:
+                axis.anchors.append((int(event.data.get("start", 0)), kept))
+    _write(axis, generation.stats.tokens_kept - kept)
+    end = (len(generation.text), axis.kept_tokens)
     axis.anchors = [anchor for anchor in axis.anchors if anchor[0] < end[0] and anchor[1] <= end[1]] + [end]
     return axis
 
@@ -84,22 +83,15 @@ def _write(axis: Axis, count: int) -> None:
         axis.kept.append((start, axis.length))
 
 
-def _rewind(axis: Axis, event: TraceEvent) -> None:
-    kept_now = sum(stop - start for start, stop in axis.kept)
-    _write(axis, event.num_tokens + int(event.data.get("discarded_tokens", 0)) - kept_now)
+def _withdraw(axis: Axis, remaining: int, text: str) -> None:
     runs = []
-    while axis.kept and sum(stop - start for start, stop in axis.kept) > event.num_tokens:
-        surplus = sum(stop - start for start, stop in axis.kept) - event.num_tokens
+    while (surplus := axis.kept_tokens - remaining) > 0:
         start, stop = axis.kept.pop()
         cut = max(start, stop - surplus)
-        runs.append((cut, stop))
+        runs.append({"from": cut, "to": stop, "text": text})
         if cut > start:
             axis.kept.append((start, cut))
-    text = str(event.data.get("text", ""))
-    axis.removed.extend({"from": start, "to": stop, "text": text} for start, stop in reversed(runs))
-    axis.anchors = [anchor for anchor in axis.anchors if anchor[1] < event.num_tokens or anchor == (0, 0)]
-    if event.num_tokens:
-        axis.anchors.append((int(event.data.get("start", 0)), event.num_tokens))
+    axis.removed.extend(reversed(runs))
 
 
 def build_lanes(events: Sequence[TraceEvent], axis: Axis) -> list[dict[str, Any]]:

@@ -101,9 +101,6 @@ class Recorder:
                 "score": float(verdict is Verdict.SUPPORTED), "claims": [asdict(claim) for claim in claims],
                 "evidence": proofs, "latency_s": 0.02, "attempt": attempt}  # fmt: skip
         self.emit("verification", data, streamed=True)
-        for key, _, _ in evidence:
-            self.refresh("verification", key, PASSAGES[key].veracity)
-        self.emit("resume", {"waited_s": 0.02})
         self.stats.verifications += 1
         self.stats.verification_wait_s += 0.02
         return claims
@@ -117,12 +114,17 @@ class Recorder:
             start = self.write(wording)
             claims = () if verdict is Verdict.NOT_CHECKED else self.check(wording, start, verdict, evidence, attempt)
             if attempt == len(wordings):
+                self.emit("resume", {"waited_s": 0.02})
                 break
-            discarded, self.tokens, self.text = self.tokens - tokens, tokens, self.text[: max(start - 1, 0)]
+            discarded = self.tokens - tokens
             self.emit("rewind", {"start": start, "text": wording, "discarded_tokens": discarded, "attempt": attempt,
                                  "reason": "refuted"}, streamed=True)  # fmt: skip
+            self.tokens, self.text = tokens, self.text[: max(start - 1, 0)]
             self.stats.tokens_discarded += discarded
             self.stats.rewrites += 1
+            for key, _, _ in evidence:
+                self.refresh("verification", key, PASSAGES[key].veracity)
+            self.emit("resume", {"waited_s": 0.02})
             removed.append(wording)
         done = Sentence(wording, start, start + len(wording), verdict, float(verdict is Verdict.SUPPORTED), claims,
                         tuple(key for key, _, _ in evidence), attempt, tuple(removed), attention,
@@ -168,8 +170,8 @@ def record(prompt: str = PROMPT, attribution: bool = True) -> Recorder:
     run.retrieve("The Glass Delta", ["p4", "p6"])
     run.sentence([("Her best known work is The Glass Delta, of 1970.", S, [("p4", "supported", "a treatise of 1970")])],
                  next(attention))  # fmt: skip
-    run.sentence([("Edda Roon was her pupil – “a fine one” 🌊.", U, [("p7", "inconclusive", ""), ("p6", "inconclusive", HOSTILE)])],
-                 next(attention))  # fmt: skip
+    run.sentence([("Edda Roon was her pupil – “a fine one” 🌊.", U,
+                   [("p7", "inconclusive", ""), ("p6", "inconclusive", HOSTILE)])], next(attention))  # fmt: skip
     run.sentence([("She lives in Orvane & writes <b>no more</b>.", N, [])], next(attention))
     run.stats.tokens_kept = run.tokens
     run.stats.total_s = run.clock + 0.01
@@ -224,5 +226,8 @@ class FakeLLM:
             yield StreamEvent(kind, data)
         yield StreamEvent("finish", {"reason": "stop"}, generation(prompt))
 
-    def close(self) -> None:
+    def __enter__(self) -> FakeLLM:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.calls.append(["closed"])

@@ -1,0 +1,90 @@
+"""`ewe collect-env`: what a bug report should say about the machine.
+
+Owns: what is collected and how it is shown. Knows torch only while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_PACKAGES = {
+    "ewe": ("ewe-engine",),
+    "torch": ("torch",),
+    "transformers": ("transformers",),
+    "triton": ("triton",),
+    "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"),
+    "bm25s": ("bm25s",),
+    "nupunkt": ("nupunkt",),
+    "tokenizers": ("tokenizers",),
+    "safetensors": ("safetensors",),
+    "numpy": ("numpy",),
+}
+
+
+def collect_env(as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False) -> None:
+    """Print the versions and the hardware that a bug report should name."""
+    facts = environment()
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        shown = ", ".join(value) if isinstance(value, list) else value
+        print(f"{name:<{width}}  {'-' if shown in (None, '') else shown}")
+
+
+def environment() -> dict[str, Any]:
+    """Versions (None: not installed), CPU, RAM in GiB and GPUs of this machine."""
+    facts: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
+    facts |= {name: _version(names) for name, names in _PACKAGES.items()}
+    facts |= {"cpu": _cpu_name(), "cpus": _usable_cpus(), "ram_gib": _ram_gib()}
+    return facts | _accelerators()
+
+
+def _version(distributions: tuple[str, ...]) -> str | None:
+    for name in distributions:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return None
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _ram_gib() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _accelerators() -> dict[str, Any]:
+    try:
+        import torch
+    except ImportError as error:
+        return {"cuda": None, "gpus": [], "torch_error": str(error)}
+    gpus = []
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            device = torch.cuda.get_device_properties(index)
+            gpus.append(f"{device.name}, {device.total_memory / 2**30:.1f} GiB, sm_{device.major}{device.minor}")
+    return {"cuda": torch.version.cuda, "gpus": gpus}

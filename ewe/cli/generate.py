@@ -1,0 +1,60 @@
+"""`ewe generate`: answers to one prompt or to many.
+
+Owns: the subcommand. Knows `LLM` and what reads prompts and shows results.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ewe.cli import options
+
+
+def generate(
+    ctx: typer.Context,
+    prompt: Annotated[str | None, typer.Argument(help="The prompt; without it --prompts or standard input.")] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(help="One prompt per line, or JSONL with prompt (and id).", exists=True, dir_okay=False),
+    ] = None,
+    model: options.Model = None,
+    datastore: options.Datastore = None,
+    verifier: options.Verifier = None,
+    documents: options.Documents = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    as_json: options.AsJSON = False,
+    output: options.OutputFile = None,
+    html: options.HTMLFile = None,
+    trace: options.TraceFile = None,
+    max_tokens: options.MaxTokens = 256,
+    min_tokens: options.MinTokens = 0,
+    temperature: options.Temperature = 0.0,
+    top_p: options.TopP = 1.0,
+    top_k: options.TopK = 0,
+    min_p: options.MinP = 0.0,
+    seed: options.Seed = None,
+    n: options.Copies = 1,
+    stop: options.Stop = None,
+    stop_token_ids: options.StopTokenIds = None,
+    ignore_eos: options.IgnoreEos = False,
+    presence_penalty: options.PresencePenalty = 0.0,
+    frequency_penalty: options.FrequencyPenalty = 0.0,
+    repetition_penalty: options.RepetitionPenalty = 1.0,
+    logit_bias: options.LogitBias = None,
+    logprobs: options.Logprobs = None,
+    deadline_s: options.DeadlineS = None,
+) -> None:
+    """Write answers to one prompt or to many."""
+    from ewe.cli.batch import Batch
+    from ewe.cli.engine import open_llm, settings_of
+    from ewe.cli.prompts import read_documents, read_prompts
+
+    params = options.sampling_params(ctx.params)
+    batch = Batch(read_prompts(prompt, prompts), params, read_documents(documents), as_json, output, html, trace)
+    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier)
+    if not batch.run(lambda: open_llm(chosen), chosen.scheduler.max_num_seqs):
+        raise typer.Exit(1)

@@ -1,0 +1,87 @@
+"""The `ewe` command: its subcommands, its errors and its exit codes.
+
+Owns: the list of subcommands and how errors reach the user. Knows the subcommands; none of them imports torch before
+it runs, so that `ewe --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ewe.cli.chat import chat
+from ewe.cli.collect_env import collect_env
+from ewe.cli.demo import demo
+from ewe.cli.generate import generate
+from ewe.cli.validate import validate
+from ewe.errors import EWEError
+
+INTERRUPTED = 130
+
+
+class _Commands(TyperGroup):
+    """Errors that the engine raises on purpose become one line on standard error and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EWEError as error:
+            if ctx.params.get("debug"):
+                raise
+            print(f"ewe: {error}", file=sys.stderr)
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as interrupt:
+            print("ewe: interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+
+app = typer.Typer(
+    name="ewe",
+    cls=_Commands,
+    help="Language models that write text which can be checked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"ewe {version('ewe-engine')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="EWE_DEBUG", help="Show the traceback of an error.", show_envvar=True)
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options that come before the subcommand."""
+
+
+app.command("demo")(demo)
+app.command("generate")(generate)
+app.command("chat")(chat)
+app.command("validate")(validate)
+app.command("collect-env")(collect_env)
+
+
+def main() -> None:
+    """Entry point of the `ewe` script."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not a crash at the end of a long run.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    app()
+
+
+if __name__ == "__main__":
+    main()

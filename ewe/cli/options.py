@@ -1,0 +1,139 @@
+"""Options that several subcommands share.
+
+Owns: their names, help and checks. Knows typer and `SamplingParams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ewe.sampling import SamplingParams
+
+
+_SETTINGS, _RESULTS, _SAMPLING = "Model and settings", "Results", "Sampling"
+
+
+def _place_for_a_file(path: Path | None) -> Path | None:
+    """Refuses a path that cannot be written before hours are spent on what should go there."""
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"the folder {path.parent} does not exist")
+    return path
+
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", rich_help_panel=_SETTINGS, help="Settings (YAML).", exists=True, dir_okay=False, show_default=False
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        rich_help_panel=_SETTINGS,
+        help="One setting, e.g. memory.retrieval_units=6. Repeatable.",
+    ),
+]
+Model = Annotated[
+    str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, a folder, or a hub id.", show_default="builtin")
+]
+Datastore = Annotated[
+    str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, or a file of passages to retrieve from.")
+]
+Verifier = Annotated[str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, or a registered name.")]
+Documents = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A text file, or a .jsonl file of passages, put into memory at the start. Repeatable.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+AsJSON = Annotated[
+    bool, typer.Option("--json", rich_help_panel=_RESULTS, help="Results as JSON, one document per line.")
+]
+HTMLFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", rich_help_panel=_RESULTS, help="Write the trace as an HTML page.", callback=_place_for_a_file
+    ),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option("--trace", rich_help_panel=_RESULTS, help="Write every event as JSONL.", callback=_place_for_a_file),
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", rich_help_panel=_RESULTS, help="Write results to this JSONL file; run again to go on after the last one.",
+        callback=_place_for_a_file,
+    ),
+]  # fmt: skip
+
+MaxTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Most tokens to write.")]
+MinTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Fewest tokens before the text may end.")]
+Temperature = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="0 is greedy.")]
+TopP = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="Nucleus sampling; 1 is off.")]
+TopK = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Draw from the k likeliest tokens; 0 is off.")]
+MinP = Annotated[
+    float, typer.Option(rich_help_panel=_SAMPLING, help="Least share of the likeliest token's probability; 0 is off.")
+]
+Seed = Annotated[int | None, typer.Option(rich_help_panel=_SAMPLING, help="Seed of the random draws.")]
+Copies = Annotated[int, typer.Option("-n", "--n", rich_help_panel=_SAMPLING, help="Answers per prompt.")]
+Stop = Annotated[list[str] | None, typer.Option(rich_help_panel=_SAMPLING, help="End before this text. Repeatable.")]
+StopTokenIds = Annotated[
+    list[int] | None, typer.Option(rich_help_panel=_SAMPLING, help="End after this token. Repeatable.")
+]
+IgnoreEos = Annotated[
+    bool, typer.Option("--ignore-eos", rich_help_panel=_SAMPLING, help="Go on when the model wants to end.")
+]
+PresencePenalty = Annotated[
+    float, typer.Option(rich_help_panel=_SAMPLING, help="Taken from the logit of every token used before.")
+]
+FrequencyPenalty = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="The same, per time it was used.")]
+RepetitionPenalty = Annotated[
+    float, typer.Option(rich_help_panel=_SAMPLING, help="Divides the logits of tokens used before; 1 is off.")
+]
+LogitBias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID=VALUE", rich_help_panel=_SAMPLING, help="Added to the logit of a token. Repeatable."),
+]
+Logprobs = Annotated[
+    int | None, typer.Option(rich_help_panel=_SAMPLING, help="Log-probabilities of the n likeliest tokens in the JSON.")
+]
+DeadlineS = Annotated[
+    float | None, typer.Option(rich_help_panel=_SAMPLING, help="Seconds after which an answer ends with what it has.")
+]
+
+
+def sampling_params(values: Mapping[str, Any]) -> SamplingParams:
+    """The SamplingParams among a subcommand's parameters (they have the same names); lists left out are empty.
+
+    Raises InvalidRequestError for values out of range, BadParameter for a logit bias that is not ID=VALUE.
+    """
+    chosen = {item.name: values[item.name] for item in fields(SamplingParams) if item.name in values}
+    chosen["stop"] = tuple(chosen.get("stop") or ())
+    chosen["stop_token_ids"] = tuple(chosen.get("stop_token_ids") or ())
+    chosen["logit_bias"] = _logit_biases(chosen.get("logit_bias"))
+    return SamplingParams(**chosen)
+
+
+def _logit_biases(assignments: list[str] | None) -> dict[int, float]:
+    biases = {}
+    for assignment in assignments or ():
+        token, _, value = assignment.partition("=")
+        try:
+            biases[int(token)] = float(value)
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"{assignment!r} is not of the form ID=VALUE", param_hint="--logit-bias"
+            ) from error
+    return biases

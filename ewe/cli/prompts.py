@@ -1,0 +1,94 @@
+"""Where prompts and documents come from: the argument, files, standard input.
+
+Owns: the file formats. Knows `ewe.retrieval`'s passage files and `ewe.errors`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ewe.errors import InvalidRequestError
+from ewe.types import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt with the name under which its result is found again."""
+
+    id: str
+    text: str
+
+
+def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
+    """The prompts of the argument, else of the file, else of standard input.
+
+    A file holds one prompt per line; if it ends in .jsonl, or if its first line is a JSON object, one object per line
+    with "prompt" and perhaps "id". Blank lines are skipped. Raises InvalidRequestError if there is no prompt, a line
+    is not what it should be, or an id comes twice.
+    """
+    if argument is not None:
+        if file is not None:
+            raise InvalidRequestError("give the prompt as an argument or in --prompts, not both")
+        return [Prompt("0", argument)]
+    if file is None and sys.stdin.isatty():
+        raise InvalidRequestError("no prompt: give one as an argument, in --prompts FILE or on standard input")
+    name = str(file) if file else "standard input"
+    try:
+        text = file.read_text(encoding="utf-8-sig") if file else sys.stdin.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"cannot read prompts from {name}: {error}") from error
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise InvalidRequestError(f"{name} holds no prompt")
+    if name.endswith(".jsonl") or _is_object(lines[0][1]):
+        prompts = [_from_json(line, f"{name}:{number}", index) for index, (number, line) in enumerate(lines)]
+    else:
+        prompts = [Prompt(str(index), line.rstrip("\r")) for index, (_, line) in enumerate(lines)]
+    _refuse_duplicates(prompts, name)
+    return prompts
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except json.JSONDecodeError:
+        return False
+
+
+def _from_json(line: str, place: str, index: int) -> Prompt:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidRequestError(f"{place}: not valid JSON: {error}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("prompt"), str):
+        raise InvalidRequestError(f'{place}: expected an object with a text under "prompt"')
+    return Prompt(str(value.get("id", index)), value["prompt"])
+
+
+def _refuse_duplicates(prompts: Iterable[Prompt], name: str) -> None:
+    seen: set[str] = set()
+    for prompt in prompts:
+        if prompt.id in seen:
+            raise InvalidRequestError(f"{name}: the id {prompt.id!r} stands for two prompts")
+        seen.add(prompt.id)
+
+
+def read_documents(files: Iterable[Path] | None) -> list[Passage] | None:
+    """The passages of all files in order: a .jsonl file's own, any other file's text as one passage under its name."""
+    passages: list[Passage] = []
+    for file in files or ():
+        if file.suffix == ".jsonl":
+            from ewe.retrieval.datastore import Datastore
+
+            passages.extend(Datastore.from_jsonl(file).passages)
+            continue
+        try:
+            text = file.read_text(encoding="utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequestError(f"cannot read the document {file}: {error}") from error
+        passages.append(Passage(id=str(file), text=text, title=file.stem, source=str(file)))
+    return passages or None

@@ -1,0 +1,98 @@
+"""A JSONL file of results that a later run can continue.
+
+Owns: the record format, the repair of a torn last line and the check that the file belongs to these prompts. Knows
+`ewe.report` and `ewe.types`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ewe.cli.prompts import Prompt
+from ewe.errors import InvalidRequestError
+from ewe.report import jsonable
+from ewe.types import Generation
+
+_OPENING = b'{"id": '
+
+
+def record(prompt_id: str, generation: Generation) -> str:
+    """One result as one line of JSON: the id of its prompt, then the generation without its trace."""
+    fields = jsonable(generation)
+    del fields["trace"]  # --trace and --html hold it; here it would be most of the file
+    return json.dumps({"id": prompt_id, **fields}, ensure_ascii=False)
+
+
+class ResultFile:
+    """Results in the order of the prompts, each line written whole and flushed.
+
+    `done` is how many prompts an earlier run finished. Opening repairs what a killed run left: a line without its end
+    and answers of a prompt that lacks some are cut off. Raises InvalidRequestError, and changes nothing, if the file
+    holds anything but results of these prompts.
+    """
+
+    def __init__(self, path: Path, prompts: Sequence[Prompt], copies: int) -> None:
+        self.path = path
+        self.done, keep = _scan(path, prompts, copies)
+        self._file: BinaryIO = path.open("ab")
+        self._file.truncate(keep)
+
+    def __enter__(self) -> ResultFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
+        """Appends all answers of the next prompt."""
+        for generation in generations:
+            self._file.write(record(prompt.id, generation).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:
+    """(finished prompts, bytes of the file that hold them)."""
+    if not path.exists():
+        return 0, 0
+    lines = 0
+    position = keep = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                _check_torn(path, line)
+                break
+            if lines == len(prompts) * copies:
+                raise _foreign(path, lines + 1, "there are more results than prompts")
+            _check(path, lines, line, prompts[lines // copies], lines % copies)
+            lines += 1
+            position += len(line)
+            if lines % copies == 0:
+                keep = position
+    return lines // copies, keep
+
+
+def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> None:
+    try:
+        found: Any = json.loads(line)
+    except ValueError as error:
+        raise _foreign(path, number + 1, "it is not JSON") from error
+    expected = {"id": prompt.id, "prompt": prompt.text, "index": index}
+    for key, value in expected.items():
+        if not isinstance(found, dict) or found.get(key) != jsonable(value):
+            raise _foreign(path, number + 1, f"expected {key} {value!r}")
+
+
+def _check_torn(path: Path, line: bytes) -> None:
+    """A torn line is only cut off if it began as one of ours."""
+    if line[: len(_OPENING)] != _OPENING[: len(line)]:
+        raise _foreign(path, None, "its last line is no result")
+
+
+def _foreign(path: Path, line: int | None, reason: str) -> InvalidRequestError:
+    place = f"{path}:{line}" if line else str(path)
+    return InvalidRequestError(f"{place} is no result of these prompts ({reason}); choose another --output")

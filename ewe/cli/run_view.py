@@ -1,0 +1,110 @@
+"""A run as it happens: the draft in a live region, finished sentences and withdrawn ones above it.
+
+Owns: the drawing of stream events. Knows the event kinds (docs/trace.md), not the engine. Without a terminal the live
+region is left out and the same lines are printed as they become final.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ewe.cli.terminal import clean, mark, verdict_text
+from ewe.types import Verdict
+
+_MOST_PROOFS = 3
+
+
+class RunView:
+    """Draws stream events; a context manager, because the live region must be closed."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.text = ""
+        self.done = 0
+        self.memory: dict[str, list[Any]] = {}
+        self.titles: dict[str, str] = {}
+        self.check: dict[str, Any] = {}
+        live = console.is_terminal and not console.is_dumb_terminal
+        self.live = Live(console=console, refresh_per_second=20, transient=True) if live else None
+
+    def __enter__(self) -> RunView:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.live.update("")
+            self.live.stop()
+
+    def handle(self, kind: str, data: dict[str, Any]) -> None:
+        """Draws one event; kinds that this view does not show are passed over."""
+        if kind == "draft":
+            self.text = self.text[: data["start"]] + data["text"]
+        elif kind == "retrieval":
+            self.titles |= {item["id"]: item.get("title", "") for item in data.get("passages", ())}
+        elif kind == "verification":
+            self.check = data
+        elif kind == "refresh":
+            passage = data["passage"]
+            self.titles[passage["id"]] = passage.get("title", "")
+            self.memory.setdefault(data["lane"], []).append((data["unit_id"], passage.get("title") or passage["id"]))
+        elif kind == "evict":
+            held = self.memory.get(data["lane"], [])
+            self.memory[data["lane"]] = [unit for unit in held if unit[0] != data["unit_id"]]
+        elif kind == "rewind":
+            self._withdraw(data)
+        elif kind == "sentence":
+            self._finish(data)
+        if self.live:
+            self.live.update(self._draft())
+
+    def _finish(self, data: dict[str, Any]) -> None:
+        line = verdict_text(data["text"], data["verdict"])
+        if data.get("removed"):
+            times = len(data["removed"])
+            line.append(f"  (rewritten{'' if times == 1 else f' {times} times'})", style="bright_black")
+        self.console.print(_line(mark(data["verdict"]), line))
+        self.text = self.text[: data["start"]] + data["text"] + self.text[data["end"] :]
+        self.done = data["end"]
+
+    def _withdraw(self, data: dict[str, Any]) -> None:
+        self.console.print(_line(mark(Verdict.REFUTED), Text(clean(data["text"]).strip(), style="strike red")))
+        if self.check.get("start") == data["start"]:
+            for proof in _proofs(self.check.get("evidence", ())):
+                title = self.titles.get(proof["id"]) or proof["id"]
+                source = Text(clean(title), style="cyan")
+                if proof.get("excerpt"):
+                    source.append(f"  “{clean(proof['excerpt'])}”", style="default")
+                self.console.print(Padding(_line(Text("↳", style="bright_black"), source), (0, 0, 0, 4)))
+        self.text = self.text[: data["start"]]
+        self.done = min(self.done, len(self.text))
+
+    def _draft(self) -> RenderableType:
+        draft = Text(clean(self.text[self.done :].lstrip()), style="dim italic")
+        lanes = Text(style="bright_black")
+        for lane, units in self.memory.items():
+            names = ", ".join(clean(title) for _, title in units)
+            lanes.append(f"{'   ' if lanes else ''}{lane}: ", style="bold").append(names or "empty")
+        lanes.truncate(max(self.console.width - 1, 10), overflow="ellipsis")
+        return Group(_line(Text("…", style="dim"), draft), Text(), lanes)
+
+
+def _proofs(evidence: Any) -> list[dict[str, Any]]:
+    """The evidence to show for a withdrawn sentence: what speaks against it, else whatever was found."""
+    against = [item for item in evidence if item.get("stance") == Verdict.REFUTED]
+    return (against or list(evidence))[:_MOST_PROOFS]
+
+
+def _line(sign: Text, text: Text) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=1)
+    grid.add_column(overflow="fold")
+    grid.add_row(sign, text)
+    return grid

@@ -1,0 +1,90 @@
+"""How results look in a terminal: verdict marks and colours, clean text, the table at the end.
+
+Owns: the signs and styles. Knows `ewe.types`. Text from models and passages is never read as markup, and its control
+characters never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ewe.types import Generation, Sentence, Verdict
+
+MARKS = {
+    Verdict.SUPPORTED: ("✓", "green"),
+    Verdict.REFUTED: ("✗", "red"),
+    Verdict.INCONCLUSIVE: ("?", "yellow"),
+    Verdict.NOT_CHECKED: ("–", "bright_black"),
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: object) -> str:
+    """`text` without control characters (escape sequences, text direction), which could steer the terminal."""
+    return _CONTROL.sub("�", str(text).replace("\r\n", "\n"))
+
+
+def output_console() -> Console:
+    """The console on standard output; wide lines wrap at the terminal's edge, or at 100 columns without one."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=100)
+
+
+def mark(verdict: Any) -> Text:
+    """The sign of a verdict, which also tells it without colour."""
+    sign, colour = MARKS[Verdict(verdict)]
+    return Text(sign, style=f"bold {colour}")
+
+
+def verdict_text(text: object, verdict: Any) -> Text:
+    """A text in the colour of its verdict."""
+    chosen = Verdict(verdict)
+    return Text(clean(text), style="" if chosen is Verdict.NOT_CHECKED else MARKS[chosen][1])
+
+
+def answer_text(generation: Generation) -> Text:
+    """The whole answer as running text, each sentence in its colour and with its mark."""
+    result, position = Text(), 0
+    for sentence in generation.sentences:
+        result.append(clean(generation.text[position : sentence.start]))
+        result.append_text(verdict_text(generation.text[sentence.start : sentence.end], sentence.verdict))
+        result.append(" ").append_text(mark(sentence.verdict))
+        position = sentence.end
+    return result.append(clean(generation.text[position:]))
+
+
+def stats_table(generation: Generation) -> Table:
+    """The table at the end of a run."""
+    stats = generation.stats
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bright_black")
+    table.add_column()
+    rows = [
+        ("sentences", f"{stats.sentences}" + _verdicts(generation.sentences)),
+        ("rewrites", f"{stats.rewrites}"),
+        ("memory refreshes", f"{stats.refreshes} ({stats.unit_tokens_encoded} tokens encoded)"),
+        ("tokens", f"{stats.tokens_kept} kept, {stats.tokens_discarded} discarded"),
+        ("time", f"{stats.total_s:.2f} s" + _rate(stats.tokens_kept, stats.total_s)),
+        ("  decode", f"{stats.decode_s:.2f} s"),
+        ("  retrieval", f"{stats.retrieval_wait_s:.2f} s waited, {stats.retrievals} times"),
+        ("  verification", f"{stats.verification_wait_s:.2f} s waited, {stats.verifications} times"),
+    ]
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _verdicts(sentences: tuple[Sentence, ...]) -> str:
+    counts = Counter(sentence.verdict for sentence in sentences)
+    parts = [f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict]]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _rate(tokens: int, seconds: float) -> str:
+    return f", {tokens / seconds:.0f} tokens/s" if seconds > 0 else ""

@@ -1,0 +1,33 @@
+"""`ewe validate`: are these configuration files right?
+
+Owns: the report per file. Knows `ewe.config`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def validate(
+    files: Annotated[list[Path], typer.Argument(help="Configuration files (YAML).", metavar="FILE...")],
+) -> None:
+    """Load configuration files and name every setting that is wrong. Exit code 1 if any is."""
+    from ewe.config import Config
+    from ewe.errors import ConfigError
+
+    failed = 0
+    for file in files:
+        try:
+            Config.from_yaml(file)
+        except ConfigError as error:
+            failed += 1
+            print(f"{file}: not valid")
+            for problem in error.problems:
+                print(f"  {problem}")
+        else:
+            print(f"{file}: ok")
+    if failed:
+        raise typer.Exit(1)
