@@ -42,11 +42,12 @@ class UnitCache:
         self._keep_unused = keep_unused
         self._units: dict[UnitKey, EncodedUnit] = {}
         self._unused: OrderedDict[UnitKey, EncodedUnit] = OrderedDict()  # least recently used first
+        self._num_cached_blocks = 0
 
     @property
     def num_cached_blocks(self) -> int:
         """Blocks of units that nobody holds: what `evict` could free now."""
-        return sum(len(unit.table.blocks) for unit in self._unused.values())
+        return self._num_cached_blocks
 
     def acquire(self, token_ids: tuple[int, ...]) -> EncodedUnit:
         """The unit with this content, one reference more; a new one has blocks but is not ready: the caller encodes it.
@@ -58,7 +59,8 @@ class UnitCache:
             raise ValueError("a unit needs at least one token")
         unit = self._units.get(token_ids)
         if unit is not None:
-            self._unused.pop(token_ids, None)
+            if not unit.references:
+                self._take_unused(token_ids)
             unit.references += 1
             return unit
         table = BlockTable(self._manager)
@@ -86,6 +88,7 @@ class UnitCache:
             return
         if unit.ready and self._keep_unused:
             self._unused[unit.key] = unit
+            self._num_cached_blocks += len(unit.table.blocks)
         else:
             self._drop(unit)
 
@@ -93,7 +96,7 @@ class UnitCache:
         """Free unused units, least recently used first, until `num_blocks` blocks are freed; returns how many were."""
         freed = 0
         while freed < num_blocks and self._unused:
-            _, unit = self._unused.popitem(last=False)
+            unit = self._take_unused(next(iter(self._unused)))
             freed += len(unit.table.blocks)
             self._drop(unit)
         return freed
@@ -105,6 +108,11 @@ class UnitCache:
     def _check_held(self, unit: EncodedUnit) -> None:
         if self._units.get(unit.key) is not unit or not unit.references:
             raise ValueError("nobody holds this unit")
+
+    def _take_unused(self, key: UnitKey) -> EncodedUnit:
+        unit = self._unused.pop(key)
+        self._num_cached_blocks -= len(unit.table.blocks)
+        return unit
 
     def _drop(self, unit: EncodedUnit) -> None:
         del self._units[unit.key]

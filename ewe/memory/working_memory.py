@@ -31,6 +31,11 @@ class MemorySnapshot:
     retrieval: tuple[MemoryUnit, ...]
     verification: tuple[MemoryUnit, ...]
 
+    @property
+    def units(self) -> tuple[MemoryUnit, ...]:
+        """All units, in the order of `WorkingMemory.units`."""
+        return (*self.retrieval, *self.verification)
+
 
 class WorkingMemory:
     """Lanes of at most `retrieval_units` and `verification_units` units; raises ValueError for a negative number.
@@ -70,6 +75,15 @@ class WorkingMemory:
         lanes[lane].append(unit)
         self.units = (*lanes[Lane.RETRIEVAL], *lanes[Lane.VERIFICATION])
         return unit, evicted
+
+    def renew(self, key: UnitKey, lane: Lane) -> bool:
+        """Make a unit of this lane its newest; returns whether the content is in memory at all."""
+        unit = next((unit for unit in self.units if unit.encoded.key == key), None)
+        if unit is not None and unit.lane is lane:
+            rest = [other for other in self.units if other is not unit]
+            last = sum(other.lane is Lane.RETRIEVAL for other in rest) if lane is Lane.RETRIEVAL else len(rest)
+            self.units = (*rest[:last], unit, *rest[last:])
+        return unit is not None
 
     def snapshot(self) -> MemorySnapshot:
         """The present contents, to be restored here or in another working memory of the same capacity."""

@@ -1,0 +1,118 @@
+"""The pool's tensors: layout, block copies, swapping to the host and back, bit for bit."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ewe.kvcache import KVPool, LayerShape
+
+SHAPES = [LayerShape(2, 4, 3), LayerShape(1, 8, 8)]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(autouse=True)
+def _needs_gpu(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+def random_pool(dtype: torch.dtype, device: str = "cpu") -> KVPool:
+    """A pool of random bits, NaNs of all kinds among them; the null block zero."""
+    pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=dtype, device=device)
+    generator = torch.Generator().manual_seed(0)
+    for tensor in (*pool.keys, *pool.values):
+        noise = torch.randint(0, 256, (tensor.nbytes,), dtype=torch.uint8, generator=generator)
+        tensor.copy_(noise.view(dtype).view(tensor.shape))
+    pool.zero_blocks([0])
+    return pool
+
+
+def bits(pool: KVPool) -> list[torch.Tensor]:
+    return [tensor.cpu().view(torch.uint8).view(6, -1).clone() for tensor in (*pool.keys, *pool.values)]
+
+
+def test_starts_zero_with_one_slot_per_token() -> None:
+    pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=torch.bfloat16, device="cpu")
+    assert [tuple(tensor.shape) for tensor in pool.keys] == [(24, 2, 4), (24, 1, 8)]
+    assert [tuple(tensor.shape) for tensor in pool.values] == [(24, 2, 3), (24, 1, 8)]
+    assert all(tensor.dtype == torch.bfloat16 and not tensor.any() for tensor in (*pool.keys, *pool.values))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_bytes_per_block_is_what_a_block_takes(dtype: torch.dtype) -> None:
+    pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=dtype, device="cpu")
+    total = sum(tensor.nbytes for tensor in (*pool.keys, *pool.values))
+    assert KVPool.bytes_per_block(SHAPES, 4, dtype) * 6 == total
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_swapping_out_and_in_keeps_every_bit(dtype: torch.dtype, device: str) -> None:
+    pool = random_pool(dtype, device)
+    before = bits(pool)
+    host = pool.read_blocks([3, 1, 4])
+    assert all(tensor.device.type == "cpu" for tensor in (*host.keys, *host.values))
+    assert all(tensor.is_pinned() == (device == "cuda") for tensor in (*host.keys, *host.values))
+    assert host.num_bytes == 3 * KVPool.bytes_per_block(SHAPES, 4, dtype)
+    pool.zero_blocks([1, 3, 4])
+    pool.write_blocks([5, 2, 1], host)
+    for old, new in zip(before, bits(pool), strict=True):
+        assert torch.equal(new[[5, 2, 1]], old[[3, 1, 4]])
+        assert not new[[0, 3, 4]].any()
+
+
+def test_host_blocks_do_not_follow_the_pool() -> None:
+    pool = random_pool(torch.float32)
+    host = pool.read_blocks([1])
+    kept = host.keys[0].clone()
+    pool.zero_blocks([1])
+    assert torch.equal(host.keys[0].view(torch.uint8), kept.view(torch.uint8))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(pairs=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=6))
+def test_copies_act_as_if_done_one_after_the_other(device: str, pairs: list[tuple[int, int]]) -> None:
+    pool = random_pool(torch.float32, device)
+    expected = bits(pool)
+    for source, destination in pairs:
+        for tensor in expected:
+            tensor[destination] = tensor[source].clone()
+    pool.copy_blocks(pairs)
+    assert all(torch.equal(old, new) for old, new in zip(expected, bits(pool), strict=True))
+
+
+def test_an_empty_list_of_blocks_is_fine() -> None:
+    pool = random_pool(torch.float32)
+    before = bits(pool)
+    host = pool.read_blocks([])
+    assert host.num_bytes == 0
+    pool.write_blocks([], host)
+    pool.copy_blocks([])
+    pool.zero_blocks([])
+    assert all(torch.equal(old, new) for old, new in zip(before, bits(pool), strict=True))
+
+
+def test_refuses_to_write_the_null_block_or_outside_the_pool() -> None:
+    pool = random_pool(torch.float32)
+    host = pool.read_blocks([1])
+    with pytest.raises(ValueError, match="null block"):
+        pool.write_blocks([0], host)
+    with pytest.raises(ValueError, match="null block"):
+        pool.copy_blocks([(1, 0)])
+    for blocks in ([6], [-1]):
+        with pytest.raises(ValueError, match="outside the pool"):
+            pool.write_blocks(blocks, host)
+        with pytest.raises(ValueError, match="outside the pool"):
+            pool.read_blocks(blocks)
+
+
+def test_refuses_another_number_of_blocks() -> None:
+    pool = random_pool(torch.float32)
+    with pytest.raises(ValueError, match="1 blocks on the host, 2 to write"):
+        pool.write_blocks([1, 2], pool.read_blocks([1]))
+
+
+def test_refuses_a_model_without_layers() -> None:
+    with pytest.raises(ValueError, match="at least one layer"):
+        KVPool([], 6, 4, torch.float32, "cpu")
