@@ -109,7 +109,7 @@ def catalogue() -> tuple[Phrasing, ...]:
 
 @cache
 def phrasings(topic: str, use: Use, named: bool = True) -> tuple[Phrasing, ...]:
-    """The phrasings of one topic ("work2" means "work") for passages or answers; `named`: also those that need a name."""
+    """The phrasings of one topic ("work2" is "work") for passages or answers; named: also those that need a name."""
     return tuple(
         phrasing
         for phrasing in catalogue()
