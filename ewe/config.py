@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ewe.errors import ConfigError
 
@@ -46,6 +46,11 @@ class MemoryConfig(_Settings):
     merge: Literal["paper", "plain"] = "paper"
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
+
+    @field_validator("veracity_weighting", mode="before")
+    @classmethod
+    def _yaml_off(cls, value: object) -> object:
+        return "off" if value is False else value  # YAML reads a bare `off` as false
 
     @model_validator(mode="after")
     def _template_has_text(self) -> MemoryConfig:
@@ -88,13 +93,13 @@ class FeedbackConfig(_Settings):
 class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
+    Without either the pool takes 1 GiB of host memory, or 85% of what a GPU has left beside the weights.
     unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed.
     """
 
     block_size: int = Field(16, gt=0)
     num_blocks: int | None = Field(None, gt=0)
-    memory_gib: float = Field(1.0, gt=0)
-    swap_gib: float = Field(4.0, ge=0)
+    memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True
 
 
@@ -138,7 +143,7 @@ class Config(_Settings):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise ConfigError("; ".join(_explain(item, cls) for item in error.errors())) from error
+            raise ConfigError(*(_explain(item, cls) for item in error.errors())) from error
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Config:
@@ -166,7 +171,7 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """`values` with `group.key=value` assignments set; raises ConfigError for an assignment without '='."""
+    """`values` with `group.key=value` assignments set; raises ConfigError for one without '=' or a malformed value."""
     result: dict[str, Any] = {key: dict(item) if isinstance(item, Mapping) else item for key, item in values.items()}
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
@@ -178,7 +183,10 @@ def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> 
             target = target.setdefault(group, {})
             if not isinstance(target, dict):
                 raise ConfigError(f"{path}: {group} is a value, not a group of settings")
-        target[key] = yaml.safe_load(text)
+        try:
+            target[key] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path}: {text!r} is not a valid value") from error
     return result
 
 

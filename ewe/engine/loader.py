@@ -29,13 +29,14 @@ class LoadedModel:
     """A model ready for ModelRunner (eval, no gradients), its tokenizer and its limits.
 
     tokenizer: None only for load_format "dummy" without tokenizer files. max_model_len: number of positions, so the
-    units' capacity counts too. eos_token_ids: the tokens that end an answer.
+    units' capacity counts too. eos_token_ids: the tokens that end an answer. vocab_size: ids are below it.
     """
 
     model: Any
     tokenizer: Any
     max_model_len: int
     eos_token_ids: frozenset[int]
+    vocab_size: int
 
 
 def load_model(config: ModelConfig) -> LoadedModel:
@@ -53,7 +54,9 @@ def load_model(config: ModelConfig) -> LoadedModel:
     max_model_len = _max_model_len(model_config, config.max_model_len)
     model = _model(source, model_config, config, options).eval().requires_grad_(False)
     attention_layers(model)
-    return LoadedModel(model, _tokenizer(source, config, options), max_model_len, _eos_token_ids(model))
+    vocab_size = model.get_input_embeddings().num_embeddings
+    tokenizer = _tokenizer(source, config, options)
+    return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
 
 
 def _source(config: ModelConfig) -> str:

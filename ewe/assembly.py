@@ -1,0 +1,188 @@
+"""Building an engine from its settings: model, pool, memory, components, loop.
+
+Owns: which concrete part stands behind each protocol. With `llm.py` it is the one place that knows them all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from ewe.config import CacheConfig, Config
+from ewe.engine.core import EngineCore
+from ewe.engine.intake import Intake, Limits
+from ewe.engine.loader import LoadedModel, load_model
+from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.pauses import Pauses
+from ewe.engine.policies import make_policy
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.rewriter import Rewriter
+from ewe.engine.scheduler import Scheduler
+from ewe.engine.sequence import Sequence
+from ewe.engine.workers import Worker
+from ewe.errors import ConfigError
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.pool import KVPool
+from ewe.memory.unit_cache import UnitCache
+from ewe.memory.unit_text import UnitTokenizer
+from ewe.protocols import Retriever, Verifier
+from ewe.retrieval.bm25 import BM25Retriever
+from ewe.retrieval.datastore import Datastore
+from ewe.types import Generation, ScoredPassage, VerificationRequest, VerificationResult
+from ewe.verification.feedback import PassageFeedback
+from ewe.verification.value_verifier import ValueVerifier
+from ewe.world.builtin import builtin_datastore
+
+_CPU_POOL_BYTES = 1 << 30
+_GPU_SHARE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """The parts that look outside the model; None where there is none."""
+
+    retriever: Retriever | None
+    verifier: Verifier | None
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The parts of a running engine that its owner needs."""
+
+    config: Config
+    loaded: LoadedModel
+    core: EngineCore
+    intake: Intake
+    manager: BlockManager
+    keeper: MemoryKeeper
+    unit_tokenizer: UnitTokenizer | None
+    changed: threading.Event
+
+
+def make_components(
+    config: Config, datastore: str | Path | Datastore | Retriever | None, verifier: str | Verifier | None
+) -> Components:
+    """The retriever and verifier that the settings or the caller name; objects are used as they are.
+
+    Raises ConfigError for names that are not known, or a verifier by name without a datastore.
+    """
+    source = datastore if datastore is not None else config.datastore
+    retriever = _retriever(source)
+    chosen = verifier if verifier is not None else config.verifier
+    if isinstance(chosen, str):
+        if chosen != "builtin":
+            raise ConfigError(f"unknown verifier {chosen!r}: use 'builtin' or pass a Verifier object")
+        if retriever is None:
+            raise ConfigError("verifier 'builtin' looks for evidence in a datastore: set one")
+        chosen = ValueVerifier(retriever, veracity_weighting=config.memory.veracity_weighting != "off")
+    elif chosen is not None and not isinstance(chosen, Verifier):
+        raise ConfigError(f"the verifier must have a verify() method, got {type(chosen).__name__}")
+    return Components(retriever, chosen)
+
+
+def build_engine(
+    config: Config, components: Components, on_finish: Callable[[Sequence, Generation], None], loaded: LoadedModel | None
+) -> Engine:
+    """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
+    loaded = loaded or load_model(config.model)
+    shapes = layer_shapes(loaded.model)
+    dtype, device = loaded.model.dtype, loaded.model.device
+    num_blocks = _num_blocks(config.cache, KVPool.bytes_per_block(shapes, config.cache.block_size, dtype), device)
+    pool = KVPool(shapes, num_blocks, config.cache.block_size, dtype, device)
+    runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution)
+    return wire(config, components, on_finish, loaded, pool, runner)
+
+
+def wire(
+    config: Config,
+    components: Components,
+    on_finish: Callable[[Sequence, Generation], None],
+    loaded: LoadedModel,
+    pool: KVPool,
+    runner: ModelRunner,
+) -> Engine:
+    """The engine around a runner and its pool (tests bring a runner without a model)."""
+    manager = BlockManager(pool.num_blocks, pool.block_size)
+    tokenizer = loaded.tokenizer
+    memory = config.memory
+    unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
+    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory)
+    changed = threading.Event()
+    retrieval = verification = None
+    if components.retriever is not None and memory.retrieval_units:
+        call = partial(_retrieve, components.retriever, config.feedback.retrieval_top_k)
+        retrieval = Worker("retrieval", call, changed.set)
+    if components.verifier is not None and config.policy == "ewe":
+        verification = Worker("verification", partial(_verify, components.verifier), changed.set)
+    policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
+    core = EngineCore(
+        config=config,
+        runner=runner,
+        scheduler=Scheduler(manager, pool, keeper, config.scheduler),
+        keeper=keeper,
+        pauses=Pauses(policy, config.feedback, retrieval, verification),
+        rewriter=Rewriter(keeper, config.feedback, PassageFeedback(config.feedback.forms) if verification else None),
+        workers=tuple(worker for worker in (retrieval, verification) if worker is not None),
+        eos_token_ids=loaded.eos_token_ids,
+        on_finish=on_finish,
+        changed=changed,
+    )
+    limits = Limits(loaded.max_model_len, loaded.vocab_size)
+    intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies)
+    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed)
+
+
+def _retriever(source: Any) -> Retriever | None:
+    if source is None:
+        return None
+    if isinstance(source, str | Path):
+        source = builtin_datastore() if source == "builtin" else Datastore.from_jsonl(source)
+    if isinstance(source, Datastore):
+        return BM25Retriever(source.passages)
+    if not isinstance(source, Retriever):
+        raise ConfigError(f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}")
+    return source
+
+
+def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device) -> int:
+    if config.num_blocks is not None:
+        return config.num_blocks + 1  # the null block holds no tokens
+    if config.memory_gib is not None:
+        available = int(config.memory_gib * (1 << 30))
+    elif device.type == "cuda":
+        available = int(torch.cuda.mem_get_info(device)[0] * _GPU_SHARE)
+    else:
+        available = min(_CPU_POOL_BYTES, psutil.virtual_memory().available // 2)
+    if available < 2 * bytes_per_block:
+        raise ConfigError(
+            f"{available >> 20} MiB do not hold one block of {bytes_per_block >> 20} MiB: raise cache.memory_gib"
+        )
+    return available // bytes_per_block
+
+
+def _retrieve(retriever: Retriever, top_k: int, queries: list[str]) -> list[list[ScoredPassage]]:
+    results = list(retriever.retrieve(queries, top_k))
+    for hits in results:
+        for hit in hits:
+            if not isinstance(hit, ScoredPassage):
+                raise TypeError(f"a retriever must return ScoredPassage objects, got {type(hit).__name__}")
+    return results
+
+
+def _verify(verifier: Verifier, batches: list[Batch[VerificationRequest]]) -> list[list[VerificationResult]]:
+    """Judges the sentences of several sequences in one call."""
+    flat = [request for batch in batches for request in batch]
+    results = iter(verifier.verify(flat))
+    nested = [[next(results) for _ in batch] for batch in batches]
+    for result in (item for batch in nested for item in batch):
+        if not isinstance(result, VerificationResult):
+            raise TypeError(f"a verifier must return VerificationResult objects, got {type(result).__name__}")
+    return nested

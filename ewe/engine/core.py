@@ -1,0 +1,248 @@
+"""The step-based engine core: continuous batching of sequences that come, pause, go on and end at any moment.
+
+Owns: the set of unfinished sequences and the order of one step (intake, answers, plan, forward pass, new tokens). Knows
+nothing of what retrieval and verification do: they are workers that answer jobs. Not thread-safe but for `wake`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+
+from ewe.config import Config
+from ewe.engine.model_runner import ForwardResult, ModelRunner
+from ewe.engine.output import complete, publish
+from ewe.engine.pauses import Action, Pauses, next_action
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.rewriter import Rewriter
+from ewe.engine.sampler import SamplingRow, Token, sample
+from ewe.engine.scheduler import Plan, Scheduler
+from ewe.engine.sequence import Sequence
+from ewe.engine.workers import Worker
+from ewe.types import FinishReason, Generation
+
+_IDLE_S = 0.5
+
+
+class EngineCore:
+    """Runs sequences to their ends; `on_finish` is called with each sequence and its result.
+
+    eos_token_ids: what ends a text unless `ignore_eos`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        runner: ModelRunner,
+        scheduler: Scheduler,
+        keeper: MemoryKeeper,
+        pauses: Pauses,
+        rewriter: Rewriter,
+        workers: tuple[Worker, ...],
+        eos_token_ids: frozenset[int],
+        on_finish: Callable[[Sequence, Generation], None],
+        changed: threading.Event,
+    ) -> None:
+        self.sequences: list[Sequence] = []
+        self._optimistic = config.feedback.mode == "optimistic"
+        self._retry_temperature = config.feedback.retry_temperature
+        self._runner = runner
+        self._scheduler = scheduler
+        self._keeper = keeper
+        self._pauses = pauses
+        self._rewriter = rewriter
+        self._workers = workers
+        self._eos = eos_token_ids
+        self._on_finish = on_finish
+        self._changed = changed
+
+    def add(self, sequence: Sequence) -> None:
+        """Takes a sequence in; its siblings join when its prompt has been computed."""
+        self.sequences.append(sequence)
+        self._pauses.start(sequence)
+
+    def abort(self, request_id: str) -> None:
+        """Ends all sequences of a request, whatever they are doing."""
+        for sequence in [item for item in self.sequences if item.request_id == request_id]:
+            self.end(sequence, "abort")
+
+    def step(self) -> bool:
+        """One round: answers are taken, one forward pass is run. Returns whether sequences are left.
+
+        Waits for an answer if nothing can be run; `changed` ends the wait.
+        """
+        self._changed.clear()
+        now = time.monotonic()
+        for worker in self._workers:
+            worker.abandon_overdue(now)
+        self._expire(now)
+        wanted = [(sequence, self._advance(sequence)) for sequence in list(self.sequences)]
+        plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished])
+        if plan.rows:
+            self._run(plan)
+        elif self.sequences and not plan.progressed:
+            self._changed.wait(self._time_to_wait(now))
+        return bool(self.sequences)
+
+    def close(self) -> None:
+        """Ends the workers' threads."""
+        for worker in self._workers:
+            worker.close()
+
+    def end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
+        """Ends a sequence now, with what it has; never fails on a sequence in any state."""
+        sequence.finish, sequence.error = reason, error
+        sequence.draft.finish()
+        self._finish(sequence)
+        for sibling in sequence.siblings:
+            self.end(sibling, reason, error)
+
+    def _expire(self, now: float) -> None:
+        for sequence in list(self.sequences):
+            limit = sequence.params.deadline_s
+            if limit is not None and now - sequence.arrived >= limit:
+                self.end(sequence, "timeout")
+
+    def _time_to_wait(self, now: float) -> float:
+        deadlines = [worker.next_deadline() for worker in self._workers]
+        deadlines += [
+            sequence.arrived + sequence.params.deadline_s
+            for sequence in self.sequences
+            if sequence.params.deadline_s is not None
+        ]
+        nearest = min((deadline for deadline in deadlines if deadline is not None), default=now + _IDLE_S)
+        return max(0.0, min(nearest - now, _IDLE_S))
+
+    def _advance(self, sequence: Sequence) -> Action:
+        """Works off what has been answered; returns the action that is left."""
+        while True:
+            action = next_action(sequence, self._optimistic)
+            if action is Action.COMPLETE:
+                self._finish(sequence)
+                return action
+            if sequence.swapped is not None:
+                return action
+            if action is Action.ENCODE and self._keeper.is_encoded(sequence):
+                self._keeper.commit(sequence)
+            elif action is Action.ADD_RETRIEVED:
+                self._rewriter.add_retrieved(sequence)
+            elif action is Action.APPLY_VERDICTS:
+                self._rewriter.apply_verdicts(sequence)
+            else:
+                self._note_pause(sequence, action)
+                return action
+            publish(sequence, self._pauses.policy.rewrites)
+
+    def _note_pause(self, sequence: Sequence, action: Action) -> None:
+        if action is Action.RUN:
+            if self._optimistic:
+                self._keeper.take_snapshots(sequence)
+            if sequence.paused_at is not None:
+                sequence.record("resume", waited_s=time.monotonic() - sequence.paused_at)
+                sequence.paused_at = None
+        elif action is Action.WAIT and sequence.retrieval is None and sequence.checks_awaited_since is None:
+            sequence.checks_awaited_since = time.monotonic()
+
+    def _run(self, plan: Plan) -> None:
+        begin = time.monotonic()
+        try:
+            result = self._runner.forward(plan.rows)
+        except (RuntimeError, ValueError, torch.OutOfMemoryError) as error:
+            for sequence in [item for item in plan.busy if not item.is_finished]:
+                self.end(sequence, "error", f"the forward pass failed: {error}")
+            return
+        elapsed = time.monotonic() - begin
+        for unit in plan.units:
+            unit.ready = True
+        for sequence in plan.busy:
+            sequence.stats.decode_s += elapsed
+        self._take_tokens(plan, result)
+
+    def _take_tokens(self, plan: Plan, result: ForwardResult) -> None:
+        """Draws a token for every sequence whose last token was in the pass."""
+        done = [
+            (sequence, result.attention[len(plan.units) + position])
+            for position, sequence in enumerate(plan.sequences)
+            if plan.rows[len(plan.units) + position].wants_logits
+        ]
+        if not done:
+            return
+        finite = torch.isfinite(result.logits.max(dim=-1).values).tolist()
+        keep = [position for position, ok in enumerate(finite) if ok]
+        for position, (sequence, _) in enumerate(done):
+            if not finite[position]:
+                self.end(sequence, "error", "the model returned logits that are not finite")
+        owners: list[tuple[Sequence, int, dict[str, float] | None]] = []
+        for position in keep:
+            sequence, shares = done[position]
+            attention = None if shares is None else _by_passage(sequence, shares.tolist())
+            owners += [(member, position, attention) for member in (sequence, *self._fork_siblings(sequence))]
+        if not owners:
+            return
+        rows = [self._sampling_row(sequence) for sequence, _, _ in owners]
+        logits = result.logits[[position for _, position, _ in owners]]
+        tokens = sample(logits, rows, self._pauses.policy.needs_entropy)
+        for (sequence, _, attention), token in zip(owners, tokens, strict=True):
+            self._append(sequence, Token(token.id, token.logprob, token.entropy, token.top_logprobs, attention))
+
+    def _fork_siblings(self, sequence: Sequence) -> list[Sequence]:
+        """The further answers of a request, which share the prompt's blocks and the memory from here on."""
+        siblings, sequence.siblings = sequence.siblings, []
+        for sibling in siblings:
+            sibling.table = sequence.table.fork()
+            self._keeper.fork(sequence, sibling)
+            sibling.is_admitted = True
+            sibling.trace.extend(sequence.trace)
+            position = self.sequences.index(sequence) + 1
+            self.sequences.insert(position, sibling)
+        return siblings
+
+    def _sampling_row(self, sequence: Sequence) -> SamplingRow:
+        params = sequence.params
+        hot = sequence.hot_sentence is not None and len(sequence.draft.sentences) <= sequence.hot_sentence
+        temperature = max(params.temperature, self._retry_temperature) if hot else params.temperature
+        too_short = len(sequence.draft) < params.min_tokens
+        return SamplingRow(
+            params=params,
+            prompt_ids=sequence.prompt_ids,
+            output_ids=sequence.draft.ids,
+            seed=sequence.seed,
+            index=sequence.index,
+            stream=sequence.rewinds,
+            temperature=temperature,
+            banned=(*self._eos, *params.stop_token_ids) if too_short else (),
+        )
+
+    def _append(self, sequence: Sequence, token: Token) -> None:
+        params, draft = sequence.params, sequence.draft
+        stopped = draft.append(token)
+        ended = token.id in params.stop_token_ids or (token.id in self._eos and not params.ignore_eos)
+        if stopped or ended:
+            sequence.finish = "stop"
+        elif len(draft) >= sequence.max_tokens:
+            sequence.finish = "length"
+        if sequence.finish is not None:
+            draft.finish()
+        self._pauses.look(sequence)
+        publish(sequence, self._pauses.policy.rewrites)
+
+    def _finish(self, sequence: Sequence) -> None:
+        if sequence.is_finished:
+            return
+        generation = complete(sequence)
+        sequence.is_finished = True
+        self._scheduler.release(sequence)
+        self.sequences = [item for item in self.sequences if item is not sequence]
+        self._on_finish(sequence, generation)
+
+
+def _by_passage(sequence: Sequence, shares: list[float]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for unit, share in zip(sequence.memory.units, shares, strict=False):
+        total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
+    assert math.isfinite(sum(shares))
+    return total

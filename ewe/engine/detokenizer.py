@@ -1,0 +1,91 @@
+"""Tokens to text, one token at a time, with an exact way back.
+
+Owns: the text of the generated tokens and where each token ends in it. Knows the tokenizer; nothing of sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Tokenizers of the SentencePiece kind drop the leading space of the first piece they decode, so some tokens of the
+# prompt are decoded along as left context.
+_LEFT_CONTEXT = 6
+_INCOMPLETE = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """State after one token: characters of text so far, and the window that the next piece is decoded in."""
+
+    num_chars: int
+    window_start: int
+    decoded_upto: int
+
+
+class Detokenizer:
+    """The text of a growing token list; `truncate` restores the state after any earlier token exactly.
+
+    Without a tokenizer (token-id use of a model) the text stays empty.
+    """
+
+    def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int]) -> None:
+        self._tokenizer = tokenizer
+        self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
+        self._offset = len(self._ids)
+        self._marks = [_Mark(0, 0, self._offset)]
+        self.text = ""
+
+    def append(self, token_id: int) -> str:
+        """Adds a token; returns the new text, empty while a character is incomplete."""
+        self._ids.append(token_id)
+        mark = self._marks[-1]
+        piece = self._new_text(mark, len(self._ids))
+        if piece.endswith(_INCOMPLETE):
+            piece = ""
+        if piece:
+            self.text += piece
+            mark = _Mark(len(self.text), mark.decoded_upto, len(self._ids))
+        self._marks.append(mark)
+        return piece
+
+    def flush(self) -> str:
+        """The text of trailing tokens that never became a whole character (not added to `text`)."""
+        return self._new_text(self._marks[-1], len(self._ids))
+
+    def truncate(self, num_tokens: int) -> None:
+        """Goes back to the state after `num_tokens` generated tokens."""
+        del self._ids[self._offset + num_tokens :]
+        del self._marks[num_tokens + 1 :]
+        self.text = self.text[: self._marks[-1].num_chars]
+
+    def end_of(self, num_tokens: int) -> int:
+        """Length of the text, in code points, after the first `num_tokens` tokens."""
+        return self._marks[num_tokens].num_chars
+
+    def tokens_ending_by(self, num_chars: int) -> int:
+        """How many leading tokens end at or before the code point `num_chars`."""
+        low, high = 0, len(self._marks) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._marks[middle].num_chars <= num_chars else (low, middle - 1)
+        while low > 0 and not self._is_whole(low):
+            low -= 1
+        return low
+
+    def _is_whole(self, num_tokens: int) -> bool:
+        """Whether the text after `num_tokens` tokens ends with a whole character."""
+        return self._tokenizer is None or self._marks[num_tokens].decoded_upto == self._offset + num_tokens
+
+    def _new_text(self, mark: _Mark, upto: int) -> str:
+        if self._tokenizer is None or mark.decoded_upto == upto:
+            return ""
+        before = self._decode(self._ids[mark.window_start : mark.decoded_upto])
+        after = self._decode(self._ids[mark.window_start : upto])
+        return after[len(before) :] if len(after) > len(before) else ""
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        assert self._tokenizer is not None
+        text = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)

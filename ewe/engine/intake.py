@@ -1,0 +1,190 @@
+"""Requests at the border: prompts, parameters and documents become sequences, or a clear error.
+
+Owns: everything that can be wrong with a request. Knows the tokenizer and the limits; computes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass
+from typing import Any
+
+from ewe.config import Config
+from ewe.engine.draft import Draft
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.errors import InvalidRequestError
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.memory.working_memory import WorkingMemory
+from ewe.sampling import SamplingParams
+from ewe.text.sentences import SentenceSplitter
+from ewe.types import Lane, Passage
+
+Prompt = str | Batch[int]
+Document = str | Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request must fit into: model length and pool size in tokens, ids below vocab_size."""
+
+    max_model_len: int
+    vocab_size: int
+
+
+class Intake:
+    """Builds sequences for one engine.
+
+    uses_memory: whether requests have a memory even without documents (a retriever or verifier is there).
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        tokenizer: Any | None,
+        limits: Limits,
+        manager: BlockManager,
+        keeper: MemoryKeeper,
+        uses_memory: bool,
+    ) -> None:
+        self._config = config
+        self._tokenizer = tokenizer
+        self._limits = limits
+        self._manager = manager
+        self._keeper = keeper
+        self._uses_memory = uses_memory
+        self._splitter = SentenceSplitter()
+        self._next_id = 0
+
+    def build(
+        self,
+        request_id: str,
+        prompt: Prompt,
+        params: SamplingParams,
+        documents: Batch[Document] | None = None,
+        listener: Callable[[StreamEvent], None] | None = None,
+        add_special_tokens: bool = True,
+    ) -> Sequence:
+        """The sequence of a request; with n > 1 its `siblings` are the further answers.
+
+        Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, or documents that
+        cannot be used.
+        """
+        prompt_ids = self._prompt_ids(prompt, add_special_tokens)
+        passages = self._passages(documents or ())
+        start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
+        max_tokens = self._fit(prompt_ids, params, start)
+        seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
+        text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
+        first, *others = [
+            self._sequence(request_id, index, text, prompt_ids, params, seed, start, max_tokens, listener)
+            for index in range(params.n)
+        ]
+        first.siblings = others
+        first.record(
+            "start",
+            prompt=text,
+            num_prompt_tokens=len(prompt_ids),
+            policy=self._config.policy,
+            settings=self._config.model_dump(mode="json"),
+        )
+        self._keeper.plan(first, passages, Lane.RETRIEVAL)
+        return first
+
+    def _sequence(
+        self,
+        request_id: str,
+        index: int,
+        prompt: str,
+        prompt_ids: tuple[int, ...],
+        params: SamplingParams,
+        seed: int,
+        start: int,
+        max_tokens: int,
+        listener: Callable[[StreamEvent], None] | None,
+    ) -> Sequence:
+        memory = self._config.memory
+        self._next_id += 1
+        return Sequence(
+            seq_id=self._next_id,
+            request_id=request_id,
+            index=index,
+            prompt=prompt,
+            prompt_ids=prompt_ids,
+            params=params,
+            seed=seed,
+            start_position=start,
+            max_tokens=max_tokens,
+            draft=Draft(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens),
+            table=BlockTable(self._manager),
+            memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
+            listener=listener,
+        )
+
+    def _prompt_ids(self, prompt: Prompt, add_special_tokens: bool) -> tuple[int, ...]:
+        if isinstance(prompt, str):
+            if not prompt.strip():
+                raise InvalidRequestError("the prompt is empty: give it some text")
+            if self._tokenizer is None:
+                raise InvalidRequestError("this model has no tokenizer: give the prompt as token ids")
+            ids = list(self._tokenizer(prompt, add_special_tokens=add_special_tokens)["input_ids"])
+            bos = self._tokenizer.bos_token_id
+            if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:
+                del ids[0]  # the prompt spelled out the BOS that the tokenizer adds
+        else:
+            ids = list(prompt)
+        if not ids:
+            raise InvalidRequestError("the prompt is empty: give at least one token")
+        for token_id in ids:
+            if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
+                raise InvalidRequestError(
+                    f"prompt token {token_id!r} is not an id in [0, {self._limits.vocab_size})"
+                )
+        return tuple(ids)
+
+    def _passages(self, documents: Batch[Document]) -> list[Passage]:
+        if isinstance(documents, str):
+            raise InvalidRequestError("documents must be a list of texts or passages, not one string")
+        capacity = self._config.memory.retrieval_units
+        if len(documents) > capacity:
+            raise InvalidRequestError(
+                f"{len(documents)} documents do not fit into {capacity} units: raise memory.retrieval_units, or put "
+                "them into a datastore"
+            )
+        if documents and self._tokenizer is None:
+            raise InvalidRequestError("documents need a tokenizer, and this model has none")
+        passages = [
+            document if isinstance(document, Passage) else Passage(id=f"document-{number}", text=document)
+            for number, document in enumerate(documents, 1)
+        ]
+        for passage in passages:
+            if not passage.text.strip():
+                raise InvalidRequestError(f"document {passage.id!r} is empty")
+        return passages
+
+    def _fit(self, prompt_ids: tuple[int, ...], params: SamplingParams, start: int) -> int:
+        """How many tokens may be generated; raises if the prompt leaves no room for any."""
+        memory, size = self._config.memory, self._manager.block_size
+        room = self._limits.max_model_len - start
+        if len(prompt_ids) >= room:
+            raise InvalidRequestError(
+                f"the prompt has {len(prompt_ids)} tokens; model.max_model_len {self._limits.max_model_len}"
+                + (f" less memory.unit_tokens {start}" if start else "")
+                + f" leaves room for {max(room - 1, 0)}"
+            )
+        # A refresh holds the old units until the new ones are encoded.
+        units = 2 * memory.num_units * math.ceil(memory.unit_tokens / size) if start else 0
+        pool_room = (self._manager.num_blocks - 1 - units) * size
+        if len(prompt_ids) >= pool_room:
+            raise InvalidRequestError(
+                f"the prompt has {len(prompt_ids)} tokens, and the KV pool leaves room for {max(pool_room - 1, 0)}: "
+                "raise cache.num_blocks or cache.memory_gib, or lower memory.unit_tokens"
+            )
+        return min(params.max_tokens, room - len(prompt_ids), pool_room - len(prompt_ids))
+
+    def _decode(self, ids: tuple[int, ...]) -> str:
+        return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids), skip_special_tokens=True))

@@ -1,0 +1,63 @@
+"""The engine's own thread: it steps the core while there is work and sleeps while there is none.
+
+Owns: the thread and the hand-over of requests to it. The core is touched by this thread alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ewe.engine.core import EngineCore
+from ewe.errors import EngineDeadError
+
+
+class EngineLoop:
+    """Runs a core in a daemon thread. on_death is called with the error if the loop itself breaks."""
+
+    def __init__(self, core: EngineCore, changed: threading.Event, on_death: Callable[[EngineDeadError], None]) -> None:
+        self._core = core
+        self._changed = changed
+        self._on_death = on_death
+        self._inbox: deque[Callable[[EngineCore], Any]] = deque()
+        self._closing = False
+        self._error: EngineDeadError | None = None
+        self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
+        self._thread.start()
+
+    def do(self, action: Callable[[EngineCore], Any]) -> None:
+        """Has the loop call `action(core)` before its next step; raises EngineDeadError if the loop has ended."""
+        if self._error is not None:
+            raise self._error
+        if self._closing:
+            raise EngineDeadError("the engine was closed")
+        self._inbox.append(action)
+        self._changed.set()
+
+    def close(self) -> None:
+        """Aborts what is left and ends the thread."""
+        if self._closing:
+            return
+        self._closing = True
+        self._changed.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while not self._closing:
+                if not self._inbox and not self._core.sequences:
+                    self._changed.wait()
+                    self._changed.clear()
+                while self._inbox:
+                    self._inbox.popleft()(self._core)
+                if self._core.sequences:
+                    self._core.step()
+            for sequence in list(self._core.sequences):
+                self._core.end(sequence, "abort")
+        except Exception as error:  # the loop must not die silently: whoever waits is told
+            self._error = EngineDeadError(f"the engine loop stopped: {type(error).__name__}: {error}")
+            self._error.__cause__ = error
+            self._on_death(self._error)

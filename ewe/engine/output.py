@@ -1,0 +1,135 @@
+"""What leaves the engine: the stream of one sequence and its finished Generation.
+
+Owns: which text may be sent (only what no rewind can reach) and how a sequence becomes a result. Knows sequences;
+changes only their counters of what was shown, settled and sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+
+from ewe.engine.draft import Span
+from ewe.engine.sequence import SentenceState, Sequence
+from ewe.types import Generation, Sentence
+
+_NOT_VERIFIED = SentenceState(reason="no verifier")
+_ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline passed", "error": "the request failed"}
+
+
+def publish(sequence: Sequence, policy_rewrites: bool) -> None:
+    """Emits what is new: drafts at once, sentences and text once they are final."""
+    draft = sequence.draft
+    text = draft.text
+    if sequence.listener is not None and len(text) > sequence.shown_chars:
+        sequence.emit("draft", {"text": text[sequence.shown_chars :], "start": sequence.shown_chars})
+        sequence.shown_chars = len(text)
+    if not policy_rewrites:
+        _send(sequence, len(text) - draft.held_back_chars())
+        return
+    open_checks = {index for check in sequence.checks for index in check.sentences}
+    while sequence.settled < len(draft.sentences):
+        index = sequence.settled
+        state = sequence.state_of(index)
+        if state is None or index in open_checks:
+            break
+        _commit(sequence, index, state)
+    if sequence.settled:
+        _send(sequence, draft.settled_chars(draft.sentences[sequence.settled - 1].end))
+
+
+def complete(sequence: Sequence) -> Generation:
+    """Ends the stream of a finished sequence and builds its result."""
+    draft, stats = sequence.draft, sequence.stats
+    missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
+    for index in range(sequence.settled, len(draft.sentences)):
+        _commit(sequence, index, sequence.state_of(index) or missing)
+    _send(sequence, len(draft.text))
+    sequence.record("finish", reason=sequence.finish)
+    stats.tokens_kept = len(draft)
+    stats.prompt_tokens = len(sequence.prompt_ids)
+    stats.sentences = len(draft.sentences)
+    stats.total_s = time.monotonic() - sequence.arrived
+    generation = _generation(sequence)
+    sequence.emit("finish", {"reason": sequence.finish}, generation)
+    return generation
+
+
+def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
+    sequence.set_state(index, state)
+    sequence.settled = index + 1
+    span = sequence.draft.sentences[index]
+    text = sequence.draft.text[span.start : span.end]
+    sequence.record("commit", start=span.start, end=span.end, text=text, verdict=state.verdict.value)
+    if sequence.listener is not None:
+        sentence = _sentence(sequence, span, state)
+        claims = [{"text": claim.text, "verdict": claim.verdict.value} for claim in sentence.claims]
+        sequence.emit(
+            "sentence",
+            {
+                "start": span.start,
+                "end": span.end,
+                "text": text,
+                "verdict": state.verdict.value,
+                "score": state.score,
+                "claims": claims,
+                "attempts": sentence.attempts,
+                "removed": list(sentence.removed),
+            },
+        )
+
+
+def _send(sequence: Sequence, upto: int) -> None:
+    if upto > sequence.sent_chars:
+        sequence.emit("text", {"text": sequence.draft.text[sequence.sent_chars : upto]})
+        sequence.sent_chars = upto
+
+
+def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
+    text = sequence.draft.text[span.start : span.end]
+    removed = [attempt.text for attempt in sequence.attempts.get(span.start, ())]
+    if state.verdict == "refuted" and text in removed:  # kept although refuted: the wording itself was not removed
+        removed.remove(text)
+    return Sentence(
+        text=text,
+        start=span.start,
+        end=span.end,
+        verdict=state.verdict,
+        score=state.score,
+        claims=state.claims,
+        source_ids=tuple(dict.fromkeys(id_ for claim in state.claims for id_ in claim.evidence_ids)),
+        attempts=len(removed) + 1,
+        removed=tuple(removed),
+        attention=_mean_attention(sequence, span),
+        reason=state.reason,
+    )
+
+
+def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
+    """Mean share per passage id over the sentence's tokens; what is missing to 1 went to the context."""
+    shares = [token.attention for token in sequence.draft.tokens[span.first_token : span.end_token]]
+    total: Counter[str] = Counter()
+    for share in shares:
+        total.update(share or {})
+    return {passage_id: value / len(shares) for passage_id, value in total.items()}
+
+
+def _generation(sequence: Sequence) -> Generation:
+    draft = sequence.draft
+    states = [(span, sequence.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
+    wants_top = bool(sequence.params.logprobs)
+    return Generation(
+        prompt=sequence.prompt,
+        text=draft.text,
+        token_ids=tuple(draft.ids),
+        finish_reason=sequence.finish or "error",
+        sentences=tuple(_sentence(sequence, span, state) for span, state in states),
+        sources=dict(sequence.sources),
+        stats=replace(sequence.stats),
+        trace=tuple(sequence.trace),
+        logprobs=tuple(token.logprob for token in draft.tokens),
+        top_logprobs=tuple(dict(token.top_logprobs or {}) for token in draft.tokens) if wants_top else (),
+        index=sequence.index,
+        error=sequence.error,
+    )

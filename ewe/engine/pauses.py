@@ -1,0 +1,151 @@
+"""The pause state machine: what a sequence does next, and which jobs a look opens.
+
+Owns: the order in which a pause is worked off (retrieval, then refresh, then verdicts, then go on or finish). Decides
+neither when to look (policies do) nor what a refuted sentence becomes (the rewriter does).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence as Batch
+from enum import Enum, auto
+
+from ewe.config import FeedbackConfig
+from ewe.engine.policies import Decision, Policy, View
+from ewe.engine.sequence import Check, SentenceState, Sequence
+from ewe.engine.workers import Worker
+from ewe.types import ScoredPassage, VerificationRequest
+
+
+class Action(Enum):
+    """What to do with a sequence now."""
+
+    RUN = auto()
+    WAIT = auto()
+    ENCODE = auto()
+    ADD_RETRIEVED = auto()
+    APPLY_VERDICTS = auto()
+    COMPLETE = auto()
+
+
+def next_action(sequence: Sequence, optimistic: bool) -> Action:
+    """The step that a sequence's state asks for; in optimistic mode checks under way do not hold up decoding.
+
+    A verdict on a text whose memory is recorded comes first: it may make a later retrieval pointless.
+    """
+    head = sequence.checks[0] if sequence.checks else None
+    if head is not None and head.snapshot is not None and head.job.done:
+        return Action.APPLY_VERDICTS
+    if sequence.retrieval is not None:
+        return Action.ADD_RETRIEVED if sequence.retrieval.done else Action.WAIT
+    if sequence.pending_units:
+        return Action.ENCODE
+    if head is not None:
+        if head.job.done:
+            return Action.APPLY_VERDICTS
+        if not optimistic or sequence.finish is not None:
+            return Action.WAIT
+    return Action.RUN if sequence.finish is None else Action.COMPLETE
+
+
+class Pauses:
+    """Opens pauses: asks the policy, submits its retrievals and checks.
+
+    retrieval and verification may be None where the policy never asks for them.
+    """
+
+    def __init__(
+        self, policy: Policy, config: FeedbackConfig, retrieval: Worker | None, verification: Worker | None
+    ) -> None:
+        self.policy = policy
+        self._config = config
+        self._retrieval = retrieval
+        self._verification = verification
+
+    def start(self, sequence: Sequence) -> None:
+        """Retrieves with the prompt, before anything is computed."""
+        if self.policy.retrieves:
+            self._retrieve(sequence, sequence.prompt)
+
+    def look(self, sequence: Sequence) -> None:
+        """Looks at the draft if the policy is due, and opens the pause that it decides on."""
+        finished = sequence.finish is not None
+        draft = sequence.draft
+        if not finished and not self.policy.is_due(len(draft)):
+            return
+        if not finished:
+            draft.find_sentences()
+        view = View(
+            sequence.prompt, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys()
+        )
+        self._open(sequence, self.policy.look(view))
+
+    def _open(self, sequence: Sequence, decision: Decision) -> None:
+        unchecked_from = sequence.verified
+        if decision.retrieved is not None:
+            sequence.retrieved = decision.retrieved
+        if decision.verified is not None:
+            sequence.verified = decision.verified
+        if self.policy.verifies:
+            self._pass_over(sequence, unchecked_from, decision.verify)
+        elif self.policy.rewrites:
+            self._settle_unverified(sequence)
+        waits = []
+        if decision.query:
+            self._retrieve(sequence, decision.query)
+            sequence.rewrite_after_retrieval = decision.rewrite
+            waits.append("retrieval")
+        if decision.verify:
+            self._verify(sequence, decision.verify)
+            waits.append("verification")
+        if waits:
+            sequence.paused_at = time.monotonic()
+            sequence.record("pause", **{"for": waits})
+
+    def _pass_over(self, sequence: Sequence, begin: int, verify: Batch[int]) -> None:
+        """Sentences that the policy looked at and did not want checked are final."""
+        for index in range(begin, sequence.verified):
+            if index not in verify:
+                sequence.set_state(index, SentenceState(reason="the trigger did not ask for a check"))
+
+    def _settle_unverified(self, sequence: Sequence) -> None:
+        for index in range(sequence.retrieved):
+            if sequence.state_of(index) is None:
+                sequence.set_state(index, SentenceState(reason="no verifier"))
+
+    def _retrieve(self, sequence: Sequence, query: str) -> None:
+        assert self._retrieval is not None
+        sequence.retrieval = self._retrieval.submit(query, self._config.timeout)
+
+    def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
+        assert self._verification is not None
+        text, spans = sequence.draft.text, sequence.draft.sentences
+        requests = [
+            VerificationRequest(sequence.prompt, text[: spans[i].start], text[spans[i].start : spans[i].end])
+            for i in sentences
+        ]
+        job = self._verification.submit(requests, self._config.timeout)
+        sequence.checks.append(Check(job, sentences, sequence.retrieved))
+
+
+def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassage]:
+    """What the sequence's finished retrieval found over the threshold, best first; the event goes into the trace."""
+    job = sequence.retrieval
+    assert job is not None
+    found: list[ScoredPassage] = [hit for hit in job.result or () if hit.score > threshold]
+    listed = [
+        {
+            "id": hit.passage.id,
+            "title": hit.passage.title,
+            "score": hit.score,
+            "source": hit.passage.source,
+            "veracity": hit.passage.veracity,
+        }
+        for hit in found
+    ]
+    extra = {"error": job.error} if job.error else {}
+    sequence.record("retrieval", query=job.payload, passages=listed, latency_s=job.latency_s, **extra)
+    sequence.stats.retrievals += 1
+    sequence.stats.retrieval_wait_s += job.latency_s
+    sequence.retrieval = None
+    return found

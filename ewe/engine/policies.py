@@ -1,0 +1,184 @@
+"""Decoding policies: when to retrieve, with which query, and which sentences to check.
+
+Owns: the decisions of EWE, RAG, FLARE and plain decoding. Knows the draft; nothing of memory, components or scheduling.
+A further policy is a further class here: the loop does not change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Protocol
+
+from ewe.config import FeedbackConfig, Trigger
+from ewe.engine.draft import Draft, Span
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a policy sees when it looks.
+
+    retrieved, verified: how many sentences earlier looks have dealt with; finished: whether the text has ended;
+    rewritten: the starts of the sentences that have been written before, in code points.
+    """
+
+    prompt: str
+    draft: Draft
+    retrieved: int
+    verified: int
+    finished: bool
+    rewritten: Container[int] = ()
+
+    def text_of(self, span: Span) -> str:
+        """The sentence's text."""
+        return self.draft.text[span.start : span.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now.
+
+    query: what to retrieve with, if not empty. verify: indices of sentences to check. rewrite: index of the sentence to
+    write again under what the retrieval brings, which replaces the memory. retrieved, verified: how many sentences
+    count as dealt with from now on (None: as before).
+    """
+
+    query: str = ""
+    verify: tuple[int, ...] = ()
+    rewrite: int | None = None
+    retrieved: int | None = None
+    verified: int | None = None
+
+
+class Policy(Protocol):
+    """When to pause. `retrieves`, `verifies` and `rewrites` say what it can ever ask for."""
+
+    retrieves: bool
+    verifies: bool
+    rewrites: bool
+    needs_entropy: bool
+
+    def is_due(self, num_tokens: int) -> bool:
+        """Whether to look after this many tokens; sentences are searched for only then."""
+        ...
+
+    def look(self, view: View) -> Decision:
+        """What to do, given the sentences that have been completed."""
+        ...
+
+
+class PlainPolicy:
+    """No retrieval, no checks: plain decoding, under `documents` if there are any."""
+
+    retrieves = verifies = rewrites = needs_entropy = False
+
+    def is_due(self, num_tokens: int) -> bool:
+        """Never."""
+        return False
+
+    def look(self, view: View) -> Decision:
+        """Nothing to do."""
+        return Decision()
+
+
+class RAGPolicy(PlainPolicy):
+    """Fills the memory once, from the prompt, and never pauses again."""
+
+    retrieves = True
+
+
+class EWEPolicy:
+    """Pauses at intervals of generated tokens if a sentence has been completed (ewe.txt 3.1 and appendix B)."""
+
+    def __init__(self, config: FeedbackConfig, retrieves: bool, verifies: bool) -> None:
+        self._config = config
+        self.retrieves = retrieves
+        self.verifies = self.rewrites = verifies
+        self.needs_entropy = "entropy" in (config.retrieve_when, config.verify_when)
+
+    def is_due(self, num_tokens: int) -> bool:
+        """At every multiple of the retrieval and of the verification interval."""
+        return self._retrieval_due(num_tokens) or self._verification_due(num_tokens)
+
+    def look(self, view: View) -> Decision:
+        """Retrieves with the prompt and the new sentences; checks the new sentences."""
+        config, spans, num_tokens = self._config, view.draft.sentences, len(view.draft)
+        looks_retrieval = self._retrieval_due(num_tokens) and not view.finished
+        looks_verification = self.verifies and (self._verification_due(num_tokens) or view.finished)
+        query, verify = "", ()
+        if looks_retrieval:
+            new = [span for span in spans[view.retrieved :] if self._triggers(view, span, config.retrieve_when, True)]
+            query = " ".join([view.prompt, *map(view.text_of, new)]) if new else ""
+        if looks_verification:
+            verify = tuple(
+                index
+                for index in range(view.verified, len(spans))
+                if self._triggers(view, spans[index], config.verify_when, False)
+            )
+        count = len(spans)
+        return Decision(
+            query,
+            verify,
+            retrieved=count if looks_retrieval else None,
+            verified=count if looks_verification else None,
+        )
+
+    def _retrieval_due(self, num_tokens: int) -> bool:
+        return self.retrieves and num_tokens % self._config.retrieve_every == 0
+
+    def _verification_due(self, num_tokens: int) -> bool:
+        return self.verifies and num_tokens % self._config.verify_every == 0
+
+    def _triggers(self, view: View, span: Span, when: Trigger, for_retrieval: bool) -> bool:
+        config = self._config
+        if when == "interval":
+            return True
+        if when == "entropy":
+            return view.draft.mean_entropy(span) > (
+                config.retrieve_entropy if for_retrieval else config.verify_entropy
+            )
+        return view.draft.min_prob(span) < (config.retrieve_min_prob if for_retrieval else config.verify_min_prob)
+
+
+class FLAREPolicy:
+    """Looks ahead one sentence; an unsure one is written again under passages retrieved with it (FLARE, direct form).
+
+    A sentence is unsure if a token is less likely than `flare_min_prob`; the query leaves out the tokens at or under
+    `flare_mask_prob`. What was retrieved replaces the memory, and the second writing is kept.
+    """
+
+    retrieves = rewrites = True
+    verifies = needs_entropy = False
+
+    def __init__(self, config: FeedbackConfig) -> None:
+        self._config = config
+
+    def is_due(self, num_tokens: int) -> bool:
+        """After every token."""
+        return True
+
+    def look(self, view: View) -> Decision:
+        """Retrieves and rewrites once if the new sentence is unsure."""
+        spans = view.draft.sentences
+        for index in range(view.retrieved, len(spans)):
+            unsure = view.draft.min_prob(spans[index]) < self._config.flare_min_prob
+            if unsure and spans[index].start not in view.rewritten:
+                return Decision(query=self._query(view, spans[index]), rewrite=index, retrieved=index)
+        return Decision(retrieved=len(spans))
+
+    def _query(self, view: View, span: Span) -> str:
+        threshold = math.log(max(self._config.flare_mask_prob, 1e-9))
+        words = view.draft.text_without(span, lambda token: token.logprob <= threshold)
+        return words or view.prompt
+
+
+def make_policy(name: str, config: FeedbackConfig, has_retriever: bool, has_verifier: bool) -> Policy:
+    """The policy of that name; without the components that it asks for it degenerates to a simpler one."""
+    if name == "ewe" and (has_retriever or has_verifier):
+        return EWEPolicy(config, has_retriever, has_verifier)
+    if name == "rag" and has_retriever:
+        return RAGPolicy()
+    if name == "flare" and has_retriever:
+        return FLAREPolicy(config)
+    return PlainPolicy()

@@ -1,0 +1,191 @@
+"""Bringing passages into working memory, and every reference to an encoded unit that a sequence holds.
+
+Owns: the way of a passage from text to unit (plan, acquire, encode, commit), snapshots for rewinds, and the release of
+references. Knows memory and its cache; nothing of retrieval, verification or scheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Batch
+from dataclasses import replace
+
+from ewe.config import MemoryConfig
+from ewe.engine.sequence import PendingUnit, Sequence
+from ewe.errors import OutOfBlocksError
+from ewe.memory.unit_cache import EncodedUnit, UnitCache
+from ewe.memory.unit_text import UnitTokenizer
+from ewe.memory.veracity import unit_weight
+from ewe.memory.working_memory import MemorySnapshot
+from ewe.types import Lane, Passage
+
+
+class MemoryKeeper:
+    """Fills and refreshes the memories of all sequences.
+
+    One reference on an encoded unit is held per memory place, per snapshot place and per pending unit.
+    """
+
+    def __init__(self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig) -> None:
+        self.cache = cache
+        self._unit_tokenizer = unit_tokenizer
+        self._config = config
+
+    def plan(self, sequence: Sequence, passages: Batch[Passage], lane: Lane) -> None:
+        """Queues the passages that are new to the memory, oldest first; those already there become the newest.
+
+        Passages of veracity 0 and texts that are already queued are left out; of more passages than the lane has room
+        for beside those queued before, the last ones count.
+        """
+        room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.pending_units)
+        for passage in passages[max(0, len(passages) - room) :]:
+            weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
+            if weight is None or not passage.text.strip():
+                continue
+            assert self._unit_tokenizer is not None
+            unit_text = self._unit_tokenizer.encode(passage)
+            queued = any(unit_text.token_ids == pending.unit_text.token_ids for pending in sequence.pending_units)
+            if not queued and not sequence.memory.renew(unit_text.token_ids, lane):
+                sequence.pending_units.append(PendingUnit(passage, lane, weight, unit_text))
+
+    def acquire(self, sequence: Sequence) -> None:
+        """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
+        try:
+            for pending in sequence.pending_units:
+                if pending.encoded is None:
+                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids)
+                    pending.was_cached = pending.encoded.ready
+        except OutOfBlocksError:
+            self._release_pending(sequence)
+            raise
+
+    def is_encoded(self, sequence: Sequence) -> bool:
+        """Whether every pending unit has its KV."""
+        return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.pending_units)
+
+    def commit(self, sequence: Sequence) -> None:
+        """Moves the pending units into memory, first in, first out."""
+        for pending in sequence.pending_units:
+            assert pending.encoded is not None
+            unit, evicted = sequence.memory.add(pending.encoded, pending.passage, pending.weight, pending.lane)
+            if evicted is not None:
+                sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
+                self.cache.release(evicted.encoded)
+            sequence.sources[pending.passage.id] = pending.passage
+            sequence.record("refresh", **_describe(pending, unit.unit_id))
+            sequence.stats.refreshes += 1
+        sequence.pending_units.clear()
+
+    def clear(self, sequence: Sequence) -> None:
+        """Empties the memory."""
+        for unit in sequence.memory.clear():
+            sequence.record("evict", lane=unit.lane.value, unit_id=unit.unit_id)
+            self.cache.release(unit.encoded)
+
+    def take_snapshots(self, sequence: Sequence) -> None:
+        """Gives every check that has none the memory as it is now."""
+        for check in sequence.checks:
+            if check.snapshot is None:
+                check.snapshot = sequence.memory.snapshot()
+                for unit in check.snapshot.units:
+                    self.cache.share(unit.encoded)
+
+    def drop_snapshot(self, snapshot: MemorySnapshot | None) -> None:
+        """Gives a snapshot's references back."""
+        for unit in snapshot.units if snapshot else ():
+            self.cache.release(unit.encoded)
+
+    def restore(self, sequence: Sequence, snapshot: MemorySnapshot) -> None:
+        """Returns to a snapshot; its references become the memory's."""
+        current, restored = sequence.memory.units, snapshot.units
+        sequence.memory.restore(snapshot)
+        kept = {unit.unit_id for unit in restored}
+        for unit in current:
+            if unit.unit_id not in kept:
+                sequence.record("evict", lane=unit.lane.value, unit_id=unit.unit_id)
+            self.cache.release(unit.encoded)
+
+    def drop_pending(self, sequence: Sequence) -> None:
+        """Forgets the units that are not in memory yet."""
+        self._release_pending(sequence)
+        sequence.pending_units.clear()
+
+    def release_all(self, sequence: Sequence) -> None:
+        """Gives back every reference when the sequence ends."""
+        self.drop_pending(sequence)
+        for check in sequence.checks:
+            self.drop_snapshot(check.snapshot)
+        sequence.checks.clear()
+        for unit in sequence.memory.clear():
+            self.cache.release(unit.encoded)
+
+    def suspend(self, sequence: Sequence) -> None:
+        """Gives back every reference while the sequence is swapped out; the units may be evicted meanwhile."""
+        self._release_pending(sequence)
+        for unit in self._held(sequence):
+            self.cache.release(unit)
+
+    def resume(self, sequence: Sequence) -> None:
+        """Takes the references back; units evicted meanwhile come back unencoded (their KV depends on nothing else).
+
+        Raises OutOfBlocksError, and then holds none.
+        """
+        taken: list[EncodedUnit] = []
+        try:
+            for unit in self._held(sequence):
+                taken.append(self.cache.acquire(unit.token_ids))
+        except OutOfBlocksError:
+            for unit in taken:
+                self.cache.release(unit)
+            raise
+        fresh = iter(taken)
+        sequence.memory.restore(_with_encoded(sequence.memory.snapshot(), fresh))
+        for check in sequence.checks:
+            check.snapshot = _with_encoded(check.snapshot, fresh) if check.snapshot else None
+
+    def fork(self, source: Sequence, target: Sequence) -> None:
+        """Gives `target`, whose memory is empty, the memory of `source`."""
+        target.memory.restore(source.memory.snapshot())
+        for unit in target.memory.units:
+            self.cache.share(unit.encoded)
+        target.sources.update(source.sources)
+
+    def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
+        for unit in sequence.memory.units:
+            yield unit.encoded
+        for check in sequence.checks:
+            for unit in check.snapshot.units if check.snapshot else ():
+                yield unit.encoded
+
+    def _release_pending(self, sequence: Sequence) -> None:
+        for pending in sequence.pending_units:
+            if pending.encoded is not None:
+                self.cache.release(pending.encoded)
+                pending.encoded = None
+
+    def _capacity(self, lane: Lane) -> int:
+        return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units
+
+
+def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:
+    retrieval = tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.retrieval)
+    return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
+
+
+def _describe(pending: PendingUnit, unit_id: int) -> dict[str, object]:
+    passage = pending.passage
+    return {
+        "lane": pending.lane.value,
+        "unit_id": unit_id,
+        "passage": {
+            "id": passage.id,
+            "title": passage.title,
+            "text": passage.text,
+            "source": passage.source,
+            "veracity": passage.veracity,
+        },
+        "weight": pending.weight,
+        "num_tokens": len(pending.unit_text.token_ids),
+        "cached": pending.was_cached,
+        "was_cut": pending.unit_text.was_cut,
+    }

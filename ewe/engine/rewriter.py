@@ -1,0 +1,191 @@
+"""What becomes of verdicts: sentences are kept, or dropped and written again under new memory (design 2.4).
+
+Owns: the backtracking transaction and the bounded attempts. Knows sequences and the memory keeper; nothing of how
+claims are judged.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ewe.config import FeedbackConfig
+from ewe.engine.draft import Span
+from ewe.engine.pauses import retrieved_passages
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.sequence import Attempt, SentenceState, Sequence
+from ewe.protocols import FeedbackBuilder
+from ewe.types import Lane, Verdict, VerificationResult
+
+
+class Rewriter:
+    """Applies the answers of retrieval and verification to a sequence.
+
+    feedback: turns a verification result into passages for the verification lane; None without a verifier.
+    """
+
+    def __init__(self, keeper: MemoryKeeper, config: FeedbackConfig, feedback: FeedbackBuilder | None) -> None:
+        self._keeper = keeper
+        self._config = config
+        self._feedback = feedback
+
+    def add_retrieved(self, sequence: Sequence) -> None:
+        """Queues the passages of the finished retrieval; rewrites the sentence that asked for it (FLARE)."""
+        failed = bool(sequence.retrieval and sequence.retrieval.error)
+        found = retrieved_passages(sequence, self._config.retrieval_threshold)
+        index, sequence.rewrite_after_retrieval = sequence.rewrite_after_retrieval, None
+        if index is not None and not failed:
+            span = sequence.draft.sentences[index]
+            self._remember(sequence, span, SentenceState(reason="an unsure look-ahead"))
+            self._keeper.clear(sequence)
+            self._go_back(sequence, index, "unsure")
+        elif index is not None:
+            sequence.set_state(index, SentenceState(reason="the retrieval failed"))
+            sequence.retrieved = index + 1
+        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL)
+
+    def apply_verdicts(self, sequence: Sequence) -> None:
+        """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""
+        check = sequence.checks[0]
+        job = check.job
+        self._count_wait(sequence)
+        sequence.stats.verifications += 1
+        for position, index in enumerate(check.sentences):
+            result = VerificationResult() if job.error else job.result[position]
+            reason = job.error or ("" if result.claims else "no checkable claim")
+            state = SentenceState(result.verdict, result.score, result.claims, reason)
+            self._record(sequence, index, state, result)
+            if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):
+                return
+            sequence.set_state(index, state)
+        sequence.checks.popleft()
+        self._keeper.drop_snapshot(check.snapshot)
+
+    def _refuted(
+        self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult
+    ) -> bool:
+        """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
+        span = sequence.draft.sentences[index]
+        if span.start < sequence.sent_chars:  # its beginning shares a token with a sentence that has been sent
+            return False
+        history = self._remember(sequence, span, state)
+        if len(history) >= self._config.max_attempts:
+            return self._exhausted(sequence, index, span, result)
+        self._go_back(sequence, index, "refuted")
+        self._add_feedback(sequence, index, result)
+        return True
+
+    def _exhausted(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> bool:
+        history = sequence.attempts[span.start]
+        if self._config.on_exhausted == "flag":
+            return False
+        if self._config.on_exhausted == "drop":
+            self._drop(sequence, index, span, result)
+            return True
+        best = max(reversed(history), key=lambda attempt: attempt.rank)
+        if best is history[-1]:
+            return False
+        self._go_back(sequence, index, "keep_best")
+        sequence.draft.restore_sentence(best.tokens, len(best.text))
+        sequence.set_state(index, best.state)
+        sequence.retrieved = sequence.verified = index + 1
+        return True
+
+    def _drop(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> None:
+        """Leaves the sentence out and goes on; a second one dropped at the same place ends the text."""
+        self._go_back(sequence, index, "drop")
+        if sequence.dropped_at == span.start:
+            sequence.finish = "stop"
+            sequence.draft.finish()
+            return
+        sequence.dropped_at = span.start
+        sequence.attempts.pop(span.start)
+        self._add_feedback(sequence, index, result)
+        sequence.hot_sentence = index
+
+    def _add_feedback(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
+        assert self._feedback is not None
+        self._keeper.plan(sequence, self._feedback.build(result), Lane.VERIFICATION)
+        # Under the same memory the same words would come again: the next wording is drawn at a higher temperature.
+        sequence.hot_sentence = None if sequence.pending_units else index
+
+    def _remember(self, sequence: Sequence, span: Span, state: SentenceState) -> list[Attempt]:
+        text = sequence.draft.text[span.start : span.end]
+        tokens = tuple(sequence.draft.tokens[span.first_token : span.end_token])
+        history = sequence.attempts.setdefault(span.start, [])
+        history.append(Attempt(text, tokens, state))
+        return history
+
+    def _go_back(self, sequence: Sequence, index: int, reason: str) -> None:
+        """The transaction: everything is as if the tokens from the sentence's start on had never been.
+
+        Kept are the memory (as it was when the check was opened), the attempts and the number of rewinds.
+        """
+        span = sequence.draft.sentences[index]
+        keep = sequence.draft.tokens_before(span.start)
+        discarded = len(sequence.draft) - keep
+        text = sequence.draft.text[span.start : span.end]
+        attempt = len(sequence.attempts.get(span.start, ()))
+        sequence.record(
+            "rewind", start=span.start, text=text, discarded_tokens=discarded, attempt=attempt, reason=reason
+        )
+        self._return_memory(sequence)
+        sequence.draft.truncate(keep)
+        # The last kept token is computed again, under the memory of now, as in a run that never went further.
+        sequence.table.truncate(min(sequence.table.length, sequence.num_tokens - 1))
+        del sequence.states[len(sequence.draft.sentences) :]
+        sequence.retrieved = min(sequence.retrieved, len(sequence.draft.sentences))
+        sequence.verified = min(sequence.verified, len(sequence.draft.sentences))
+        sequence.settled = min(sequence.settled, len(sequence.draft.sentences))
+        sequence.shown_chars = min(sequence.shown_chars, len(sequence.draft.text))
+        sequence.finish = None
+        sequence.rewinds += 1
+        sequence.stats.rewrites += 1
+        sequence.stats.tokens_discarded += discarded
+
+    def _return_memory(self, sequence: Sequence) -> None:
+        """Gives up all that is under way and goes back to the memory that the first open check saw."""
+        sequence.retrieval = None
+        self._keeper.drop_pending(sequence)
+        for position, check in enumerate(sequence.checks):
+            if position == 0:
+                sequence.retrieved = min(sequence.retrieved, check.retrieved)
+            if position == 0 and check.snapshot is not None:
+                self._keeper.restore(sequence, check.snapshot)
+            else:
+                self._keeper.drop_snapshot(check.snapshot)
+        sequence.checks.clear()
+
+    def _count_wait(self, sequence: Sequence) -> None:
+        if sequence.checks_awaited_since is not None:
+            sequence.stats.verification_wait_s += time.monotonic() - sequence.checks_awaited_since
+            sequence.checks_awaited_since = None
+
+    def _record(
+        self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult
+    ) -> None:
+        span = sequence.draft.sentences[index]
+        job = sequence.checks[0].job
+        for item in result.evidence:
+            sequence.sources[item.passage.id] = item.passage
+        evidence = [
+            {"id": item.passage.id, "stance": item.stance.value, "score": item.score, "excerpt": item.excerpt}
+            for item in result.evidence
+        ]
+        claims = [
+            {"text": claim.text, "verdict": claim.verdict.value, "score": claim.score, "evidence": claim.evidence_ids}
+            for claim in state.claims
+        ]
+        extra = {"error": job.error} if job.error else {}
+        sequence.record(
+            "verification",
+            start=span.start,
+            end=span.end,
+            text=sequence.draft.text[span.start : span.end],
+            verdict=state.verdict.value,
+            score=state.score,
+            claims=claims,
+            evidence=evidence,
+            latency_s=job.latency_s,
+            attempt=len(sequence.attempts.get(span.start, ())) + 1,
+            **extra,
+        )

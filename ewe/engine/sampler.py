@@ -1,0 +1,136 @@
+"""Choosing the next token of every row from its logits.
+
+Owns: penalties, truncation of the distribution, the random streams. Knows logits and SamplingParams; nothing of text.
+A draw depends only on (seed, index, position, stream), so a request samples alike in any batch, and a rewind needs no
+state to be restored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ewe.sampling import SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A generated token with what the model thought of it.
+
+    logprob: natural log, of the model's own distribution; entropy: nats of that distribution (0 unless asked for).
+    attention: share per passage id (then "" for the context), if attribution is on.
+    """
+
+    id: int
+    logprob: float
+    entropy: float
+    top_logprobs: Mapping[int, float] | None = None
+    attention: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRow:
+    """What the sampler needs to know about one sequence.
+
+    seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind. temperature overrides the
+    request's (after a rewind that brought no new memory). banned: ids that must not be drawn now.
+    """
+
+    params: SamplingParams
+    prompt_ids: Sequence[int]
+    output_ids: Sequence[int]
+    seed: int
+    index: int = 0
+    stream: int = 0
+    temperature: float = 0.0
+    banned: Sequence[int] = ()
+
+    @property
+    def is_plain_greedy(self) -> bool:
+        """Whether the likeliest token of the untouched logits is the answer."""
+        p = self.params
+        untouched = p.presence_penalty == 0 and p.frequency_penalty == 0 and p.repetition_penalty == 1
+        return self.temperature == 0 and untouched and not p.logit_bias and not self.banned
+
+
+def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
+    """One token per row.
+
+    logits: float32 [rows, vocab], finite or -inf; rows: in the same order; with_entropy: whether to compute entropies.
+    """
+    logprobs = torch.log_softmax(logits, dim=-1)
+    entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).tolist() if with_entropy else [0.0] * len(rows)
+    ids = logits.argmax(dim=-1).tolist()
+    for position, row in enumerate(rows):
+        if not row.is_plain_greedy:
+            ids[position] = _draw(logits[position], row)
+    index = torch.tensor(ids, device=logits.device).unsqueeze(1)
+    chosen = logprobs.gather(1, index).squeeze(1).tolist()
+    return [
+        Token(ids[i], chosen[i], entropies[i], _top(logprobs[i], row.params.logprobs)) for i, row in enumerate(rows)
+    ]
+
+
+def _top(logprobs: Tensor, count: int | None) -> dict[int, float] | None:
+    if not count:
+        return None
+    values, ids = logprobs.topk(min(count, logprobs.shape[-1]))
+    return dict(zip(ids.tolist(), values.tolist(), strict=True))
+
+
+def _draw(logits: Tensor, row: SamplingRow) -> int:
+    adjusted = _adjust(logits.clone(), row)
+    if row.temperature == 0:
+        return int(adjusted.argmax())
+    probabilities, ids = _truncated(adjusted / row.temperature, row.params)
+    cumulative = probabilities.double().cumsum(dim=-1)
+    point = _uniform(row) * float(cumulative[-1])
+    return int(ids[min(int(torch.searchsorted(cumulative, point, right=True)), len(ids) - 1)])
+
+
+def _adjust(logits: Tensor, row: SamplingRow) -> Tensor:
+    """Penalties and biases, in place; repetition counts the prompt too, the other two only the output (as in vLLM)."""
+    params = row.params
+    output = torch.tensor(row.output_ids, dtype=torch.long, device=logits.device)
+    if params.repetition_penalty != 1:
+        seen = torch.cat([output, torch.tensor(row.prompt_ids, dtype=torch.long, device=logits.device)]).unique()
+        values = logits[seen]
+        scale = params.repetition_penalty
+        logits[seen] = torch.where(values > 0, values / scale, values * scale)
+    if len(output) and (params.presence_penalty or params.frequency_penalty):
+        ids, counts = output.unique(return_counts=True)
+        logits[ids] -= params.presence_penalty + params.frequency_penalty * counts
+    for token_id, bias in params.logit_bias.items():
+        logits[token_id] += bias
+    if row.banned:
+        logits[list(row.banned)] = -math.inf
+    return logits
+
+
+def _truncated(logits: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
+    """Probabilities and ids, likeliest first, after top_k, then top_p, then min_p."""
+    values, ids = logits.sort(descending=True, stable=True)
+    if params.top_k > 0:
+        values, ids = values[: params.top_k], ids[: params.top_k]
+    probabilities = torch.softmax(values, dim=-1)
+    keep = len(ids)
+    if params.top_p < 1:
+        before = probabilities.cumsum(dim=-1) - probabilities
+        keep = int((before < params.top_p).sum())
+    if params.min_p > 0:
+        keep = min(keep, int((probabilities >= params.min_p * probabilities[0]).sum()))
+    keep = max(keep, 1)
+    return probabilities[:keep], ids[:keep]
+
+
+def _uniform(row: SamplingRow) -> float:
+    """A number in [0, 1) that depends on seed, answer, position and rewind count alone."""
+    mask = (1 << 64) - 1
+    key = np.array([row.seed & mask, row.index], dtype=np.uint64)
+    counter = np.array([0, 0, len(row.output_ids), row.stream], dtype=np.uint64)
+    return float(np.random.Generator(np.random.Philox(key=key, counter=counter)).random())

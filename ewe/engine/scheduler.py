@@ -1,0 +1,192 @@
+"""Which rows the next forward pass holds, and who gives way when blocks run short.
+
+Owns: admission, the token budget, allocation for each row, swapping. Sequences are served in order of arrival: an older
+one may take the blocks of a younger one, which moves to host memory and comes back unchanged; nothing is recomputed but
+evicted units, whose KV depends on their own text alone. Knows blocks and references; nothing of verdicts or sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass, field
+
+from ewe.config import SchedulerConfig
+from ewe.engine.model_runner import ForwardRow
+from ewe.engine.pauses import Action
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.sequence import Sequence, SwappedContext
+from ewe.errors import OutOfBlocksError
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.pool import KVPool
+from ewe.memory.unit_cache import EncodedUnit
+
+
+@dataclass(slots=True)
+class Plan:
+    """The rows of one forward pass, units before contexts, with what each belongs to.
+
+    budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
+    whether a sequence came back or got cached units, so that there is something to do even without rows.
+    """
+
+    units: list[EncodedUnit] = field(default_factory=list)
+    sequences: list[Sequence] = field(default_factory=list)
+    rows: list[ForwardRow] = field(default_factory=list)
+    budget: int = 0
+    busy: list[Sequence] = field(default_factory=list)
+    progressed: bool = False
+
+
+class Scheduler:
+    """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory."""
+
+    def __init__(
+        self, manager: BlockManager, pool: KVPool, keeper: MemoryKeeper, config: SchedulerConfig
+    ) -> None:
+        self._manager = manager
+        self._pool = pool
+        self._keeper = keeper
+        self._config = config
+        self.swaps = 0
+
+    def plan(self, wanted: Batch[tuple[Sequence, Action]]) -> Plan:
+        """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
+
+        Decoding sequences come first, then units and prompts in order of arrival.
+        """
+        plan = Plan(budget=self._config.max_num_batched_tokens)
+        sequences = [sequence for sequence, _ in wanted]
+        running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE)]
+        admitted = sum(sequence.is_admitted and sequence.swapped is None for sequence, _ in running)
+        for sequence, action in running:
+            if sequence.is_admitted and self._is_decoding(sequence, action):
+                self._add_context(plan, sequence, sequences)
+        for sequence, action in running:
+            if sequence in plan.sequences:
+                continue
+            if not sequence.is_admitted or sequence.swapped is not None:
+                if admitted >= self._config.max_num_seqs or not self._bring_in(plan, sequence, sequences):
+                    break  # nobody overtakes: the oldest that waits is the next that runs
+                admitted += 1
+            if action is Action.ENCODE:
+                self._add_pending(plan, sequence, sequences)
+            elif action is Action.RUN:
+                self._add_context(plan, sequence, sequences)
+        return plan
+
+    def release(self, sequence: Sequence) -> None:
+        """Gives back all that a finished sequence holds."""
+        if sequence.swapped is None:
+            self._keeper.release_all(sequence)
+        sequence.table.free()
+        sequence.swapped = None
+
+    def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
+        ready = all(unit.encoded.ready for unit in sequence.memory.units)
+        return action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1 and ready
+
+    def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
+        """Adds the next tokens of a context, or the units of its memory that were evicted while it was swapped out."""
+        missing = [unit.encoded for unit in sequence.memory.units if not unit.encoded.ready]
+        if missing:
+            self._add_units(plan, sequence, missing)
+            return
+        if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
+            return
+        tokens = sequence.tokens_to_run(plan.budget)
+        if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
+            return
+        begin = sequence.table.length
+        copies = sequence.table.extend(len(tokens))
+        if copies:
+            self._pool.copy_blocks(copies)
+        units = sequence.memory.units
+        plan.rows.append(
+            ForwardRow(
+                token_ids=tokens,
+                start_position=sequence.start_position + begin,
+                context_slots=sequence.table.slots(),
+                unit_slots=tuple(unit.encoded.table.slots() for unit in units),
+                unit_weights=tuple(unit.weight for unit in units),
+                wants_logits=sequence.num_to_run == 0,
+            )
+        )
+        plan.sequences.append(sequence)
+        plan.busy.append(sequence)
+        plan.budget -= len(tokens)
+
+    def _add_pending(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
+        """Allocates a sequence's new units, all or none, and adds those that nobody has encoded."""
+        while True:
+            try:
+                self._keeper.acquire(sequence)
+                break
+            except OutOfBlocksError:
+                if not self._swap_out_youngest(sequence, sequences, plan):
+                    return
+        pending = [item.encoded for item in sequence.pending_units if item.encoded is not None]
+        self._add_units(plan, sequence, pending)
+        plan.progressed |= self._keeper.is_encoded(sequence)
+
+    def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> None:
+        plan.busy.append(sequence)
+        for unit in units:
+            size = len(unit.token_ids)
+            planned = any(unit is other for other in plan.units)
+            if unit.ready or planned or (size > plan.budget and plan.rows):
+                continue
+            row = ForwardRow(unit.token_ids, 0, unit.table.slots(), wants_logits=False)
+            plan.rows.insert(len(plan.units), row)
+            plan.units.append(unit)
+            plan.budget -= size
+            sequence.stats.unit_tokens_encoded += size
+
+    def _bring_in(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+        """Admits a waiting sequence or swaps one back in; returns whether there was room."""
+        if sequence.swapped is None:
+            sequence.is_admitted = True
+            return True
+        swapped = sequence.swapped
+        while True:
+            if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
+                return False
+            try:
+                self._keeper.resume(sequence)
+                break
+            except OutOfBlocksError:
+                if not self._swap_out_youngest(sequence, sequences, plan):
+                    return False
+        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
+            self._keeper.suspend(sequence)
+            return False
+        sequence.table.extend(swapped.length)
+        self._pool.write_blocks(sequence.table.blocks, swapped.blocks)
+        sequence.swapped = None
+        plan.progressed = True
+        sequence.record("swap_in", blocks=len(sequence.table.blocks))
+        return True
+
+    def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: Plan) -> bool:
+        """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
+        while self._manager.num_free < blocks:
+            missing = blocks - self._manager.num_free
+            if not self._keeper.cache.evict(missing) and not self._swap_out_youngest(asker, sequences, plan):
+                return False
+        return True
+
+    def _swap_out_youngest(self, asker: Sequence, sequences: Batch[Sequence], plan: Plan) -> bool:
+        for victim in reversed(sequences):
+            if victim is asker:
+                return False
+            if victim.is_admitted and victim.swapped is None and victim not in plan.busy:
+                self._swap_out(victim)
+                return True
+        return False
+
+    def _swap_out(self, victim: Sequence) -> None:
+        blocks = list(victim.table.blocks)
+        victim.swapped = SwappedContext(self._pool.read_blocks(blocks), victim.table.length)
+        victim.table.free()
+        self._keeper.suspend(victim)
+        self.swaps += 1
+        victim.record("swap_out", blocks=len(blocks))

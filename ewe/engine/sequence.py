@@ -1,0 +1,197 @@
+"""One answer being written: its tokens, its KV, its memory, and what it is waiting for.
+
+Owns: the state of a sequence and the questions that follow from it (phase, what is left to run). Decides nothing: pauses,
+rewriter and scheduler change it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ewe.engine.draft import Draft
+from ewe.engine.sampler import Token
+from ewe.engine.workers import Job
+from ewe.kvcache.block_table import BlockTable
+from ewe.kvcache.pool import HostBlocks
+from ewe.memory.unit_cache import EncodedUnit
+from ewe.memory.unit_text import UnitText
+from ewe.memory.working_memory import MemorySnapshot, WorkingMemory
+from ewe.sampling import SamplingParams
+from ewe.types import (
+    Claim,
+    FinishReason,
+    GenerationStats,
+    Lane,
+    Passage,
+    TraceEvent,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Something a reader of the stream learns.
+
+    kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind", "retrieval",
+    "verification", "refresh", "evict": the trace event's data; "sentence": a sentence is final; "finish" {reason}, with
+    `generation`.
+    """
+
+    kind: str
+    data: Mapping[str, Any]
+    generation: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One refuted wording of a sentence, kept so that the best one can be put back."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    state: SentenceState
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Higher is better: fewer refuted claims, then a larger supported share."""
+        refuted = sum(claim.verdict is Verdict.REFUTED for claim in self.state.claims)
+        return -refuted, self.state.score
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceState:
+    """What checking found about one completed sentence, or why it was not checked."""
+
+    verdict: Verdict = Verdict.NOT_CHECKED
+    score: float = 0.0
+    claims: tuple[Claim, ...] = ()
+    reason: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """A verification under way: which sentences, and what to return to if one is refuted.
+
+    retrieved: the sequence's count of sentences dealt with by retrieval; snapshot: the memory when the pause was over
+    (optimistic mode; in blocking mode it cannot have changed).
+    """
+
+    job: Job
+    sentences: tuple[int, ...]
+    retrieved: int
+    snapshot: MemorySnapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedContext:
+    """A context's KV in host memory, and how many tokens it holds."""
+
+    blocks: HostBlocks
+    length: int
+
+
+@dataclass(slots=True, eq=False)
+class PendingUnit:
+    """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated."""
+
+    passage: Passage
+    lane: Lane
+    weight: float
+    unit_text: UnitText
+    encoded: EncodedUnit | None = None
+    was_cached: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """The whole state of one answer.
+
+    start_position: the rotary position of the prompt's first token (design 2.2). draft: what has been written.
+    table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
+    attempts: refuted wordings by the code point at which the sentence starts. settled: how many sentences are final.
+    hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
+    """
+
+    seq_id: int
+    request_id: str
+    index: int
+    prompt: str
+    prompt_ids: tuple[int, ...]
+    params: SamplingParams
+    seed: int
+    start_position: int
+    max_tokens: int
+    draft: Draft
+    table: BlockTable
+    memory: WorkingMemory
+    listener: Callable[[StreamEvent], None] | None = None
+    siblings: list[Sequence] = field(default_factory=list)
+    arrived: float = field(default_factory=time.monotonic)
+
+    retrieval: Job | None = None
+    rewrite_after_retrieval: int | None = None
+    checks: deque[Check] = field(default_factory=deque)
+    pending_units: list[PendingUnit] = field(default_factory=list)
+    paused_at: float | None = None
+    checks_awaited_since: float | None = None
+    finish: FinishReason | None = None
+    error: str = ""
+    is_finished: bool = False
+    is_admitted: bool = False
+    swapped: SwappedContext | None = None
+
+    retrieved: int = 0
+    verified: int = 0
+    settled: int = 0
+    sent_chars: int = 0
+    shown_chars: int = 0
+    states: list[SentenceState | None] = field(default_factory=list)
+    attempts: dict[int, list[Attempt]] = field(default_factory=dict)
+    dropped_at: int | None = None
+    rewinds: int = 0
+    hot_sentence: int | None = None
+
+    sources: dict[str, Passage] = field(default_factory=dict)
+    trace: list[TraceEvent] = field(default_factory=list)
+    stats: GenerationStats = field(default_factory=GenerationStats)
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of prompt and text."""
+        return len(self.prompt_ids) + len(self.draft)
+
+    @property
+    def num_to_run(self) -> int:
+        """Tokens whose KV is missing; 1 while decoding."""
+        return self.num_tokens - self.table.length
+
+    def tokens_to_run(self, limit: int) -> list[int]:
+        """At most `limit` of the tokens whose KV is missing, in order."""
+        begin = self.table.length
+        end = min(self.num_tokens, begin + limit)
+        split = len(self.prompt_ids)
+        return [*self.prompt_ids[begin : min(end, split)], *self.draft.ids[max(begin - split, 0) : max(end - split, 0)]]
+
+    def state_of(self, index: int) -> SentenceState | None:
+        """What is known of a sentence, None while it is open."""
+        return self.states[index] if index < len(self.states) else None
+
+    def set_state(self, index: int, state: SentenceState) -> None:
+        """Records what is known of a sentence."""
+        self.states.extend([None] * (index + 1 - len(self.states)))
+        self.states[index] = state
+
+    def record(self, kind: str, /, **data: Any) -> None:
+        """Adds a trace event and passes it to the listener, if the stream shows its kind."""
+        elapsed = time.monotonic() - self.arrived
+        self.trace.append(TraceEvent(kind, elapsed, len(self.draft), data))
+        if kind in {"rewind", "retrieval", "verification", "refresh", "evict"}:
+            self.emit(kind, data)
+
+    def emit(self, kind: str, data: Mapping[str, Any], generation: Any = None) -> None:
+        """Tells the listener, if there is one."""
+        if self.listener is not None:
+            self.listener(StreamEvent(kind, data, generation))

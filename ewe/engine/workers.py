@@ -1,0 +1,126 @@
+"""Retrieval and verification outside the loop's thread, batched across sequences.
+
+Owns: one thread per component and the jobs that wait for it. Knows only a function from many payloads to many results.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+BatchCall = Callable[[list[Any]], Sequence[Any]]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One call under way. `result` or `error` holds once `done` is true; times are of time.monotonic, in seconds."""
+
+    payload: Any
+    deadline: float
+    submitted: float = field(default_factory=time.monotonic)
+    finished: float = 0.0
+    result: Any = None
+    error: str = ""
+    done: bool = False
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from submission to the answer."""
+        return self.finished - self.submitted
+
+    def settle(self, result: Any = None, error: str = "") -> None:
+        """Records the answer; the first one counts."""
+        if self.done:
+            return
+        self.result, self.error, self.finished = result, error, time.monotonic()
+        self.done = True
+
+
+class Worker:
+    """Runs one component: whatever has queued up while it was busy becomes its next batch.
+
+    call: one result per payload, in order; wake: called after every batch. A component that raises fails its jobs with
+    the message; one that hangs is left behind by `abandon_overdue`, and a new thread serves the jobs that follow.
+    """
+
+    def __init__(self, name: str, call: BatchCall, wake: Callable[[], None]) -> None:
+        self._name = name
+        self._call = call
+        self._wake = wake
+        self._queue: list[Job] = []
+        self._running: list[Job] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, payload: Any, timeout_s: float) -> Job:
+        """Queues one call that must be answered within `timeout_s` seconds."""
+        job = Job(payload, time.monotonic() + timeout_s)
+        with self._changed:
+            self._queue.append(job)
+            if self._thread is None:
+                self._start()
+            self._changed.notify()
+        return job
+
+    def abandon_overdue(self, now: float) -> None:
+        """Fails the jobs whose deadline has passed, and replaces the thread if it hangs in one of them."""
+        with self._changed:
+            for job in (*self._queue, *self._running):
+                if now >= job.deadline:
+                    job.settle(error=f"{self._name} did not answer within {job.deadline - job.submitted:g} s")
+            self._queue = [job for job in self._queue if not job.done]
+            if self._running and all(job.done for job in self._running):
+                self._running = []
+                self._start()
+
+    def next_deadline(self) -> float | None:
+        """The earliest deadline of the open jobs."""
+        with self._changed:
+            return min((job.deadline for job in (*self._queue, *self._running) if not job.done), default=None)
+
+    def close(self) -> None:
+        """Ends the thread after the call it is in; open jobs fail."""
+        with self._changed:
+            self._closed = True
+            for job in (*self._queue, *self._running):
+                job.settle(error=f"{self._name} was closed")
+            self._changed.notify_all()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._serve, name=f"ewe-{self._name}", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        me = threading.current_thread()
+        while True:
+            with self._changed:
+                while not self._queue and not self._closed and self._thread is me:
+                    self._changed.wait()
+                if self._closed or self._thread is not me:
+                    return
+                batch, self._queue = self._queue, []
+                self._running = batch
+            self._answer(batch)
+            with self._changed:
+                if self._running is batch:
+                    self._running = []
+            self._wake()
+
+    def _answer(self, batch: list[Job]) -> None:
+        try:
+            results = list(self._call([job.payload for job in batch]))
+            if len(results) != len(batch):
+                raise ValueError(f"{len(results)} results for {len(batch)} requests")
+        except Exception as error:  # a component is foreign code: whatever it raises must not stop the text
+            if len(batch) > 1:  # one bad payload must not fail the others
+                for job in batch:
+                    self._answer([job])
+            else:
+                batch[0].settle(error=f"{self._name} failed: {type(error).__name__}: {error}")
+            return
+        for job, result in zip(batch, results, strict=True):
+            job.settle(result=result)
