@@ -1,6 +1,6 @@
 """What every benchmark shares: arguments, timing, synthetic models and prompts, and the closing JSON line.
 
-Owns: how figures are taken and reported. Knows torch and transformers; the engine only by name and version.
+Owns: how figures are taken and reported. Knows torch, transformers and what `ewe collect-env` collects.
 """
 
 from __future__ import annotations
@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
+from ewe.cli.collect_env import environment
 from ewe.config import Dtype
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("torch", "transformers", "triton", "numpy", "ewe-engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +155,14 @@ def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], f
     """Prints the figures for people, then everything as one JSON document on the last line."""
     for key, value in figures.items():
         print(f"{key:44} {value}")
+    facts = environment()
+    device = facts["gpus"][0] if arguments.device.startswith("cuda") else f"{facts['cpu']}, {facts['cpus']} cores"
     document = {
         "benchmark": name,
         "smoke": arguments.smoke,
-        "device": device_name(arguments.device),
+        "device": device,
         "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "versions": {package: installed for package in PACKAGES if (installed := _version(package))},
+        "versions": {key: facts[key] for key in ("python", "ewe", "torch", "transformers", "triton", "numpy")},
         "commit": commit(),
         "repeats": arguments.repeats,
         "settings": settings,
@@ -173,21 +172,9 @@ def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], f
     sys.stdout.flush()
 
 
-def device_name(device: str) -> str:
-    """The processor's or the GPU's own name, with the number of cores for a processor."""
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(torch.device(device))
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = names[0] if names else model
-    return f"{model}, {len(os.sched_getaffinity(0))} cores"
-
-
 def commit() -> str:
-    """The checkout's commit, with `+` after it if files differ from it; empty outside a checkout."""
-    head = _git("rev-parse", "--short=12", "HEAD")
+    """The checkout's commit, with `+` after it if files differ from it; outside a checkout the variable GIT_COMMIT."""
+    head = _git("rev-parse", "--short=12", "HEAD") or os.environ.get("GIT_COMMIT", "")
     return head + "+" if head and _git("status", "--porcelain", "--untracked-files=no") else head
 
 
@@ -197,15 +184,3 @@ def _git(*arguments: str) -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
-
-
-def rounded(values: Sequence[float], digits: int = 4) -> list[float]:
-    """The values, rounded for the report."""
-    return [round(value, digits) for value in values]

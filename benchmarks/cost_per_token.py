@@ -15,7 +15,7 @@ import torch
 from transformers import DynamicCache
 
 from benchmarks.common import Size, parse_arguments, pick_size, report, seconds, synchronize
-from benchmarks.rig import Rig, load_synthetic
+from benchmarks.rig import Rig, load_synthetic, transformers_twin
 
 _STEPS = 8
 
@@ -91,7 +91,7 @@ def main() -> None:
     units = (0, size.units // 2, size.units)
     capacity = max(lengths) + size.units * size.unit_tokens
     rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, capacity)
-    peer = rig.peer()
+    peer = transformers_twin(rig.model)
     points, figures = [], {}
     for length in lengths:
         for num_units in units:

@@ -1,76 +1,156 @@
 """How fast the engine writes, against transformers' generate with the same weights and the documents in the prompt.
 
-Batch 1: one prompt under k documents. Batch 16: sixteen prompts of 16 to 256 tokens, each under its own k documents,
-whose answers have 16 to 256 tokens; transformers runs them as one left-padded batch until the longest is done, the
-engine lets each leave when it is finished. A third run gives every answer the same length, so that the part of the gain
-that comes from leaving early can be told from the rest. Reported: seconds for prefill (documents, prompt and the first
-token), seconds for the decoding after it, answer tokens per second of decoding, and the ratios.
+Both write greedily, in one process. Batch 1: one prompt under k documents. Batch 16: sixteen prompts of 16 to 256
+tokens under k documents, whose answers have 16 to 256 tokens; transformers runs one left-padded batch until the longest
+answer is done, the engine lets each leave when it is finished. A third run gives all answers the same length, so that
+the gain from leaving early can be told from the rest. Times: prefill is a run that writes one token (documents, which
+are new in every run, and prompts); decode is what a whole run takes beyond that. All prompts of a run share their
+documents: the engine encodes them once, transformers has them in every row. Ratios are transformers' time over the
+engine's.
 """
 
 from __future__ import annotations
 
-import tempfile
+import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 from transformers import StoppingCriteria, StoppingCriteriaList
 
-from benchmarks.common import Size, parse_arguments, pick_size, report, seconds, text_of, write_model_folder
-from benchmarks.rig import load_synthetic
+from benchmarks.common import Size, parse_arguments, pick_size, report, seconds, text_of
+from benchmarks.rig import load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
+
+_LONGEST = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One prompt (token ids), its documents (texts) and the wanted answer length in tokens."""
+class Work:
+    """One run: prompts (token ids), wanted answer lengths in tokens, and the documents of all of them."""
 
-    prompt: list[int]
+    prompts: list[list[int]]
+    lengths: list[int]
     documents: list[str]
-    max_tokens: int
 
 
-class EnoughTokens(StoppingCriteria):  # type: ignore[misc]
+class EnoughTokens(StoppingCriteria):
     """Ends each row of transformers' batch at its own wanted length."""
 
     def __init__(self, wanted: torch.Tensor, prompt_length: int) -> None:
         self.wanted, self.prompt_length = wanted, prompt_length
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> Any:
         """Bool [batch]: which rows are done."""
         return self.wanted <= input_ids.shape[1] - self.prompt_length
 
 
 class Contest:
-    """The engine and transformers with the same weights; each call writes all answers and returns nothing."""
+    """The engine and transformers with the same random weights."""
 
-    def __init__(self, size: Size, device: str, num_seqs: int) -> None:
+    def __init__(self, size: Size, device: str) -> None:
         self.size, self.device, self.salt = size, device, 0
         loaded = load_synthetic(size, device)
-        self.peer = loaded.model
-        self.peer.set_attn_implementation("sdpa")
-        self.peer.generation_config.eos_token_id = None
-        tokens = num_seqs * (size.units * size.unit_tokens + 2 * 256 + 32)
-        overrides = {
-            "model": {"load_format": "dummy", "dtype": size.dtype, "device": device},
-            "memory": {"retrieval_units": size.units, "verification_units": 0, "unit_tokens": size.unit_tokens},
-            "cache": {"num_blocks": tokens // 16 + 1, "unit_cache": False},
+        config = {
             "policy": "plain",
+            "memory": {"retrieval_units": size.units, "verification_units": 0, "unit_tokens": size.unit_tokens},
+            "cache": {"num_blocks": 20 * (size.units * size.unit_tokens + 2 * _LONGEST) // 16},
         }
-        with tempfile.TemporaryDirectory() as folder:
-            name = str(write_model_folder(Path(folder), size))
-            overrides["model"]["name"] = name
-            self.llm = LLM(config=overrides)
+        self.llm = LLM(config=config, loaded=loaded)
+        self.peer = transformers_twin(loaded.model)
+        self.peer.generation_config.eos_token_id = None
+        self.peer.generation_config.pad_token_id = 0
 
-    def requests(self, prompt_lengths: list[int], answer_lengths: list[int]) -> list[Request]:
-        """Fresh requests, none of whose documents has been seen before."""
-        made = []
-        for prompt, answer in zip(prompt_lengths, answer_lengths, strict=True):
-            self.salt += 1
-            documents = [
-                text_of(self.size.unit_tokens, self.salt * self.size.units + index) for index in range(self.size.units)
-            ]
-            prompt_ids = torch.randint(3, self.size.model["vocab_size"], (prompt,)).tolist()
-            made.append(Request(prompt_ids, documents, answer))
-        return made
+    def work(self, prompt_lengths: list[int], answer_lengths: list[int]) -> Work:
+        """Fresh prompts and documents."""
+        self.salt += 1
+        vocab_size = self.size.model["vocab_size"]
+        prompts = [torch.randint(3, vocab_size, (length,)).tolist() for length in prompt_lengths]
+        numbers = range(self.salt * self.size.units, (self.salt + 1) * self.size.units)
+        documents = [text_of(self.size.unit_tokens, number) for number in numbers]
+        return Work(prompts, answer_lengths, documents)
+
+    def engine(self, work: Work) -> None:
+        """The engine writes all answers."""
+        params = [SamplingParams(max_tokens=length, ignore_eos=True) for length in work.lengths]
+        answers = self.llm.generate(work.prompts, params, documents=work.documents)
+        assert [len(answer.token_ids) for answer in answers] == work.lengths
+
+    def transformers(self, work: Work) -> None:
+        """transformers writes all answers, as one left-padded batch."""
+        memory = [token for document in work.documents for token in self.llm.unit_token_ids(document)]
+        longest = max(map(len, work.prompts))
+        rows = [[0] * (longest - len(prompt)) + memory + prompt for prompt in work.prompts]
+        mask = [[0] * (longest - len(prompt)) + [1] * (len(memory) + len(prompt)) for prompt in work.prompts]
+        wanted = torch.tensor(work.lengths, device=self.device)
+        self.peer.generate(
+            torch.tensor(rows, device=self.device),
+            attention_mask=torch.tensor(mask, device=self.device),
+            max_new_tokens=max(work.lengths),
+            do_sample=False,
+            stopping_criteria=StoppingCriteriaList([EnoughTokens(wanted, len(rows[0]))]),
+        )
+
+
+def compare(contest: Contest, prompt_lengths: list[int], answer_lengths: list[int], repeats: int) -> dict[str, float]:
+    """Prefill and decode seconds of both, taken in turns, and their ratios."""
+    times: dict[str, list[float]] = {"engine": [], "transformers": [], "engine_first": [], "transformers_first": []}
+    ones = [1] * len(answer_lengths)
+    for _ in range(repeats):
+        for name, run in (("engine", contest.engine), ("transformers", contest.transformers)):
+            for key, lengths in ((f"{name}_first", ones), (name, answer_lengths)):
+                work = contest.work(prompt_lengths, lengths)
+                times[key].append(seconds(lambda run=run, work=work: run(work), contest.device, 1, warmups=0))  # type: ignore[misc]
+    middle = {key: median(values) for key, values in times.items()}
+    ours, theirs = middle["engine"] - middle["engine_first"], middle["transformers"] - middle["transformers_first"]
+    return {
+        "prefill_engine_s": round(middle["engine_first"], 4),
+        "prefill_transformers_s": round(middle["transformers_first"], 4),
+        "prefill_transformers_over_engine": round(middle["transformers_first"] / middle["engine_first"], 3),
+        "decode_engine_tokens_per_s": round((sum(answer_lengths) - len(ones)) / ours, 1),
+        "decode_transformers_tokens_per_s": round((sum(answer_lengths) - len(ones)) / theirs, 1),
+        "decode_transformers_over_engine": round(theirs / ours, 3),
+        "total_transformers_over_engine": round(middle["transformers"] / middle["engine"], 3),
+    }
+
+
+def size_for(arguments: argparse.Namespace) -> Size:
+    """On a CPU the documents are fewer and shorter, so that sixteen prompts with their documents take minutes."""
+    size = pick_size(arguments)
+    return replace(size, units=4, unit_tokens=128) if size.name == "100m" else size
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    size = size_for(arguments)
+    batch, shortest, longest = (3, 2, 6) if arguments.smoke else (16, 16, _LONGEST)
+    spread = [round(length) for length in torch.linspace(shortest, longest, batch).tolist()]
+    equal = [sum(spread) // batch] * batch
+    contest = Contest(size, arguments.device)
+    compare(contest, [4], [4], 1)  # warms both up
+    runs = {
+        "batch_1": ([size.prompt_tokens], [longest // 2]),
+        f"batch_{batch}": (spread[::-1], spread),
+        f"batch_{batch}_equal_lengths": (spread[::-1], equal),
+    }
+    figures: dict[str, float] = {}
+    for name, (prompts, answers) in runs.items():
+        result = compare(contest, prompts, answers, arguments.repeats)
+        figures |= {f"{name}_{key}": value for key, value in result.items()}
+    settings = {
+        "model": size.name,
+        "dtype": size.dtype,
+        "documents": size.units,
+        "document_tokens": size.unit_tokens,
+        "batch": batch,
+        "shortest": shortest,
+        "longest": longest,
+    }
+    contest.llm.close()
+    report("decode_throughput", arguments, settings, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import torch
+from ewe.world.world import World
 
 from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import Rig, load_synthetic
@@ -23,7 +24,6 @@ from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.world.world import World
 
 _TEMPLATE = "{title}: {text}"
 _UNIT_TOKENS = 256
@@ -67,8 +67,10 @@ def random_cases(rig: Rig, lengths: Lengths, count: int) -> Iterator[Case]:
         yield Case(rig.random_tokens(8), units[: lengths.units], units[lengths.units :])
 
 
-def write(rig: Rig, tokens: list[int], context: IntArray, begin: int, count: int, units: list[IntArray]) -> torch.Tensor:
-    """Appends `count` greedy tokens to `tokens`, running those from `begin` on; their log-probabilities [count, vocab]."""
+def write(
+    rig: Rig, tokens: list[int], context: IntArray, begin: int, count: int, units: list[IntArray]
+) -> torch.Tensor:
+    """Appends `count` greedy tokens to `tokens`, running those from `begin` on; log-probabilities [count, vocab]."""
     rows = []
     for _ in range(count):
         logits = rig.run(tokens[begin:], context[: len(tokens)], units)[-1]

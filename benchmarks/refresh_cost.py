@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from benchmarks.common import parse_arguments, pick_size, report, seconds
-from benchmarks.rig import Rig, load_synthetic
+from benchmarks.rig import Rig, load_synthetic, transformers_twin
 from ewe.engine.model_runner import ForwardRow
 
 
@@ -22,7 +22,7 @@ def main() -> None:
     memory_tokens = size.units * size.unit_tokens
     prompt_tokens = memory_tokens + size.prompt_tokens + text_tokens
     rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, memory_tokens)
-    peer = rig.peer()
+    peer = transformers_twin(rig.model)
     units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
     prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)
 
@@ -34,7 +34,9 @@ def main() -> None:
     def rebuild() -> None:
         peer(prompt, use_cache=True, logits_to_keep=1)
 
-    one = seconds(lambda: rig.encode(rig.random_tokens(size.unit_tokens), units[0]), arguments.device, arguments.repeats)
+    one = seconds(
+        lambda: rig.encode(rig.random_tokens(size.unit_tokens), units[0]), arguments.device, arguments.repeats
+    )
     every = seconds(refresh_all, arguments.device, arguments.repeats)
     rebuilt = seconds(rebuild, arguments.device, arguments.repeats)
     settings = {

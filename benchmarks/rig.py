@@ -31,6 +31,13 @@ def load_synthetic(size: Size, device: str) -> LoadedModel:
         return load_model(ModelConfig(name=name, load_format="dummy", dtype=size.dtype, device=device))
 
 
+def transformers_twin(model: Any) -> Any:
+    """A copy of the model with transformers' own attention (sdpa), for comparison in the same process."""
+    twin = copy.deepcopy(model)
+    twin.set_attn_implementation("sdpa")
+    return twin
+
+
 class Rig:
     """A loaded model with room for `capacity` tokens of keys and values; units hold at most `unit_tokens`."""
 
@@ -68,9 +75,3 @@ class Rig:
         position = len(context) - len(token_ids) + (self.unit_tokens if units else 0)
         row = ForwardRow(token_ids, position, context, tuple(units), (1.0,) * len(units), all_logits=all_logits)
         return self.runner.forward([row]).logits
-
-    def peer(self) -> Any:
-        """A copy of the model with transformers' own attention (sdpa), for comparison in the same process."""
-        twin = copy.deepcopy(self.model)
-        twin.set_attn_implementation("sdpa")
-        return twin

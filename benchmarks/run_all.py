@@ -1,6 +1,7 @@
 """Runs every benchmark, one after the other, each in a process of its own, and keeps their JSON documents.
 
-The results go to benchmarks/results/<benchmark>-<cpu|cuda>.json; with --smoke nothing is kept. Exits with 1 if one fails.
+The results go to benchmarks/results/<benchmark>-<cpu|cuda>.json; with --smoke nothing is kept. Exits with 1 if one
+fails.
 """
 
 from __future__ import annotations

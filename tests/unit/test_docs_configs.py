@@ -18,3 +18,7 @@ def test_config_loads_and_opens_with_a_purpose(path: Path) -> None:
 
 def test_every_policy_has_a_setup() -> None:
     assert {Config.from_yaml(path).policy for path in CONFIGS} == POLICIES
+
+
+def test_a_bare_off_in_yaml_means_off() -> None:
+    assert Config().override(["memory.veracity_weighting=off"]).memory.veracity_weighting == "off"

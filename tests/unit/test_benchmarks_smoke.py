@@ -1,0 +1,54 @@
+"""Every benchmark runs at a tiny size and ends in one JSON document; none is left out of `make bench`."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.common import build_tokenizer, text_of
+from benchmarks.run_all import BENCHMARKS
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+SHARED = {"__init__", "common", "rig", "run_all"}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_benchmark_ends_in_one_json_document(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--device", "cpu"])
+    importlib.import_module(f"benchmarks.{name}").main()
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert document["benchmark"] == name
+    assert document["smoke"] is True
+    assert {"device", "versions", "commit", "settings"} <= document.keys()
+    assert all(isinstance(value, (int, float)) for value in document["figures"].values())
+    assert document["figures"]
+
+
+def test_bench_runs_every_script() -> None:
+    assert set(BENCHMARKS) == {path.stem for path in FOLDER.glob("*.py")} - SHARED
+
+
+def test_documents_have_the_length_that_is_asked_for() -> None:
+    tokenizer = build_tokenizer(1024)
+    for length in (1, 2, 3, 64):
+        assert len(tokenizer.encode(text_of(length, seed=length))) == length
+
+
+def test_sampled_words_fall_into_sentences() -> None:
+    tokenizer = build_tokenizer(1024)
+    text = tokenizer.decode(range(260, 320))
+    assert 2 <= text.count(". Word") <= 6
+
+
+def test_the_same_unit_leaves_nothing_stale(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "--smoke", "--device", "cpu"])
+    importlib.import_module("benchmarks.kept_context_staleness").main()
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])["figures"]
+    assert figures["kl_nats_replaced_0"] == pytest.approx(0.0, abs=1e-5)
+    assert figures["kl_nats_replaced_2"] > figures["kl_nats_replaced_0"]

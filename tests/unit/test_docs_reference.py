@@ -1,0 +1,98 @@
+"""docs/reference.md and docs/trace.md name what the code has: settings, defaults, fields, commands, events."""
+
+import ast
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from ewe import types
+from ewe.cli.main import app
+from ewe.config import Config
+from ewe.sampling import SamplingParams
+
+ROOT = Path(__file__).parents[2]
+GROUPS = [name for name, field in Config.model_fields.items() if isinstance(field.default, BaseModel)]
+
+
+def tables(page: str) -> dict[str, list[list[str]]]:
+    """Per heading, the rows of the table under it, without the header."""
+    found: dict[str, list[list[str]]] = {}
+    rows: list[list[str]] = []
+    for line in (ROOT / "docs" / page).read_text().splitlines():
+        if line.startswith("#"):
+            rows = found.setdefault(line.strip("# `"), [])
+        elif line.startswith("| `"):
+            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return found
+
+
+REFERENCE = tables("reference.md")
+
+
+def names(heading: str) -> list[str]:
+    return [row[0].strip("`") for row in REFERENCE[heading]]
+
+
+def plain(value: Any) -> Any:
+    """A default as YAML would read it."""
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    return dict(value) if isinstance(value, dict) else value
+
+
+def documented(cell: str) -> Any:
+    text = cell.strip("`")
+    not_yaml = {"()": [], "off": "off", "{title}: {text}": "{title}: {text}"}
+    return not_yaml[text] if text in not_yaml else yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("group", ["Top level", *GROUPS])
+def test_settings_and_their_defaults(group: str) -> None:
+    model = Config if group == "Top level" else type(Config.model_fields[group].default)
+    defaults = {key: plain(field.default) for key, field in model.model_fields.items() if key not in GROUPS}
+    assert {row[0].strip("`"): documented(row[1]) for row in REFERENCE[group]} == defaults
+
+
+def test_sampling_parameters_and_their_defaults() -> None:
+    defaults = {
+        field.name: plain(getattr(SamplingParams(), field.name)) for field in dataclasses.fields(SamplingParams)
+    }
+    assert {row[0].strip("`"): documented(row[1]) for row in REFERENCE["SamplingParams"]} == defaults
+
+
+@pytest.mark.parametrize("name", ["Passage", "Generation", "Sentence", "Claim", "GenerationStats"])
+def test_fields_of_results(name: str) -> None:
+    assert names(name) == [field.name for field in dataclasses.fields(getattr(types, name))]
+
+
+def test_commands() -> None:
+    commands = {str(command.name) for command in app.registered_commands}
+    commands |= {str(group.name) for group in app.registered_groups}
+    assert {name.removeprefix("ewe ") for name in names("Commands")} == commands
+
+
+def first_arguments(method: str) -> set[str]:
+    """The literal first arguments of every call of a method of this name in the package."""
+    found = set()
+    for path in (ROOT / "ewe").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+            if is_call and node.args and isinstance(node.args[0], ast.Constant):
+                found.add(node.args[0].value)
+    return found
+
+
+def test_trace_events() -> None:
+    assert {row[0].strip("`") for row in tables("trace.md")["The trace"]} == first_arguments("record")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
+        for part in page.read_text().split("](")[1:]:
+            target = part.split(")")[0].split("#")[0]
+            if target and "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
