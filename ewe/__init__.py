@@ -1,1 +1,40 @@
-"""EWE: language models that write text which can be checked."""
+"""EWE: language models that write text which can be checked, with an explicit working memory."""
+
+from typing import TYPE_CHECKING, Any
+
+from ewe.config import Config
+from ewe.errors import EWEError
+from ewe.sampling import SamplingParams
+from ewe.types import Claim, Evidence, Generation, Passage, ScoredPassage, Sentence, Verdict
+
+if TYPE_CHECKING:
+    from ewe.async_llm import AsyncLLM
+    from ewe.llm import LLM
+
+__all__ = [
+    "LLM",
+    "AsyncLLM",
+    "Claim",
+    "Config",
+    "EWEError",
+    "Evidence",
+    "Generation",
+    "Passage",
+    "SamplingParams",
+    "ScoredPassage",
+    "Sentence",
+    "Verdict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # torch and transformers take seconds to import: only code that asks for an engine pays for them.
+    if name == "LLM":
+        from ewe.llm import LLM
+
+        return LLM
+    if name == "AsyncLLM":
+        from ewe.async_llm import AsyncLLM
+
+        return AsyncLLM
+    raise AttributeError(f"module 'ewe' has no attribute {name!r}")

@@ -89,7 +89,10 @@ def make_components(
 
 
 def build_engine(
-    config: Config, components: Components, on_finish: Callable[[Sequence, Generation], None], loaded: LoadedModel | None
+    config: Config,
+    components: Components,
+    on_finish: Callable[[Sequence, Generation], None],
+    loaded: LoadedModel | None,
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     loaded = loaded or load_model(config.model)
@@ -148,7 +151,9 @@ def _retriever(source: Any) -> Retriever | None:
     if isinstance(source, Datastore):
         return BM25Retriever(source.passages)
     if not isinstance(source, Retriever):
-        raise ConfigError(f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}")
+        raise ConfigError(
+            f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}"
+        )
     return source
 
 

@@ -183,7 +183,8 @@ class Generation:
 
     logprobs: one natural-log probability per token of `token_ids` (of the model's own distribution, before
     temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
-    sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is "error".
+    sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is
+    "error".
     """
 
     prompt: str

@@ -80,7 +80,7 @@ class Draft:
         self._add_sentences(self._splitter.completed(self._rest()))
 
     def restore_sentence(self, tokens: Sequence[Token], num_chars: int) -> None:
-        """Appends the tokens of a sentence that was dropped; it covers the last `num_chars` code points but for white space.
+        """Appends the tokens of a sentence of `num_chars` code points that was dropped before.
 
         The text must stand as it did when the tokens were first drawn.
         """

@@ -141,9 +141,7 @@ class Intake:
             raise InvalidRequestError("the prompt is empty: give at least one token")
         for token_id in ids:
             if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
-                raise InvalidRequestError(
-                    f"prompt token {token_id!r} is not an id in [0, {self._limits.vocab_size})"
-                )
+                raise InvalidRequestError(f"prompt token {token_id!r} is not an id in [0, {self._limits.vocab_size})")
         return tuple(ids)
 
     def _passages(self, documents: Batch[Document]) -> list[Passage]:

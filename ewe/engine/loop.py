@@ -36,6 +36,11 @@ class EngineLoop:
         self._inbox.append(action)
         self._changed.set()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether requests are still served."""
+        return self._error is None and not self._closing
+
     def close(self) -> None:
         """Aborts what is left and ends the thread."""
         if self._closing:

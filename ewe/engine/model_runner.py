@@ -51,7 +51,8 @@ class ModelRunner:
         self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
         self._layers = attention_layers(model)
         self._device = model.device
-        self._backend = TorchBackend(self._device)
+        slot_bytes = max(key[0].nbytes + value[0].nbytes for key, value in zip(pool.keys, pool.values, strict=True))
+        self._backend = TorchBackend(self._device, slot_bytes)
 
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:

@@ -75,9 +75,7 @@ class Pauses:
             return
         if not finished:
             draft.find_sentences()
-        view = View(
-            sequence.prompt, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys()
-        )
+        view = View(sequence.prompt, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys())
         self._open(sequence, self.policy.look(view))
 
     def _open(self, sequence: Sequence, decision: Decision) -> None:

@@ -106,7 +106,8 @@ class EWEPolicy:
         config, spans, num_tokens = self._config, view.draft.sentences, len(view.draft)
         looks_retrieval = self._retrieval_due(num_tokens) and not view.finished
         looks_verification = self.verifies and (self._verification_due(num_tokens) or view.finished)
-        query, verify = "", ()
+        query = ""
+        verify: tuple[int, ...] = ()
         if looks_retrieval:
             new = [span for span in spans[view.retrieved :] if self._triggers(view, span, config.retrieve_when, True)]
             query = " ".join([view.prompt, *map(view.text_of, new)]) if new else ""
@@ -135,9 +136,7 @@ class EWEPolicy:
         if when == "interval":
             return True
         if when == "entropy":
-            return view.draft.mean_entropy(span) > (
-                config.retrieve_entropy if for_retrieval else config.verify_entropy
-            )
+            return view.draft.mean_entropy(span) > (config.retrieve_entropy if for_retrieval else config.verify_entropy)
         return view.draft.min_prob(span) < (config.retrieve_min_prob if for_retrieval else config.verify_min_prob)
 
 

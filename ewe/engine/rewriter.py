@@ -60,9 +60,7 @@ class Rewriter:
         sequence.checks.popleft()
         self._keeper.drop_snapshot(check.snapshot)
 
-    def _refuted(
-        self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult
-    ) -> bool:
+    def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
         """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
         span = sequence.draft.sentences[index]
         if span.start < sequence.sent_chars:  # its beginning shares a token with a sentence that has been sent
@@ -160,9 +158,7 @@ class Rewriter:
             sequence.stats.verification_wait_s += time.monotonic() - sequence.checks_awaited_since
             sequence.checks_awaited_since = None
 
-    def _record(
-        self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult
-    ) -> None:
+    def _record(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> None:
         span = sequence.draft.sentences[index]
         job = sequence.checks[0].job
         for item in result.evidence:

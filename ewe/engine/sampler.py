@@ -98,12 +98,13 @@ def _adjust(logits: Tensor, row: SamplingRow) -> Tensor:
     params = row.params
     output = torch.tensor(row.output_ids, dtype=torch.long, device=logits.device)
     if params.repetition_penalty != 1:
-        seen = torch.cat([output, torch.tensor(row.prompt_ids, dtype=torch.long, device=logits.device)]).unique()
+        prompt = torch.tensor(row.prompt_ids, dtype=torch.long, device=logits.device)
+        seen = torch.unique(torch.cat([output, prompt]))
         values = logits[seen]
         scale = params.repetition_penalty
         logits[seen] = torch.where(values > 0, values / scale, values * scale)
     if len(output) and (params.presence_penalty or params.frequency_penalty):
-        ids, counts = output.unique(return_counts=True)
+        ids, counts = torch.unique(output, return_counts=True)
         logits[ids] -= params.presence_penalty + params.frequency_penalty * counts
     for token_id, bias in params.logit_bias.items():
         logits[token_id] += bias

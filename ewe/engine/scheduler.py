@@ -40,9 +40,7 @@ class Plan:
 class Scheduler:
     """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory."""
 
-    def __init__(
-        self, manager: BlockManager, pool: KVPool, keeper: MemoryKeeper, config: SchedulerConfig
-    ) -> None:
+    def __init__(self, manager: BlockManager, pool: KVPool, keeper: MemoryKeeper, config: SchedulerConfig) -> None:
         self._manager = manager
         self._pool = pool
         self._keeper = keeper

@@ -1,6 +1,6 @@
 """One answer being written: its tokens, its KV, its memory, and what it is waiting for.
 
-Owns: the state of a sequence and the questions that follow from it (phase, what is left to run). Decides nothing: pauses,
+Owns: the state of a sequence and the questions that follow from it (what is left to run). Decides nothing: pauses,
 rewriter and scheduler change it.
 """
 
@@ -36,9 +36,9 @@ from ewe.types import (
 class StreamEvent:
     """Something a reader of the stream learns.
 
-    kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind", "retrieval",
-    "verification", "refresh", "evict": the trace event's data; "sentence": a sentence is final; "finish" {reason}, with
-    `generation`.
+    kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind",
+    "retrieval", "verification", "refresh", "evict": the trace event's data; "sentence": a sentence is final; "finish"
+    {reason}, with `generation`.
     """
 
     kind: str

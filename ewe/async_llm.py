@@ -1,0 +1,97 @@
+"""AsyncLLM: the Python interface of the engine for asyncio.
+
+Owns: the bridge between the engine's thread and an event loop. All else is LLM's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from collections.abc import Sequence as Batch
+from typing import Any
+
+from ewe.client import Answer
+from ewe.engine.intake import Document, Prompt
+from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.errors import EngineDeadError, InvalidRequestError
+from ewe.llm import LLM, Message
+from ewe.sampling import SamplingParams
+from ewe.types import Generation
+
+
+class AsyncLLM:
+    """LLM's calls as coroutines, with LLM's arguments. Cancelling a task aborts its request."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.llm = LLM(*args, **kwargs)
+
+    async def generate(
+        self, prompt: Prompt, params: SamplingParams | None = None, documents: Batch[Document] | None = None
+    ) -> list[Generation]:
+        """The `n` answers to one prompt; raises as LLM.generate does."""
+        return await self._run(self.llm.client.build(prompt, params or SamplingParams(), documents))
+
+    async def chat(
+        self,
+        messages: Batch[Message],
+        params: SamplingParams | None = None,
+        documents: Batch[Document] | None = None,
+    ) -> list[Generation]:
+        """The `n` answers to a conversation."""
+        prompt = self.llm.apply_chat_template(messages)
+        sequence = self.llm.client.build(prompt, params or SamplingParams(), documents, add_special_tokens=False)
+        return await self._run(sequence)
+
+    async def stream(
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        documents: Batch[Document] | None = None,
+        add_special_tokens: bool = True,
+    ) -> AsyncIterator[StreamEvent]:
+        """Events of one answer as it is written, as LLM.stream yields them."""
+        params = params or SamplingParams()
+        if params.n != 1:
+            raise InvalidRequestError("a stream carries one answer: set n to 1")
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[StreamEvent | EngineDeadError] = asyncio.Queue()
+
+        def put(event: StreamEvent | EngineDeadError) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        def put_error(answer: Answer) -> None:
+            if isinstance(answer, EngineDeadError):
+                put(answer)
+
+        sequence = self.llm.client.build(prompt, params, documents, put, add_special_tokens)
+        finished = False
+        try:
+            self.llm.client.submit(sequence, put_error)
+            while not finished:
+                event = await events.get()
+                if isinstance(event, EngineDeadError):
+                    raise event
+                finished = event.kind == "finish"
+                yield event
+        finally:
+            self.llm.client.forget(sequence.request_id, abort=not finished)
+
+    def close(self) -> None:
+        """Aborts what is under way and ends the engine's threads."""
+        self.llm.close()
+
+    async def _run(self, sequence: Sequence) -> list[Generation]:
+        loop = asyncio.get_running_loop()
+        answers: asyncio.Queue[Answer] = asyncio.Queue()
+        count = 1 + len(sequence.siblings)
+        found: list[Generation] = []
+        try:
+            self.llm.client.submit(sequence, lambda answer: loop.call_soon_threadsafe(answers.put_nowait, answer))
+            while len(found) < count:
+                answer = await answers.get()
+                if isinstance(answer, EngineDeadError):
+                    raise answer
+                found.append(answer)
+        finally:
+            self.llm.client.forget(sequence.request_id, abort=len(found) < count)
+        return sorted(found, key=lambda generation: generation.index)

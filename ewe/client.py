@@ -1,0 +1,96 @@
+"""One running engine and the requests that are under way in it; what LLM and AsyncLLM both stand on.
+
+Owns: the engine's thread, request ids, and who is told of which answer. Callbacks come from the engine's thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ewe.assembly import Components, build_engine
+from ewe.config import Config, load_yaml
+from ewe.engine.core import EngineCore
+from ewe.engine.intake import Document, Prompt
+from ewe.engine.loader import LoadedModel
+from ewe.engine.loop import EngineLoop
+from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.errors import ConfigError, EngineDeadError
+from ewe.sampling import SamplingParams
+from ewe.types import Generation
+
+Answer = Generation | EngineDeadError
+
+
+class EngineClient:
+    """Starts an engine and hands requests to it. loaded: a model that is already in memory."""
+
+    def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
+        self.engine = build_engine(config, components, self._deliver, loaded)
+        self._waiting: dict[str, Callable[[Answer], None]] = {}
+        self._numbers = itertools.count(1)
+        self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
+
+    def build(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        documents: Batch[Document] | None = None,
+        listener: Callable[[StreamEvent], None] | None = None,
+        add_special_tokens: bool = True,
+    ) -> Sequence:
+        """A checked request that has not been submitted; raises InvalidRequestError."""
+        request_id = f"request-{next(self._numbers)}"
+        return self.engine.intake.build(request_id, prompt, params, documents, listener, add_special_tokens)
+
+    def submit(self, sequence: Sequence, on_answer: Callable[[Answer], None]) -> None:
+        """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
+        self._waiting[sequence.request_id] = on_answer
+        self._loop.do(partial(EngineCore.add, sequence=sequence))
+
+    def forget(self, request_id: str, abort: bool) -> None:
+        """Stops listening to a request; with `abort` it ends now."""
+        if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
+            self._loop.do(partial(EngineCore.abort, request_id=request_id))
+
+    def close(self) -> None:
+        """Aborts what is under way and ends the engine's threads."""
+        self._loop.close()
+        self.engine.core.close()
+
+    def _deliver(self, sequence: Sequence, generation: Generation) -> None:
+        on_answer = self._waiting.get(sequence.request_id)
+        if on_answer is not None:
+            on_answer(generation)
+
+    def _report_death(self, error: EngineDeadError) -> None:
+        for on_answer in list(self._waiting.values()):
+            on_answer(error)
+
+
+def resolve_config(model: str | None, config: Any) -> Config:
+    """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
+
+    The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
+    """
+    if isinstance(config, Config):
+        values = config.model_dump(exclude_unset=True)
+    elif isinstance(config, str | Path):
+        values = load_yaml(config)
+    elif config is not None:
+        values = dict(config)
+    elif model in (None, "builtin"):
+        values = load_yaml(Path(str(files("ewe"))) / "world" / "builtin.yaml")
+    else:
+        values = {}
+    if model is not None:
+        group = values.get("model") or {}
+        if not isinstance(group, dict):
+            raise ConfigError("model must be a group of settings; its name is model.name")
+        values["model"] = {**group, "name": model}
+    return Config.from_mapping(values)
