@@ -5,11 +5,30 @@ Owns: the protocol between the registered attention function and its backends. K
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
 from ewe.attention.metadata import FlatBatch
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCall:
+    """What one layer hands to its attention, for the T tokens of a flat batch.
+
+    query [Hq, T, Dk]; key [Hkv, T, Dk] and value [Hkv, T, Dv], already written to the pool; pool_key [slots, Hkv, Dk];
+    pool_value [slots, Hkv, Dv]. Logits are query.key * scale, then, if softcap is given, capped as
+    softcap * tanh(logits / softcap), then biased.
+    """
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    pool_key: torch.Tensor
+    pool_value: torch.Tensor
+    scale: float
+    softcap: float | None
 
 
 class AttentionBackend(Protocol):
@@ -22,36 +41,13 @@ class AttentionBackend(Protocol):
         """Index and bias tensors of one step for layers with this sliding window (tokens; None: none)."""
         ...
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        pool_key: torch.Tensor,
-        pool_value: torch.Tensor,
-        plan: Any,
-        scale: float,
-        softcap: float | None,
-    ) -> torch.Tensor:
-        """Attention outputs [T, Hq, Dv] in the query's dtype.
-
-        query [Hq, T, Dk]; key [Hkv, T, Dk] and value [Hkv, T, Dv] of this step's tokens, already written to the pool;
-        pool_key [slots, Hkv, Dk]; pool_value [slots, Hkv, Dv]. Logits are query.key * scale, then capped as
-        softcap * tanh(logits / softcap) if softcap is given, then biased.
-        """
+    def attend(self, call: LayerCall, plan: Any) -> torch.Tensor:
+        """Attention outputs [T, Hq, Dv] in the query's dtype; the softmax and its biases in float32."""
         ...
 
-    def shares(
-        self,
-        query: torch.Tensor,
-        pool_key: torch.Tensor,
-        plan: Any,
-        scale: float,
-        softcap: float | None,
-        into: torch.Tensor,
-    ) -> None:
-        """Adds each row's attention share per segment (units, then context), mean over heads and tokens.
+    def shares(self, call: LayerCall, plan: Any, into: torch.Tensor) -> None:
+        """Adds each row's share of attention per segment (units, then context), mean over heads and tokens.
 
-        into: float32 [rows in the caller's order, most units + 1].
+        into: float32 [rows in the caller's order, most units + 1]. The plan must have been made with attribution.
         """
         ...

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from ewe.attention.backend import AttentionBackend
+from ewe.attention.backend import AttentionBackend, LayerCall
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.probe import AttentionLayer
 from ewe.errors import UnsupportedModelError
@@ -61,9 +61,10 @@ class StepMetadata:
         pool_key.index_copy_(0, self.write_slots, key[0].transpose(0, 1))
         pool_value.index_copy_(0, self.write_slots, value[0].transpose(0, 1))
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        call = LayerCall(query[0], key[0], value[0], pool_key, pool_value, scale, softcap)
         if self.shares is not None:
-            self.backend.shares(query[0], pool_key, plan, scale, softcap, self.shares)
-        return self.backend.attend(query[0], key[0], value[0], pool_key, pool_value, plan, scale, softcap).unsqueeze(0)
+            self.backend.shares(call, plan, self.shares)
+        return self.backend.attend(call, plan).unsqueeze(0)
 
 
 class _LayerCalls(Protocol):

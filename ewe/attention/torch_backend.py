@@ -1,212 +1,144 @@
 """Attention in plain torch: right everywhere, fast on CPUs.
 
-Owns: gathering keys and values by slot, the masks, and the call of torch's fused attention. Knows the flat batch; knows
-nothing of transformers.
+Owns: gathering keys and values by slot, and the call of torch's fused attention. Knows its plan; knows nothing of
+transformers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from ewe.attention.metadata import FlatBatch, PlacedRow
+from ewe.attention.attribution import segment_lse, segment_shares
+from ewe.attention.backend import LayerCall
+from ewe.attention.metadata import FlatBatch
+from ewe.attention.torch_plan import DecodeGroup, PrefillRow, TorchPlan, make_plan
 
-
-@dataclass(frozen=True, slots=True)
-class DecodeGroup:
-    """Rows begin..end of one token each, gathered together, padded to the longest of them.
-
-    slots: int64 [rows * keys]; bias: float32 [rows, 1, 1, keys], or None if no logit is biased or padded.
-    segments: int64 [rows, keys], the segment of each key (-1: padding), only for attribution.
-    """
-
-    begin: int
-    end: int
-    slots: torch.Tensor
-    bias: torch.Tensor | None
-    indices: torch.Tensor | None
-    segments: torch.Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class PrefillRow:
-    """One row of several tokens begin..end.
-
-    slots: int64 [keys], or None where the row's own new keys are all it sees; bias: float32 [tokens, keys], or None for
-    plain causal attention.
-    """
-
-    begin: int
-    end: int
-    slots: torch.Tensor | None
-    bias: torch.Tensor | None
-    index: int
-    segments: torch.Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class TorchPlan:
-    """One step's work for layers with one sliding window."""
-
-    decodes: list[DecodeGroup]
-    prefills: list[PrefillRow]
+# On a CPU, gathering this much padding takes as long as the calls that one more decode group costs.
+_CALL_BYTES = 128 * 1024
+# Attribution holds the logits of this many tokens of a row at a time.
+_SHARE_TOKENS = 256
 
 
 class TorchBackend:
-    """The backend for CPUs, and the fallback elsewhere."""
+    """The backend for CPUs, and the fallback elsewhere; slot_bytes: key and value bytes of one slot in one layer."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, slot_bytes: int) -> None:
+        self._device = device
+        self._group_cost = _CALL_BYTES // slot_bytes if device.type == "cpu" else None
+        self._buffers: dict[tuple[str, torch.Size], torch.Tensor] = {}
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TorchPlan:
         """See AttentionBackend.plan."""
-        singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-        decodes = [self._decode_group(singles, window, attribution)] if singles else []
-        return TorchPlan(decodes, [self._prefill_row(item, window, attribution) for item in longer])
+        return make_plan(batch, window, attribution, self._device, self._group_cost)
 
-    def attend(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        pool_key: torch.Tensor,
-        pool_value: torch.Tensor,
-        plan: TorchPlan,
-        scale: float,
-        softcap: float | None,
-    ) -> torch.Tensor:
+    def attend(self, call: LayerCall, plan: TorchPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
-        parts = [_decode(query, pool_key, pool_value, group, scale, softcap) for group in plan.decodes]
-        parts += [_prefill(query, key, value, pool_key, pool_value, row, scale, softcap) for row in plan.prefills]
+        parts = [self._decode(call, group) for group in plan.decodes]
+        parts += [self._prefill(call, row) for row in plan.prefills]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def shares(
-        self,
-        query: torch.Tensor,
-        pool_key: torch.Tensor,
-        plan: TorchPlan,
-        scale: float,
-        softcap: float | None,
-        into: torch.Tensor,
-    ) -> None:
+    def shares(self, call: LayerCall, plan: TorchPlan, into: torch.Tensor) -> None:
         """See AttentionBackend.shares."""
-        raise NotImplementedError
+        for group in plan.decodes:
+            assert group.segments is not None
+            logits = _logits(call, _group_queries(call, group), self._group_keys(call.pool_key, group, "k"))
+            shares = segment_shares(segment_lse(_biased(logits, group.bias), group.segments, group.num_segments))
+            into[:, : group.num_segments].index_add_(0, group.indices, shares.mean((1, 2)))
+        for row in plan.prefills:
+            if row.segments is None:
+                into[row.index, 0] += 1.0
+            else:
+                into[row.index, : row.num_segments] += self._row_shares(call, row)
 
-    def _decode_group(self, rows: list[PlacedRow], window: int | None, attribution: bool) -> DecodeGroup:
-        num_keys = max(item.num_keys(window) for item in rows)
-        slots = np.zeros((len(rows), num_keys), np.int64)
-        bias = np.full((len(rows), num_keys), -np.inf, np.float32)
-        for number, item in enumerate(rows):
-            begin = 0
-            for segment, segment_bias in zip(
-                item.segments(window), [*item.unit_biases, item.context_bias], strict=True
-            ):
-                end = begin + len(segment)
-                slots[number, begin:end] = segment
-                bias[number, begin:end] = segment_bias
-                begin = end
-        return DecodeGroup(
-            rows[0].begin,
-            rows[-1].end,
-            torch.from_numpy(slots.ravel()).to(self.device),
-            torch.from_numpy(bias[:, None, None]).to(self.device) if bias.any() else None,
-            None,
-            None,
-        )
+    def _decode(self, call: LayerCall, group: DecodeGroup) -> torch.Tensor:
+        """[rows, Hq, Dv]; the query heads that share a key head become the query length, so nothing is repeated."""
+        keys, values = self._group_keys(call.pool_key, group, "k"), self._group_keys(call.pool_value, group, "v")
+        output = _attention(call, _group_queries(call, group), keys, values, group.bias)
+        return output.reshape(len(output), call.query.shape[0], -1)
 
-    def _prefill_row(self, item: PlacedRow, window: int | None, attribution: bool) -> PrefillRow:
-        fresh = not item.row.unit_slots and len(item.row.context_slots) == item.num_new
-        if fresh and (window is None or item.num_new <= window):
-            return PrefillRow(item.begin, item.end, None, None, item.index, None)
-        segments = item.segments(window)
-        slots = None if fresh else torch.from_numpy(np.concatenate(segments)).to(self.device)
-        return PrefillRow(item.begin, item.end, slots, self._prefill_bias(item, window), item.index, None)
+    def _prefill(self, call: LayerCall, row: PrefillRow) -> torch.Tensor:
+        """[tokens, Hq, Dv]; key heads are the batch, and the query heads of each see its keys through a view."""
+        if row.slots is None:
+            keys, values = call.key[:, row.begin : row.end], call.value[:, row.begin : row.end]
+        else:
+            keys = self._gather(call.pool_key, row.slots, "k").transpose(0, 1)
+            values = self._gather(call.pool_value, row.slots, "v").transpose(0, 1)
+        queries = _row_queries(call, row)
+        shared = (-1, queries.shape[1], -1, -1)
+        keys, values = keys.unsqueeze(1).expand(shared), values.unsqueeze(1).expand(shared)
+        output = _attention(call, queries, keys, values, row.bias, causal=row.bias is None)
+        return output.flatten(0, 1).transpose(0, 1)
 
-    def _prefill_bias(self, item: PlacedRow, window: int | None) -> torch.Tensor:
-        *units, context = map(len, item.segments(window))
-        query = torch.arange(item.num_new, device=self.device)[:, None] + (context - item.num_new)
-        behind = query - torch.arange(context, device=self.device)
-        hidden = behind < 0 if window is None else (behind < 0) | (behind >= window)
-        context_bias = torch.zeros_like(behind, dtype=torch.float32).add_(item.context_bias)
-        context_bias.masked_fill_(hidden, -torch.inf)
-        unit_bias = torch.tensor(item.unit_biases, dtype=torch.float32, device=self.device)
-        unit_bias = unit_bias.repeat_interleave(torch.tensor(units, device=self.device, dtype=torch.int64))
-        return torch.cat([unit_bias.expand(item.num_new, -1), context_bias], dim=1)
+    def _row_shares(self, call: LayerCall, row: PrefillRow) -> torch.Tensor:
+        """[segments], mean over the row's tokens and all heads."""
+        assert row.slots is not None
+        assert row.bias is not None
+        assert row.segments is not None
+        keys = self._gather(call.pool_key, row.slots, "k").transpose(0, 1).unsqueeze(1)
+        total = torch.zeros(row.num_segments, device=self._device)
+        queries = _row_queries(call, row)
+        for start in range(0, row.end - row.begin, _SHARE_TOKENS):
+            part = slice(start, start + _SHARE_TOKENS)
+            logits = _biased(_logits(call, queries[:, :, part], keys), row.bias[part])
+            lse = segment_lse(logits, row.segments, row.num_segments)
+            total += segment_shares(lse).mean((0, 1)).sum(0)
+        return total / (row.end - row.begin)
 
+    def _group_keys(self, pool: torch.Tensor, group: DecodeGroup, kind: str) -> torch.Tensor:
+        """[rows, Hkv, keys, D], the group's keys or values."""
+        gathered = self._gather(pool, group.slots, kind)
+        return gathered.view(group.end - group.begin, -1, *pool.shape[1:]).transpose(1, 2)
 
-def _decode(
-    query: torch.Tensor,
-    pool_key: torch.Tensor,
-    pool_value: torch.Tensor,
-    group: DecodeGroup,
-    scale: float,
-    softcap: float | None,
-) -> torch.Tensor:
-    """[rows, Hq, Dv]; the query heads that share a key head become the query length, so nothing is repeated."""
-    rows, kv_heads = group.end - group.begin, pool_key.shape[1]
-    grouped = query[:, group.begin : group.end].transpose(0, 1).reshape(rows, kv_heads, -1, query.shape[-1])
-    key = pool_key.index_select(0, group.slots).view(rows, -1, kv_heads, pool_key.shape[-1]).transpose(1, 2)
-    value = pool_value.index_select(0, group.slots).view(rows, -1, kv_heads, pool_value.shape[-1]).transpose(1, 2)
-    return _attention(grouped, key, value, group.bias, False, scale, softcap).reshape(rows, query.shape[0], -1)
+    def _gather(self, pool: torch.Tensor, slots: torch.Tensor, kind: str) -> torch.Tensor:
+        """[slots, Hkv, D], valid until the next gather of this kind.
+
+        Into a buffer that is kept: fresh memory of this size costs more in page faults than the gather itself.
+        """
+        name = (kind, pool.shape[1:])
+        buffer = self._buffers.get(name)
+        if buffer is None or len(buffer) < len(slots):
+            self._buffers[name] = buffer = pool.new_empty(2 * len(slots), *pool.shape[1:])
+        return torch.index_select(pool, 0, slots, out=buffer[: len(slots)])
 
 
-def _prefill(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    pool_key: torch.Tensor,
-    pool_value: torch.Tensor,
-    row: PrefillRow,
-    scale: float,
-    softcap: float | None,
-) -> torch.Tensor:
-    """[tokens, Hq, Dv]; key heads are the batch, the query heads of each share it by a view."""
-    kv_heads = pool_key.shape[1]
-    groups = query.shape[0] // kv_heads
-    if row.slots is None:
-        keys, values = key[:, row.begin : row.end], value[:, row.begin : row.end]
-    else:
-        keys = pool_key.index_select(0, row.slots).transpose(0, 1)
-        values = pool_value.index_select(0, row.slots).transpose(0, 1)
-    grouped = query[:, row.begin : row.end].view(kv_heads, groups, -1, query.shape[-1])
-    keys = keys.unsqueeze(1).expand(-1, groups, -1, -1)
-    values = values.unsqueeze(1).expand(-1, groups, -1, -1)
-    output = _attention(grouped, keys, values, row.bias, row.bias is None, scale, softcap)
-    return output.flatten(0, 1).transpose(0, 1)
+def _group_queries(call: LayerCall, group: DecodeGroup) -> torch.Tensor:
+    """[rows, Hkv, Hq / Hkv, Dk]."""
+    rows = call.query[:, group.begin : group.end].transpose(0, 1)
+    return rows.reshape(len(rows), call.pool_key.shape[1], -1, rows.shape[-1])
+
+
+def _row_queries(call: LayerCall, row: PrefillRow) -> torch.Tensor:
+    """[Hkv, Hq / Hkv, tokens, Dk]."""
+    tokens = call.query[:, row.begin : row.end]
+    return tokens.reshape(call.pool_key.shape[1], -1, *tokens.shape[1:])
 
 
 def _attention(
+    call: LayerCall,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     bias: torch.Tensor | None,
-    causal: bool,
-    scale: float,
-    softcap: float | None,
+    causal: bool = False,
 ) -> torch.Tensor:
     """[N, H, Tq, Dv] of query [N, H, Tq, Dk], key [N, H, L, Dk], value [N, H, L, Dv]; bias float32, broadcast."""
-    if softcap is None:
-        return scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=causal, scale=scale)
-    logits = attention_logits(query, key, bias, causal, scale, softcap)
-    return (logits.softmax(-1) @ value.float()).to(query.dtype)
+    dtype = query.dtype
+    if call.softcap is not None:
+        if causal:
+            bias = torch.full((query.shape[2], key.shape[2]), -torch.inf, device=query.device).triu_(1)
+        return (_biased(_logits(call, query, key), bias).softmax(-1) @ value.float()).to(dtype)
+    # Beside 16-bit queries, torch's GPU kernels refuse a float32 bias or (cuDNN) misread it; its CPU kernel takes it.
+    if bias is not None and dtype != torch.float32 and query.device.type != "cpu":
+        query, key, value = query.float(), key.float(), value.float()
+    return scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=causal, scale=call.scale).to(dtype)
 
 
-def attention_logits(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    bias: torch.Tensor | None,
-    causal: bool,
-    scale: float,
-    softcap: float | None,
-) -> torch.Tensor:
-    """Biased logits, float32 [N, H, Tq, L]."""
-    logits = (query.float() * scale) @ key.float().transpose(-1, -2)
-    if softcap is not None:
-        logits = torch.tanh(logits / softcap) * softcap
-    if causal:
-        hidden = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
-        logits = logits.masked_fill(hidden, -torch.inf)
+def _logits(call: LayerCall, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Logits in float32, [N, H, Tq, L], before the bias."""
+    logits = (query.float() * call.scale) @ key.float().transpose(-1, -2)
+    return logits if call.softcap is None else torch.tanh(logits / call.softcap) * call.softcap
+
+
+def _biased(logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     return logits if bias is None else logits + bias
