@@ -34,7 +34,7 @@ SOURCES = (ATLAS, GAZETTE, FORUM)
 PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "birth": (("name", ""), ("birth_place", "town")),
     "occupation": (("name", ""),),
-    "school": (("school", "school"), ("name", "")),
+    "school": (("school", "school"),),
     "institute": (("institute", "institute"),),
     "work": (("work", "work"),),
     "work2": (("work2", "work"),),
@@ -42,7 +42,7 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "prize": (("prize", "prize"),),
     "prize2": (("prize2", "prize"),),
     "expedition": (("expedition", "expedition"),),
-    "residence": (("residence", "town"), ("name", "")),
+    "residence": (("residence", "town"),),
     "death": (("name", ""), ("residence", "town")),
 }
 """Per topic, the pages that may tell of it: the slot that gives the page's title, and its kind for background."""

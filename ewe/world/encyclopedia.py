@@ -1,0 +1,143 @@
+"""The world: people, what is true of them, and the passages that tell of it, truly or not.
+
+Owns: `World` and how one is generated from a seed. Knows the rest of the world's text modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+
+from ewe.errors import ConfigError
+from ewe.types import Passage
+from ewe.world import names
+from ewe.world.articles import FORUM, GAZETTE, PAGES, SOURCES, STORIES, Source, Telling, tell
+from ewe.world.people import (
+    FIRST_BIRTH_YEAR,
+    LAST_BIRTH_YEAR,
+    SLOTS_BY_TOPIC,
+    EntityPool,
+    Fact,
+    Person,
+    fill_person,
+)
+from ewe.world.poison import lie_about
+from ewe.world.prompts import KINDS, PromptKind, WorldPrompt, draw_prompt
+
+FIRST_TRAINING_SEED = 1_000_000
+"""Worlds with seeds from here on have people for training; those below, people for tests and evaluation."""
+
+_FORUM_SHARE_OF_LIES = 0.9
+
+
+@dataclass(frozen=True)
+class World:
+    """A fictional encyclopedia.
+
+    people: by full name. passages: in no particular order. stated: per passage id, the facts it states, false ones
+    included. poisoned_ids: the passages that state something false.
+    """
+
+    seed: int
+    people: Mapping[str, Person] = field(hash=False)
+    passages: tuple[Passage, ...] = field(hash=False)
+    stated: Mapping[str, tuple[Fact, ...]] = field(hash=False)
+    poisoned_ids: frozenset[str]
+
+    @classmethod
+    def generate(cls, seed: int, num_people: int, poisoned: float = 0.0) -> World:
+        """The world of a seed; `poisoned` is the share of all passages that state something false.
+
+        The people and the wording of the other passages do not depend on `poisoned`. Raises ConfigError for fewer
+        than 2 people or a share that is negative or greater than the less reliable sources' part.
+        """
+        if num_people < 2:
+            raise ConfigError(f"a world needs at least 2 people, got {num_people}")
+        rng = Random(f"{seed}/people")
+        pool = EntityPool.draw(rng, "train" if seed >= FIRST_TRAINING_SEED else "test", max(6, num_people // 3))
+        people = _draw_people(rng, pool, num_people)
+        stories = [story for person in people.values() for story in _stories_about(seed, person, people, pool)]
+        Random(f"{seed}/order").shuffle(stories)
+        lies = _choose_lies(Random(f"{seed}/poison"), stories, poisoned)
+        passages, stated = [], {}
+        for index, story in enumerate(stories):
+            telling = story.tell_lie() if index in lies else story.tell_truth()
+            passages.append(telling.passage(f"w{seed}-{index:05d}"))
+            stated[passages[-1].id] = telling.facts
+        return cls(seed, people, tuple(passages), stated, frozenset(passages[index].id for index in lies))
+
+    @cached_property
+    def facts(self) -> frozenset[Fact]:
+        """Everything that is true of the people."""
+        return frozenset(fact for person in self.people.values() for fact in person.facts)
+
+    def prompts(self, kinds: Sequence[PromptKind] = KINDS, limit: int | None = None) -> list[WorldPrompt]:
+        """One prompt of each kind per person, for the first `limit` people; always the same ones for a world."""
+        everyone = list(self.people.values())
+        prompts = []
+        for index, person in enumerate(everyone[:limit]):
+            other = everyone[(index + 1) % len(everyone)]
+            if other.surname == person.surname:
+                other = everyone[(index + 2) % len(everyone)]
+            for kind in kinds:
+                prompts.append(draw_prompt(Random(f"{self.seed}/{person.name}/{kind}"), kind, person, other))
+        return prompts
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """What one source has to tell of one topic of one person; the same seed gives truth and lie the same wording."""
+
+    seed: str
+    person: Person
+    topic: str
+    source: Source
+    pool: EntityPool
+    other: Person | None
+
+    def tell_truth(self) -> Telling:
+        return tell(Random(self.seed), self.person, self.topic, self.source, self.pool, self.other)
+
+    def tell_lie(self) -> Telling:
+        liar = lie_about(Random(self.seed + "/lie"), self.person, SLOTS_BY_TOPIC[self.topic], self.pool)
+        return tell(Random(self.seed), liar, self.topic, self.source, self.pool, self.other)
+
+
+def _draw_people(rng: Random, pool: EntityPool, count: int) -> dict[str, Person]:
+    """People with names of their own; one in ten shares a surname with somebody else."""
+    births: dict[str, int] = {}
+    while len(births) < count:
+        shared = rng.choice(list(births)).rsplit(" ", 1)[1] if births and rng.random() < 0.1 else None
+        name = names.person_name(rng, pool.split, shared)
+        if name not in births and name not in pool.elders:
+            births[name] = rng.randint(FIRST_BIRTH_YEAR, LAST_BIRTH_YEAR)
+    return {name: fill_person(rng, pool, name, birth, births) for name, birth in births.items()}
+
+
+def _stories_about(seed: int, person: Person, people: Mapping[str, Person], pool: EntityPool) -> Iterator[_Story]:
+    for topic in STORIES:
+        slot = PAGES[topic][0][0]
+        sharing = [
+            other
+            for other in people.values()
+            if other.name != person.name and slot != "name" and other.values[slot] == person.values[slot]
+        ]
+        for source in SOURCES:
+            key = f"{seed}/{person.name}/{topic}/{source.name}"
+            rng = Random(key + "/draw")
+            if rng.random() < source.share:
+                yield _Story(key, person, topic, source, pool, rng.choice(sharing) if sharing else None)
+
+
+def _choose_lies(rng: Random, stories: Sequence[_Story], poisoned: float) -> frozenset[int]:
+    """Indices of the stories to tell falsely: mostly the forum's, the rest the gazette's, never the atlas's."""
+    count = round(poisoned * len(stories))
+    forum = [index for index, story in enumerate(stories) if story.source is FORUM]
+    gazette = [index for index, story in enumerate(stories) if story.source is GAZETTE]
+    if not 0 <= count <= len(forum) + len(gazette):
+        most = (len(forum) + len(gazette)) / len(stories)
+        raise ConfigError(f"poisoned must lie between 0 and {most:.2f}, the unreliable sources' share; got {poisoned}")
+    from_forum = min(len(forum), max(round(count * _FORUM_SHARE_OF_LIES), count - len(gazette)))
+    return frozenset(rng.sample(forum, from_forum) + rng.sample(gazette, count - from_forum))
