@@ -32,7 +32,7 @@ class EngineClient:
 
     def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
         self.engine = build_engine(config, components, self._deliver, loaded)
-        self._waiting: dict[str, Callable[[Answer], None]] = {}
+        self._waiting: dict[str, Callable[[Answer], object]] = {}
         self._numbers = itertools.count(1)
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
 
@@ -48,7 +48,7 @@ class EngineClient:
         request_id = f"request-{next(self._numbers)}"
         return self.engine.intake.build(request_id, prompt, params, documents, listener, add_special_tokens)
 
-    def submit(self, sequence: Sequence, on_answer: Callable[[Answer], None]) -> None:
+    def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request_id] = on_answer
         self._loop.do(partial(EngineCore.add, sequence=sequence))
