@@ -46,13 +46,13 @@ def _fill_line(line: str, fields: Mapping[str, str]) -> str | None:
         if not value:
             before, after = literals[index], literals[index + 1]
             literals[index], literals[index + 1] = _without_field(before, after, index == len(values) - 1)
-    return literals[0] + "".join(value + literal for value, literal in zip(values, literals[1:], strict=True))
+    line = literals[0] + "".join(value + literal for value, literal in zip(values, literals[1:], strict=True))
+    return line if all(values) else line.strip()
 
 
 def _without_field(before: str, after: str, is_last: bool) -> tuple[str, str]:
     """What is left of the literals on both sides of an empty field."""
     opening = max(before.rfind(bracket) for bracket in _BRACKETS)
     if opening >= 0 and after.startswith(_BRACKETS[before[opening]]):
-        before, after = before[:opening].rstrip(), after[1:]
-        return before, after if before else after.lstrip()
+        return before[:opening].rstrip(), after[1:]
     return ("", after) if is_last else (before, "")

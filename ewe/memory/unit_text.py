@@ -19,7 +19,6 @@ from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_LAST_WORD = re.compile(r"\s+\S+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,14 @@ class UnitTokenizer:
         for candidate in (fields, text_only):
             end = self._longest_text(candidate)
             if end:
-                held = candidate | {"text": fields["text"][:end].rstrip()}
-                return UnitText(tuple(self._token_ids(held)), self._text(held), was_cut=held != fields)
+                return self._unit(passage, candidate | {"text": fields["text"][:end].rstrip()}, fields)
         raise InvalidRequestError(f"passage {passage.id!r}: no text fits a unit of {self._unit_tokens} tokens")
+
+    def _unit(self, passage: Passage, held: Mapping[str, str], fields: Mapping[str, str]) -> UnitText:
+        token_ids = tuple(self._token_ids(held))
+        if len(token_ids) == sum(isinstance(piece, int) for piece in self._pieces):
+            raise InvalidRequestError(f"passage {passage.id!r} has no text that the tokenizer keeps")
+        return UnitText(token_ids, self._text(held), was_cut=held != fields)
 
     def _clean(self, field: str) -> str:
         return self._encoder.break_control_tokens(_LONE_SURROGATE.sub("\ufffd", field)).strip()
@@ -84,26 +88,33 @@ class UnitTokenizer:
         """How many code points of the text the unit can hold when cut where it should be; 0 if none."""
         text = fields["text"]
 
-        def too_long(end: int) -> bool:
-            return len(self._token_ids({**fields, "text": text[:end].rstrip()})) > self._unit_tokens
+        def num_tokens(end: int) -> int:
+            return len(self._token_ids({**fields, "text": text[:end].rstrip()}))
 
-        # Grow a prefix until it is too long, so that the cost depends on the unit's size and not on the text's.
-        limit = min(4 * self._unit_tokens, len(text))
-        while not too_long(limit):
-            if limit == len(text):
-                return limit
+        def too_long(end: int) -> bool:
+            return num_tokens(end) > self._unit_tokens
+
+        if too_long(0):
+            return 0
+        # Look at a prefix only, so that the cost depends on the unit's size and not on the text's. Half a word may take
+        # more tokens than the whole one, so a prefix says that the text is too long only if it is so by far.
+        limit = min(8 * self._unit_tokens, len(text))
+        while limit < len(text) and num_tokens(limit) <= 2 * self._unit_tokens:
             limit = min(2 * limit, len(text))
+        if limit == len(text) and not too_long(limit):
+            return limit
         ends = [end for _, end in self._splitter.completed(text[:limit])]
         fitting = bisect_left(ends, True, key=too_long)
         if fitting:
             return ends[fitting - 1]
         end = bisect_left(range(1, limit), True, key=too_long)
-        return _word_end(text, end) if not too_long(_word_end(text, end)) else end
+        at_word = _word_end(text, end) if end else 0
+        return end if too_long(at_word) else at_word
 
 
 def _word_end(text: str, end: int) -> int:
     """`end`, or the end of the last whole word before it if that keeps at least half: a cut number is a false one."""
-    if text[end - 1 : end + 1].strip() != text[end - 1 : end + 1]:
+    if text[end].isspace():
         return end
-    last_word = _LAST_WORD.search(text, 0, end)
-    return last_word.start() if last_word and 2 * last_word.start() >= end else end
+    whole_words = len(text[:end].rsplit(None, 1)[0])
+    return whole_words if 2 * whole_words >= end else end

@@ -1,0 +1,172 @@
+"""Working memory: two lanes, first in, first out."""
+
+import math
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ewe.kvcache import BlockManager
+from ewe.memory import MemorySnapshot, MemoryUnit, UnitCache, WorkingMemory
+from ewe.types import Lane, Passage
+
+CACHE = UnitCache(BlockManager(num_blocks=100, block_size=4), keep_unused=True)
+UNITS = [CACHE.acquire((number,)) for number in range(10)]
+PASSAGES = [Passage(str(number), "It moved.") for number in range(10)]
+
+
+def add(memory: WorkingMemory, number: int, lane: Lane, weight: float = 1.0) -> tuple[MemoryUnit, MemoryUnit | None]:
+    return memory.add(UNITS[number], PASSAGES[number], weight, lane)
+
+
+def keys(memory: WorkingMemory) -> list[int]:
+    return [unit.encoded.key[0] for unit in memory.units]
+
+
+def test_retrieval_comes_before_verification_and_old_before_new() -> None:
+    memory = WorkingMemory(2, 2)
+    for number, lane in enumerate([Lane.VERIFICATION, Lane.RETRIEVAL, Lane.VERIFICATION, Lane.RETRIEVAL]):
+        added, evicted = add(memory, number, lane, weight=0.5)
+        assert (added.encoded, added.passage, added.weight) == (UNITS[number], PASSAGES[number], 0.5)
+        assert (added.lane, added.unit_id, evicted) == (lane, number, None)
+    assert keys(memory) == [1, 3, 0, 2]
+
+
+def test_a_full_lane_gives_up_its_oldest_and_leaves_the_other_lane_alone() -> None:
+    memory = WorkingMemory(2, 1)
+    for number, lane in enumerate([Lane.RETRIEVAL, Lane.VERIFICATION, Lane.RETRIEVAL]):
+        add(memory, number, lane)
+    oldest = memory.units[0]
+    _, evicted = add(memory, 3, Lane.RETRIEVAL)
+    assert evicted is oldest
+    assert keys(memory) == [2, 3, 1]
+
+
+def test_what_is_in_either_lane_is_contained_and_refused() -> None:
+    memory = WorkingMemory(1, 1)
+    add(memory, 1, Lane.VERIFICATION)
+    assert memory.contains(UNITS[1].key)
+    assert not memory.contains(UNITS[2].key)
+    for lane in Lane:
+        with pytest.raises(ValueError, match="already"):
+            add(memory, 1, lane)
+    assert keys(memory) == [1]
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
+def test_refuses_a_weight_without_a_logarithm(weight: float) -> None:
+    memory = WorkingMemory(1, 1)
+    with pytest.raises(ValueError, match="positive number"):
+        add(memory, 1, Lane.RETRIEVAL, weight)
+    assert memory.units == ()
+
+
+@pytest.mark.parametrize(("capacity", "lane"), [((0, 1), Lane.RETRIEVAL), ((1, 0), Lane.VERIFICATION)])
+def test_refuses_a_lane_without_room(capacity: tuple[int, int], lane: Lane) -> None:
+    with pytest.raises(ValueError, match=f"the {lane} lane holds no units"):
+        add(WorkingMemory(*capacity), 1, lane)
+
+
+def test_refuses_negative_capacities() -> None:
+    with pytest.raises(ValueError, match="cannot hold"):
+        WorkingMemory(0, -1)
+
+
+def test_a_snapshot_restored_elsewhere_leads_to_new_ids() -> None:
+    memory, other = WorkingMemory(2, 2), WorkingMemory(2, 2)
+    add(memory, 1, Lane.RETRIEVAL)
+    add(memory, 2, Lane.VERIFICATION)
+    other.restore(memory.snapshot())
+    assert other.units == memory.units
+    added, _ = add(other, 3, Lane.RETRIEVAL)
+    assert added.unit_id == 2
+    assert keys(memory) == [1, 2]
+
+
+@pytest.mark.parametrize("capacity", [(1, 2), (2, 0)])
+def test_refuses_a_snapshot_that_does_not_fit(capacity: tuple[int, int]) -> None:
+    memory, small = WorkingMemory(2, 2), WorkingMemory(*capacity)
+    for number, lane in enumerate([Lane.RETRIEVAL, Lane.RETRIEVAL, Lane.VERIFICATION]):
+        add(memory, number, lane)
+    with pytest.raises(ValueError, match="snapshot"):
+        small.restore(memory.snapshot())
+    assert small.units == ()
+
+
+def test_clear_returns_everything() -> None:
+    memory = WorkingMemory(1, 1)
+    add(memory, 1, Lane.VERIFICATION)
+    add(memory, 2, Lane.RETRIEVAL)
+    assert [unit.encoded.key[0] for unit in memory.clear()] == [2, 1]
+    assert memory.units == ()
+    assert not memory.contains(UNITS[1].key)
+
+
+def test_reference_counts_are_left_alone() -> None:
+    before = [unit.references for unit in UNITS]
+    memory = WorkingMemory(1, 1)
+    for number in range(4):
+        add(memory, number, Lane.RETRIEVAL)
+    memory.restore(memory.snapshot())
+    memory.clear()
+    assert [unit.references for unit in UNITS] == before
+
+
+class LanesMachine(RuleBasedStateMachine):
+    """Lanes against two plain lists, with snapshots taken and restored at any moment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lanes: dict[Lane, list[int]] = {lane: [] for lane in Lane}
+        self.snapshots: list[tuple[MemorySnapshot, tuple[MemoryUnit, ...], dict[Lane, list[int]]]] = []
+        self.ids: set[int] = set()
+
+    @initialize(retrieval=st.integers(0, 3), verification=st.integers(0, 3))
+    def start(self, retrieval: int, verification: int) -> None:
+        self.capacity = {Lane.RETRIEVAL: retrieval, Lane.VERIFICATION: verification}
+        self.memory = WorkingMemory(retrieval, verification)
+
+    @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
+    def add(self, number: int, lane: Lane) -> None:
+        present = number in self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
+        assert self.memory.contains(UNITS[number].key) == present
+        if present or not self.capacity[lane]:
+            with pytest.raises(ValueError, match=r"already|no units"):
+                add(self.memory, number, lane)
+            return
+        added, evicted = add(self.memory, number, lane)
+        assert added.unit_id not in self.ids
+        self.ids.add(added.unit_id)
+        expected = self.lanes[lane].pop(0) if len(self.lanes[lane]) == self.capacity[lane] else None
+        self.lanes[lane].append(number)
+        assert (evicted.encoded.key[0] if evicted else None) == expected
+
+    @rule()
+    def snapshot(self) -> None:
+        model = {lane: list(numbers) for lane, numbers in self.lanes.items()}
+        self.snapshots.append((self.memory.snapshot(), self.memory.units, model))
+
+    @precondition(lambda self: self.snapshots)
+    @rule(number=st.integers(0, 9))
+    def restore(self, number: int) -> None:
+        snapshot, units, model = self.snapshots[number % len(self.snapshots)]
+        self.memory.restore(snapshot)
+        assert self.memory.units == units
+        self.lanes = {lane: list(numbers) for lane, numbers in model.items()}
+
+    @rule()
+    def clear(self) -> None:
+        before = self.memory.units
+        assert self.memory.clear() == before
+        self.lanes = {lane: [] for lane in Lane}
+
+    @invariant()
+    def lanes_are_what_the_lists_hold(self) -> None:
+        if hasattr(self, "memory"):
+            assert keys(self.memory) == self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
+            assert all(unit.encoded.key[0] in self.lanes[unit.lane] for unit in self.memory.units)
+
+
+LanesMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLanes = LanesMachine.TestCase
