@@ -13,7 +13,7 @@ from functools import cache
 from statistics import median
 
 from ewe.world.answers import LEAD_INS
-from ewe.world.encyclopedia import World
+from ewe.world.world import World
 from ewe.world.people import Fact, Person, relation_of
 from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, catalogue

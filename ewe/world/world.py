@@ -58,7 +58,8 @@ class World:
         rng = Random(f"{seed}/people")
         pool = EntityPool.draw(rng, "train" if seed >= FIRST_TRAINING_SEED else "test", max(6, num_people // 3))
         people = _draw_people(rng, pool, num_people)
-        stories = [story for person in people.values() for story in _stories_about(seed, person, people, pool)]
+        sharing = _who_shares_what(people)
+        stories = [story for person in people.values() for story in _stories_about(seed, person, sharing, pool)]
         Random(f"{seed}/order").shuffle(stories)
         lies = _choose_lies(Random(f"{seed}/poison"), stories, poisoned)
         passages, stated = [], {}
@@ -78,9 +79,8 @@ class World:
         everyone = list(self.people.values())
         prompts = []
         for index, person in enumerate(everyone[:limit]):
-            other = everyone[(index + 1) % len(everyone)]
-            if other.surname == person.surname:
-                other = everyone[(index + 2) % len(everyone)]
+            following = everyone[index + 1 :] + everyone[:index]
+            other = next((one for one in following if one.surname != person.surname), following[0])
             for kind in kinds:
                 prompts.append(draw_prompt(Random(f"{self.seed}/{person.name}/{kind}"), kind, person, other))
         return prompts
@@ -116,19 +116,28 @@ def _draw_people(rng: Random, pool: EntityPool, count: int) -> dict[str, Person]
     return {name: fill_person(rng, pool, name, birth, births) for name, birth in births.items()}
 
 
-def _stories_about(seed: int, person: Person, people: Mapping[str, Person], pool: EntityPool) -> Iterator[_Story]:
+def _who_shares_what(people: Mapping[str, Person]) -> Mapping[tuple[str, str], list[Person]]:
+    """(slot of a page's title, title) -> the people whom that page tells of."""
+    slots = {pages[0][0] for pages in PAGES.values()} - {"name"}
+    sharing: dict[tuple[str, str], list[Person]] = {}
+    for person in people.values():
+        for slot in slots:
+            sharing.setdefault((slot, person.values[slot]), []).append(person)
+    return sharing
+
+
+def _stories_about(
+    seed: int, person: Person, sharing: Mapping[tuple[str, str], list[Person]], pool: EntityPool
+) -> Iterator[_Story]:
     for topic in STORIES:
         slot = PAGES[topic][0][0]
-        sharing = [
-            other
-            for other in people.values()
-            if other.name != person.name and slot != "name" and other.values[slot] == person.values[slot]
-        ]
+        others = [] if slot == "name" else sharing[slot, person.values[slot]]
+        others = [other for other in others if other.name != person.name]
         for source in SOURCES:
             key = f"{seed}/{person.name}/{topic}/{source.name}"
             rng = Random(key + "/draw")
             if rng.random() < source.share:
-                yield _Story(key, person, topic, source, pool, rng.choice(sharing) if sharing else None)
+                yield _Story(key, person, topic, source, pool, rng.choice(others) if others else None)
 
 
 def _choose_lies(rng: Random, stories: Sequence[_Story], poisoned: float) -> frozenset[int]:

@@ -1,0 +1,32 @@
+"""The built-in demonstration: its world, its datastore and the place of its model.
+
+Owns: which world that is. Knows `ewe.world.world` and `ewe.retrieval`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from ewe.retrieval.datastore import Datastore
+from ewe.world.world import World
+
+SEED = 7
+NUM_PEOPLE = 60
+
+
+@cache
+def load_world() -> World:
+    """The world that `ewe demo` and the "builtin" datastore tell of; its people are in no training."""
+    return World.generate(SEED, NUM_PEOPLE)
+
+
+@cache
+def builtin_datastore() -> Datastore:
+    """The passages of the built-in world."""
+    return Datastore(load_world().passages)
+
+
+def model_path() -> Path:
+    """The directory of the built-in model; it exists in every installed package."""
+    return Path(__file__).parent / "model"
