@@ -6,19 +6,12 @@ Owns: the subcommand and its default prompts. Knows `LLM.stream`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ewe.cli import options
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ewe.engine.output import StreamEvent
-    from ewe.types import Generation
 
 _PROMPTS = 8
 
@@ -33,8 +26,9 @@ def demo(
     settings: options.Settings = None,
 ) -> None:
     """Watch the built-in model write, be refuted and write again."""
-    from ewe.cli.engine import builtin_settings, open_llm
-    from ewe.cli.terminal import output_console, stats_table
+    from ewe.cli.engine import open_llm, settings_of
+    from ewe.cli.run_view import RunView
+    from ewe.cli.terminal import clean, follow, output_console, stats_table
     from ewe.report import jsonable, write_page, write_trace
     from ewe.sampling import SamplingParams
 
@@ -43,8 +37,12 @@ def demo(
     params = SamplingParams(max_tokens=max_tokens, seed=seed)
     console = output_console()
     attribution = ["attribution=true"] if html else []
-    with open_llm(builtin_settings([*attribution, *(settings or ())])) as llm:
-        generation = follow(llm.stream(chosen, params), None if as_json else console, chosen)
+    config = settings_of(assignments=[*attribution, *(settings or ())])
+    if not as_json:
+        console.print(clean(chosen), style="bold", markup=False)
+        console.print()
+    with open_llm(config) as llm, nullcontext() if as_json else RunView(console) as view:
+        generation = follow(llm.stream(chosen, params), view)
     if html:
         write_page(html, [generation])
     if trace:
@@ -58,28 +56,6 @@ def demo(
         console.print(f"\nThe trace is in {html}", markup=False)
     for other in [other for other in prompts if other != chosen][:2]:
         console.print(f'\nAnother one: ewe demo --prompt "{other}"', markup=False, style="bright_black")
-
-
-def follow(events: Iterable[StreamEvent], console: Console | None, prompt: str) -> Generation:
-    """Draws a stream on the console, if there is one, and returns what it ends with.
-
-    Raises EngineDeadError if the stream ends without a generation.
-    """
-    from ewe.cli.run_view import RunView
-    from ewe.cli.terminal import clean
-    from ewe.errors import EngineDeadError
-
-    view = RunView(console) if console else None
-    with view or nullcontext():
-        if console:
-            console.print(clean(prompt), style="bold", markup=False)
-            console.print()
-        for event in events:
-            if view:
-                view.handle(event.kind, event.data)
-            if event.generation is not None:
-                return event.generation
-    raise EngineDeadError("the stream ended without a result")
 
 
 def builtin_prompts() -> list[str]:

@@ -56,5 +56,5 @@ def generate(
     params = options.sampling_params(ctx.params)
     batch = Batch(read_prompts(prompt, prompts), params, read_documents(documents), as_json, output, html, trace)
     chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier)
-    if not batch.run(lambda: open_llm(chosen), chosen.scheduler.max_num_seqs):
+    if not batch.run(lambda: open_llm(chosen)):
         raise typer.Exit(1)

@@ -14,7 +14,6 @@ import typer
 
 from ewe.sampling import SamplingParams
 
-
 _SETTINGS, _RESULTS, _SAMPLING = "Model and settings", "Results", "Sampling"
 
 
@@ -73,7 +72,9 @@ TraceFile = Annotated[
 OutputFile = Annotated[
     Path | None,
     typer.Option(
-        "--output", rich_help_panel=_RESULTS, help="Write results to this JSONL file; run again to go on after the last one.",
+        "--output",
+        rich_help_panel=_RESULTS,
+        help="Write results to this JSONL file; run again to go on after the last one.",
         callback=_place_for_a_file,
     ),
 ]  # fmt: skip

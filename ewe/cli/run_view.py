@@ -28,7 +28,6 @@ class RunView:
         self.text = ""
         self.done = 0
         self.memory: dict[str, list[Any]] = {}
-        self.titles: dict[str, str] = {}
         self.check: dict[str, Any] = {}
         live = console.is_terminal and not console.is_dumb_terminal
         self.live = Live(console=console, refresh_per_second=20, transient=True) if live else None
@@ -47,13 +46,10 @@ class RunView:
         """Draws one event; kinds that this view does not show are passed over."""
         if kind == "draft":
             self.text = self.text[: data["start"]] + data["text"]
-        elif kind == "retrieval":
-            self.titles |= {item["id"]: item.get("title", "") for item in data.get("passages", ())}
         elif kind == "verification":
             self.check = data
         elif kind == "refresh":
             passage = data["passage"]
-            self.titles[passage["id"]] = passage.get("title", "")
             self.memory.setdefault(data["lane"], []).append((data["unit_id"], passage.get("title") or passage["id"]))
         elif kind == "evict":
             held = self.memory.get(data["lane"], [])
@@ -78,8 +74,7 @@ class RunView:
         self.console.print(_line(mark(Verdict.REFUTED), Text(clean(data["text"]).strip(), style="strike red")))
         if self.check.get("start") == data["start"]:
             for proof in _proofs(self.check.get("evidence", ())):
-                title = self.titles.get(proof["id"]) or proof["id"]
-                source = Text(clean(title), style="cyan")
+                source = Text(clean(proof.get("title") or proof["id"]), style="cyan")
                 if proof.get("excerpt"):
                     source.append(f"  “{clean(proof['excerpt'])}”", style="default")
                 self.console.print(Padding(_line(Text("↳", style="bright_black"), source), (0, 0, 0, 4)))

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ewe.errors import EWEError
 from ewe.types import Generation, Sentence, Verdict
+
+if TYPE_CHECKING:
+    from ewe.engine.sequence import StreamEvent
 
 MARKS = {
     Verdict.SUPPORTED: ("✓", "green"),
@@ -88,3 +93,24 @@ def _verdicts(sentences: tuple[Sentence, ...]) -> str:
 
 def _rate(tokens: int, seconds: float) -> str:
     return f", {tokens / seconds:.0f} tokens/s" if seconds > 0 else ""
+
+
+class View(Protocol):
+    """Draws the events of a stream."""
+
+    def handle(self, kind: str, data: Any) -> None:
+        """Draws one event."""
+        ...
+
+
+def follow(events: Iterable[StreamEvent], view: View | None) -> Generation:
+    """Draws a stream and returns what it ends with. Raises EWEError if the generation failed, or if there is none."""
+    for event in events:
+        if view is not None:
+            view.handle(event.kind, event.data)
+        if event.generation is not None:
+            generation: Generation = event.generation
+            if generation.finish_reason == "error":
+                raise EWEError(generation.error or "the generation failed")
+            return generation
+    raise EWEError("the stream ended without a result")

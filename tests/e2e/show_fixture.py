@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ewe.errors import InvalidRequestError
 from ewe.types import Claim, Generation, GenerationStats, Passage, Sentence, TraceEvent, Verdict
 
 HOSTILE = (
@@ -39,6 +40,7 @@ class Recorder:
 
     text: str = ""
     tokens: int = 0
+    sent: int = 0
     clock: float = 0.0
     trace: list[TraceEvent] = field(default_factory=list)
     stream: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -96,7 +98,11 @@ class Recorder:
         self.emit("pause", {"for": ["verification"]})
         self.clock += 0.02
         claims = (Claim(sentence, 0, len(sentence), verdict, 0.9, tuple(key for key, _, _ in evidence)),)
-        proofs = [{"id": key, "stance": stance, "score": 0.9, "excerpt": excerpt} for key, stance, excerpt in evidence]
+        proofs = [
+            {"id": key, "title": PASSAGES[key].title, "source": PASSAGES[key].source, "stance": stance, "score": 0.9}
+            | {"excerpt": excerpt}
+            for key, stance, excerpt in evidence
+        ]
         data = {"start": start, "end": start + len(sentence), "text": sentence, "verdict": verdict.value,
                 "score": float(verdict is Verdict.SUPPORTED), "claims": [asdict(claim) for claim in claims],
                 "evidence": proofs, "latency_s": 0.02, "attempt": attempt}  # fmt: skip
@@ -132,9 +138,12 @@ class Recorder:
         self.sentences.append(done)
         self.stats.sentences += 1
         self.emit("commit", {"start": done.start, "end": done.end, "text": wording, "verdict": verdict.value})
-        event = {"start": done.start, "end": done.end, "text": wording, "verdict": verdict, "score": done.score,
-                 "claims": claims, "attempts": attempt, "removed": tuple(removed)}  # fmt: skip
+        event = {"start": done.start, "end": done.end, "text": wording, "verdict": verdict.value, "score": done.score,
+                 "claims": [{"text": claim.text, "verdict": claim.verdict.value} for claim in claims],
+                 "attempts": attempt, "removed": list(removed)}  # fmt: skip
         self.stream.append(("sentence", event))
+        self.stream.append(("text", {"text": self.text[self.sent : done.end]}))
+        self.sent = done.end
 
 
 S, R, U, N = Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_CHECKED
@@ -204,30 +213,58 @@ class StreamEvent:
 
 
 class FakeLLM:
-    """Answers every prompt with the recorded run; `calls` holds what it was asked."""
+    """Answers every prompt with the recorded run, the last prompt first; `calls` holds what it was asked.
 
-    def __init__(self, **settings: Any) -> None:
-        self.settings = settings
-        self.calls: list[list[str]] = []
-        self.interrupt_after: int | None = None
+    A prompt that holds "too long" is refused before anything is computed, one that holds "fail" fails alone. With
+    `interrupt_after`, Ctrl-C is pressed when so many answers are there.
+    """
 
-    def generate(self, prompts: Any, params: Any = None, documents: Any = None) -> list[Generation]:
-        prompts = [prompts] if isinstance(prompts, str) else list(prompts)
-        if self.interrupt_after is not None and len(self.calls) >= self.interrupt_after:
-            raise KeyboardInterrupt
-        self.calls.append(prompts)
-        copies = getattr(params, "n", 1)
-        return [replace(generation(prompt), index=index) for prompt in prompts for index in range(copies)]
-
-    def stream(self, prompt: str, params: Any = None, documents: Any = None) -> Iterator[StreamEvent]:
-        run = record(prompt)
-        self.calls.append([prompt])
-        for kind, data in run.stream:
-            yield StreamEvent(kind, data)
-        yield StreamEvent("finish", {"reason": "stop"}, generation(prompt))
+    def __init__(self, interrupt_after: int | None = None, events: list[StreamEvent] | None = None) -> None:
+        self.calls: list[Any] = []
+        self.interrupt_after = interrupt_after
+        self.events = events
 
     def __enter__(self) -> FakeLLM:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.calls.append(["closed"])
+        self.calls.append("closed")
+
+    def generate(self, prompts: Any, params: Any = None, documents: Any = None, on_result: Any = None) -> list[Any]:
+        self.calls.append((prompts, params, documents))
+        if any("too long" in prompt for prompt in prompts):
+            raise InvalidRequestError("the prompt is too long")
+        found: dict[tuple[int, int], Generation] = {}
+        for number in interleaved(len(prompts)):
+            for index in reversed(range(params.n)):
+                if self.interrupt_after is not None and len(found) >= self.interrupt_after:
+                    raise KeyboardInterrupt
+                answer = replace(generation(prompts[number]), index=index)
+                if "fail" in prompts[number]:
+                    answer = replace(answer, finish_reason="error", error="NaN in the logits")
+                found[number, index] = answer
+                if on_result:
+                    on_result(number, answer)
+        return [found[key] for key in sorted(found)]
+
+    def stream(self, prompt: str, params: Any = None, documents: Any = None) -> Iterator[StreamEvent]:
+        self.calls.append((prompt, params, documents))
+        if self.events is not None:
+            yield from self.events
+            return
+        yield from stream_events(prompt)
+
+    def chat(self, messages: Any, params: Any = None) -> list[Generation]:
+        self.calls.append(list(messages))
+        return [generation(messages[-1]["content"])]
+
+
+def interleaved(count: int) -> list[int]:
+    """1, 0, 3, 2, ...: an order in which answers do not arrive in the order of their prompts."""
+    return [number for pair in range(0, count, 2) for number in reversed(range(pair, min(pair + 2, count)))]
+
+
+def stream_events(prompt: str = PROMPT) -> list[StreamEvent]:
+    """The recorded run as the engine streams it."""
+    events = [StreamEvent(kind, data) for kind, data in record(prompt).stream]
+    return [*events, StreamEvent("finish", {"reason": "stop"}, generation(prompt))]

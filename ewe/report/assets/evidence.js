@@ -10,7 +10,7 @@ function originOf(passage) {
 const STANCES = { supported: 'supports', refuted: 'speaks against', inconclusive: 'undecided' };
 
 function proof(item, sources) {
-  const passage = sources[item.id] ?? { id: item.id };
+  const passage = sources[item.id] ?? item;
   const stance = item.stance ? verdictOf(item.stance) : null;
   return el('div', { class: `proof v-${stance ?? 'not_checked'}`, 'data-passage': item.id },
     el('div', { class: 'proof-head' }, el('span', { class: 'proof-title' }, label(passage)),

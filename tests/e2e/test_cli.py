@@ -1,0 +1,262 @@
+"""The command line against a recorded engine: what is printed, what is written, and how errors look."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from show_fixture import PROMPT, FakeLLM, StreamEvent, generation
+from typer.testing import CliRunner, Result
+
+from ewe.cli.generate import generate
+from ewe.cli.main import app
+from ewe.sampling import SamplingParams
+from ewe.types import Verdict
+
+
+@pytest.fixture
+def llm(monkeypatch: pytest.MonkeyPatch) -> FakeLLM:
+    fake = FakeLLM()
+    use(monkeypatch, fake)
+    return fake
+
+
+def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
+    monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: fake)
+    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: None)
+    monkeypatch.setattr("ewe.cli.demo.builtin_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
+
+
+def ewe(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
+    return CliRunner(env=environment).invoke(app, list(arguments), input=stdin)
+
+
+def test_help_answers_without_the_engine() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from ewe.cli.main import app\n"
+        "result = CliRunner().invoke(app, ['--help']); assert result.exit_code == 0, result.output\n"
+        "assert 'generate' in result.output and 'collect-env' in result.output\n"
+        "print([name for name in ('torch', 'transformers', 'numpy', 'bm25s', 'nupunkt') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_generate_offers_every_sampling_parameter_with_its_default() -> None:
+    offered = inspect.signature(generate).parameters
+    for item in fields(SamplingParams):
+        default = item.default if item.default is not MISSING else None
+        assert item.name in offered, item.name
+        assert offered[item.name].default == (default or None if default in ((), None) else default), item.name
+
+
+def test_demo_shows_the_withdrawn_sentence_its_evidence_and_the_new_one_in_this_order(llm: FakeLLM) -> None:
+    result = ewe("demo")
+    assert result.exit_code == 0, result.output
+    lines = [line.strip() for line in result.output.splitlines()]
+    places = [
+        lines.index("✗ She won the Larch Prize in 1961."),
+        lines.index("↳ Larch Prize  “1961 Ivo Sandt, 1963 Mirela Hask”"),
+        lines.index("✓ She won the Larch Prize in 1963.  (rewritten)"),
+    ]
+    assert places == sorted(places)
+    assert lines[0] == PROMPT
+    assert "? Edda Roon was her pupil – “a fine one” 🌊." in lines
+    assert "– She lives in Orvane & writes <b>no more</b>." in lines
+    assert llm.calls[-1] == "closed"
+
+
+def test_demo_ends_with_the_numbers_of_the_run(llm: FakeLLM) -> None:
+    output = ewe("demo").output
+    stats = generation().stats
+    numbers = {key.strip(): value for key, value in re.findall(r"^ ?([a-z ]+?)  +(\S.*?) *$", output, re.M)}
+    assert numbers["sentences"] == "6 (4 supported, 1 inconclusive, 1 not checked)"
+    assert numbers["rewrites"] == "2"
+    assert numbers["memory refreshes"] == f"{stats.refreshes} ({stats.unit_tokens_encoded} tokens encoded)"
+    assert numbers["tokens"] == f"{stats.tokens_kept} kept, {stats.tokens_discarded} discarded"
+    assert numbers["decode"] == f"{stats.decode_s:.2f} s"
+    assert numbers["retrieval"] == f"{stats.retrieval_wait_s:.2f} s waited, {stats.retrievals} times"
+    assert numbers["verification"] == f"{stats.verification_wait_s:.2f} s waited, {stats.verifications} times"
+
+
+def test_demo_seed_picks_the_prompt_and_reaches_the_sampler(llm: FakeLLM) -> None:
+    ewe("demo", "--seed", "1", "--max-tokens", "9")
+    [(prompt, params, _), _] = llm.calls
+    assert (prompt, params.seed, params.max_tokens) == ("Where was Edda Roon born?", 1, 9)
+    ewe("demo", "--prompt", "Own words", "--seed", "5")
+    assert llm.calls[2][0] == "Own words"
+
+
+def test_demo_writes_json_html_and_trace(llm: FakeLLM, tmp_path: Path) -> None:
+    page, trace = tmp_path / "a.html", tmp_path / "a.jsonl"
+    result = ewe("demo", "--json", "--html", str(page), "--trace", str(trace))
+    data = json.loads(result.output)
+    assert data["text"] == generation().text
+    assert data["sentences"][2]["removed"] == ["She won the Larch Prize in 1961."]
+    assert "<!doctype html>" in page.read_text(encoding="utf-8")
+    events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    assert [event["kind"] for event in events] == [event.kind for event in generation().trace]
+    assert {"id", "index", "kind", "time_s", "num_tokens", "data"} == set(events[0])
+
+
+def test_a_failed_stream_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = generation()
+    object.__setattr__(failed, "finish_reason", "error")
+    object.__setattr__(failed, "error", "NaN in the logits")
+    use(monkeypatch, FakeLLM(events=[StreamEvent("finish", {"reason": "error"}, failed)]))
+    result = ewe("demo")
+    assert (result.exit_code, result.stderr) == (2, "ewe: NaN in the logits\n")
+
+
+def test_one_prompt_prints_exactly_its_text(llm: FakeLLM) -> None:
+    result = ewe("generate", PROMPT)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == generation().text + "\n"
+
+
+def test_sampling_options_reach_the_engine(llm: FakeLLM) -> None:
+    ewe("generate", "p", "--temperature", "0.5", "--stop", "a", "--stop", "b", "--stop-token-ids", "7",
+        "--logit-bias", "3=-1.5", "--ignore-eos", "--top-k", "4")  # fmt: skip
+    params = llm.calls[0][1]
+    expected = SamplingParams(
+        temperature=0.5, stop=("a", "b"), stop_token_ids=(7,), logit_bias={3: -1.5}, ignore_eos=True, top_k=4
+    )
+    assert params == expected
+
+
+def test_prompts_come_from_lines_jsonl_or_standard_input(llm: FakeLLM, tmp_path: Path) -> None:
+    lines, objects = tmp_path / "p.txt", tmp_path / "p.jsonl"
+    lines.write_text("one\n\ntwo\r\n", encoding="utf-8")
+    objects.write_text('{"prompt": "one", "id": "x"}\n{"prompt": "two"}\n', encoding="utf-8")
+    texts = json_lines(ewe("generate", "--prompts", str(lines), "--json"))
+    named = json_lines(ewe("generate", "--prompts", str(objects), "--json"))
+    piped = json_lines(ewe("generate", "--json", stdin="one\ntwo\n"))
+    assert [(item["id"], item["prompt"]) for item in texts] == [("0", "one"), ("1", "two")]
+    assert [(item["id"], item["prompt"]) for item in named] == [("x", "one"), ("1", "two")]
+    assert piped == texts
+    assert "trace" not in texts[0]
+
+
+def json_lines(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_several_answers_come_in_order_each_under_its_prompt(llm: FakeLLM) -> None:
+    result = ewe("generate", "-n", "2", stdin="one\ntwo\nthree\n")
+    heads = [line for line in result.stdout.splitlines() if line.startswith("> ")]
+    assert heads == ["> one", "> one", "> two", "> two", "> three", "> three"]
+    indices = [item["index"] for item in json_lines(ewe("generate", "-n", "2", "--json", stdin="one\ntwo\n"))]
+    assert indices == [0, 1, 0, 1]
+
+
+def test_a_prompt_that_cannot_be_served_fails_alone(llm: FakeLLM) -> None:
+    result = ewe("generate", "--json", stdin="one\ntoo long\nthree\nfail\nfive\n")
+    assert result.exit_code == 1
+    found = [
+        (item["prompt"], item["finish_reason"], item["error"]) for item in map(json.loads, result.stdout.splitlines())
+    ]
+    assert found == [
+        ("one", "stop", ""),
+        ("too long", "error", "the prompt is too long"),
+        ("three", "stop", ""),
+        ("fail", "error", "NaN in the logits"),
+        ("five", "stop", ""),
+    ]
+    assert "ewe: 2 of 5 prompts failed" in result.stderr
+
+
+def test_the_only_prompt_that_cannot_be_served_is_an_error(llm: FakeLLM) -> None:
+    result = ewe("generate", "--json", "too long")
+    assert (result.exit_code, result.stderr, result.stdout) == (2, "ewe: the prompt is too long\n", "")
+
+
+def test_documents_are_files_of_text_or_passages(llm: FakeLLM, tmp_path: Path) -> None:
+    text, passages = tmp_path / "note.txt", tmp_path / "more.jsonl"
+    text.write_text("A note.\n", encoding="utf-8")
+    passages.write_text('{"id": "a", "text": "A passage.", "title": "T", "veracity": 0.5}\n', encoding="utf-8")
+    assert ewe("generate", "p", "--documents", str(text), "--documents", str(passages)).exit_code == 0
+    note, passage = llm.calls[0][2]
+    assert (note.title, note.text) == ("note", "A note.")
+    assert (passage.id, passage.text, passage.veracity) == ("a", "A passage.", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["generate", "p", "--temperature", "-1"], None, "temperature must be 0 or more"),
+        (["generate"], "\n \n", "standard input holds no prompt"),
+        (["generate"], '{"prompt": 3}\n', 'standard input:1: expected an object with a text under "prompt"'),
+        (["generate"], '{"prompt": "a"}\nnonsense\n', "standard input:2: not valid JSON"),
+        (["generate"], '{"prompt": "a", "id": 1}\n{"prompt": "b", "id": 1}', "the id '1' stands for two prompts"),
+        (["generate", "p", "--prompts", __file__], None, "not both"),
+    ],
+)
+def test_errors_are_one_line(llm: FakeLLM, arguments: list[str], stdin: str | None, message: str) -> None:
+    result = ewe(*arguments, stdin=stdin)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("ewe: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--html", "--trace", "--output"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(llm: FakeLLM, tmp_path: Path, option: str) -> None:
+    result = ewe("generate", "p", option, str(tmp_path / "missing" / "file"))
+    assert result.exit_code == 2
+    assert "does not exist" in re.sub(r"[\s│]+", " ", result.stderr)
+    assert llm.calls == []
+
+
+def test_debug_shows_the_traceback(llm: FakeLLM) -> None:
+    assert ewe("--debug", "generate", "p", "--temperature", "-1").exception.__class__.__name__ == "InvalidRequestError"
+    quiet = ewe("generate", "p", "--temperature", "-1", EWE_DEBUG="1")
+    assert quiet.exception.__class__.__name__ == "InvalidRequestError"
+
+
+def test_chat_keeps_the_conversation(llm: FakeLLM) -> None:
+    result = ewe("chat", stdin="Hello\nAgain\n\n")
+    assert result.exit_code == 0, result.output
+    assert [message["role"] for message in llm.calls[1]] == ["user", "assistant", "user"]
+    assert llm.calls[1][1]["content"] == generation().text
+
+
+def test_validate_names_every_problem(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("memory: {retrieval_units: 2}\n", encoding="utf-8")
+    bad.write_text("memory: {retrieval_unit: 3, unit_tokens: -4}\npolicy: psychic\n", encoding="utf-8")
+    assert ewe("validate", str(good)).output == f"{good}: ok\n"
+    result = ewe("validate", str(good), str(bad), str(tmp_path / "none.yaml"))
+    assert result.exit_code == 1
+    problems = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+    assert [problem.split(":")[0].split(";")[0] for problem in problems] == [
+        "memory.unit_tokens",
+        "unknown setting memory.retrieval_unit",
+        "policy",
+        "cannot read the configuration " + str(tmp_path / "none.yaml"),
+    ]
+
+
+def test_collect_env_says_what_is_installed() -> None:
+    facts = json.loads(ewe("collect-env", "--json").output)
+    import torch
+
+    assert facts["torch"] == torch.__version__
+    assert set(facts) >= {"python", "ewe", "transformers", "triton", "faiss", "cpu", "cpus", "ram_gib", "gpus"}
+    assert facts["ram_gib"] > 0
+    text = ewe("collect-env").output
+    assert re.search(rf"^torch +{re.escape(torch.__version__)}$", text, re.M)
+
+
+def test_every_verdict_has_a_sign_of_its_own() -> None:
+    from ewe.cli.terminal import MARKS
+
+    assert set(MARKS) == set(Verdict)
+    assert len({sign for sign, _ in MARKS.values()}) == len(Verdict)

@@ -1,0 +1,251 @@
+"""The trace page in a real browser: what a reader sees, hovers and tabs to. Skipped where no Chromium is installed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
+from test_trace_page import hostile
+
+from ewe.report import write_page
+
+webdriver = pytest.importorskip(
+    "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
+)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with its driver (apt-get install chromium chromium-driver)"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync",
+                     "--disable-background-networking", "--disable-component-update",
+                     f"--user-data-dir={profile}", "--window-size=1240,1400"):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(chromium: Any, tmp_path: Path) -> Iterator[Any]:
+    """The browser on the page of the recorded run; at the end the console must be empty."""
+    open_page(chromium, tmp_path / "page.html", generation(), generation("Another prompt", attribution=False))
+    yield chromium
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] != "INFO"] == []
+
+
+def open_page(driver: Any, path: Path, *generations: Any) -> None:
+    write_page(path, generations)
+    driver.get(path.as_uri())
+
+
+def find(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def all_of(browser: Any, selector: str) -> list[Any]:
+    found: list[Any] = browser.find_elements("css selector", selector)
+    return found
+
+
+def hover(browser: Any, node: Any) -> None:
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+    webdriver.ActionChains(browser).move_to_element(node).perform()
+
+
+def keys(browser: Any, key: str) -> None:
+    webdriver.ActionChains(browser).send_keys(key).perform()
+
+
+def evidence(browser: Any) -> str:
+    return str(find(browser, "#evidence").text)
+
+
+def test_the_answer_stands_there_with_a_mark_per_sentence(browser: Any) -> None:
+    assert find(browser, "#prompt").text == PROMPT
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('#text .sentence')].map((node) => node.firstChild.textContent)"
+    )
+    assert shown == [sentence.text for sentence in generation().sentences]
+    assert [node.text for node in all_of(browser, "#text .mark")] == ["✓", "✓", "✓", "✓", "?", "–"]
+    styles = [node.value_of_css_property("text-decoration-style") for node in all_of(browser, "#text .sentence")]
+    assert styles == ["solid"] * 4 + ["dashed", "dotted"]
+    assert not find(browser, "noscript").is_displayed()
+
+
+def test_hovering_a_sentence_shows_its_evidence(browser: Any) -> None:
+    hover(browser, all_of(browser, "#text .sentence")[2])
+    assert "SENTENCE 3 OF 6" in evidence(browser)
+    assert "1963 Mirela Hask" in evidence(browser)
+    assert "Prize register" in evidence(browser)
+    assert "veracity 0.80" in evidence(browser)
+    hover(browser, all_of(browser, "#text .sentence")[5])
+    assert "the verifier timed out" in evidence(browser)
+    assert "Prize register" not in evidence(browser)
+
+
+def test_the_keyboard_reaches_sentences_pins_them_and_lets_go(browser: Any) -> None:
+    browser.execute_script("arguments[0].focus()", all_of(browser, "#text .sentence")[2])
+    assert "SENTENCE 3" in evidence(browser)
+    keys(browser, "\ue007")  # Enter
+    assert all_of(browser, "#text .sentence")[2].get_attribute("aria-pressed") == "true"
+    keys(browser, "\ue004")  # Tab
+    assert "SENTENCE 4" in evidence(browser)
+    browser.execute_script("document.activeElement.blur()")
+    assert "SENTENCE 3" in evidence(browser)
+    keys(browser, "\ue00c")  # Escape
+    assert all_of(browser, "#text .sentence")[2].get_attribute("aria-pressed") == "false"
+
+
+def test_removed_wordings_open_one_by_one_and_together(browser: Any) -> None:
+    removed = all_of(browser, "#text del")
+    assert [node.is_displayed() for node in removed] == [False, False]
+    all_of(browser, "#text .rewritten")[1].click()
+    assert [node.is_displayed() for node in removed] == [False, True]
+    assert removed[1].text == "She won the Larch Prize in 1961."
+    assert "line-through" in removed[1].value_of_css_property("text-decoration-line")
+    find(browser, "#show-removed").click()
+    assert [node.is_displayed() for node in removed] == [True, True]
+
+
+def test_the_lanes_show_which_unit_sat_where(browser: Any) -> None:
+    bars = {}
+    for node in all_of(browser, "#timeline .unit"):
+        box = node.find_element("css selector", "rect").rect
+        bars[node.get_attribute("aria-label")] = (box["x"], box["y"], box["width"])
+    assert len(bars) == 7
+    rumours = next(box for name, box in bars.items() if "Rumours" in name)
+    hask = next(box for name, box in bars.items() if "verification unit: Mirela Hask" in name)
+    assert rumours[2] / hask[2] == pytest.approx(90 / 126, abs=0.02)
+    assert hask[1] > rumours[1]
+    assert len(all_of(browser, "#timeline .withdrawn")) == 2
+    hover(browser, next(n for n in all_of(browser, "#timeline .unit") if "Rumours" in n.get_attribute("aria-label")))
+    tip = find(browser, "#tip")
+    assert tip.is_displayed()
+    assert PASSAGES["p5"].text in tip.text
+    assert "weight 0.20" in tip.text
+    assert "from token 0 to token 90" in tip.text
+
+
+def test_hovering_a_sentence_marks_its_units(browser: Any) -> None:
+    hover(browser, all_of(browser, "#text .sentence")[1])
+    linked = [node.get_attribute("data-passage") for node in all_of(browser, "#timeline .unit.linked")]
+    assert linked == ["p2"]
+
+
+def test_attention_bars_are_as_long_as_their_shares(browser: Any) -> None:
+    cards = all_of(browser, "#shares .share")
+    assert len(cards) == 5
+    widths = [bar.rect["width"] for bar in cards[0].find_elements("css selector", ".bar-fill")]
+    track = cards[0].find_element("css selector", ".bar-track").rect["width"]
+    assert [width / track for width in widths] == pytest.approx([0.41, 0.08, 0.02, 0.49], abs=0.02)
+
+
+def test_events_can_be_opened_and_filtered(browser: Any) -> None:
+    rows = all_of(browser, "#event-list .event")
+    assert len(rows) == len(generation().trace)
+    browser.execute_script("arguments[0].scrollIntoView()", rows[2])
+    rows[2].find_element("css selector", "summary").click()
+    assert '"latency_s": 0.012' in rows[2].find_element("css selector", "pre").text
+    find(browser, "#filters button").click()
+    assert not rows[0].is_displayed()
+    assert rows[1].is_displayed()
+
+
+def test_another_answer_can_be_chosen(browser: Any) -> None:
+    which = find(browser, "#which")
+    which.find_elements("css selector", "option")[1].click()
+    assert find(browser, "#prompt").text == "Another prompt"
+    assert not find(browser, "#attention").is_displayed()
+
+
+def test_links_lead_to_web_addresses_only(browser: Any) -> None:
+    sentences = all_of(browser, "#text .sentence")
+    hover(browser, sentences[1])
+    assert [link.get_attribute("href") for link in all_of(browser, "#evidence a")] == ["https://example.org/tides"]
+    hover(browser, sentences[2])
+    assert all_of(browser, "#evidence a") == []
+    assert "javascript:alert(1)" in evidence(browser)
+
+
+def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any) -> None:
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.refresh()
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    sheet = find(browser, "#evidence")
+    assert not sheet.is_displayed()
+    sentence = all_of(browser, "#text .sentence")[2]
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", sentence)
+    sentence.click()
+    assert sheet.is_displayed()
+    assert sheet.rect["width"] == 390
+    find(browser, "#close").click()
+    assert not sheet.is_displayed()
+
+
+def test_dark_and_light_are_both_readable(browser: Any) -> None:
+    for scheme in ("light", "dark"):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        for selector in ("#prompt", "#evidence .badge", "#timeline .lane-name", ".note", ".kind-rewind", "#text .mark"):
+            assert contrast(browser, selector) >= 4.5, (scheme, selector)
+
+
+def contrast(browser: Any, selector: str) -> float:
+    """The WCAG contrast of an element's text against the first opaque background behind it."""
+    text, ground = browser.execute_script(
+        """
+        const node = document.querySelector(arguments[0]);
+        const paint = (color) => {
+          const context = new OffscreenCanvas(1, 1).getContext('2d');
+          context.fillStyle = color;
+          context.fillRect(0, 0, 1, 1);
+          return [...context.getImageData(0, 0, 1, 1).data];
+        };
+        const style = getComputedStyle(node);
+        let behind = node;
+        while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
+        const text = node instanceof SVGElement ? style.fill : style.color;
+        return [paint(text), paint(getComputedStyle(behind).backgroundColor)];
+        """,
+        selector,
+    )
+    light, dark = sorted((luminance(text), luminance(ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: list[int]) -> float:
+    parts = [value / 255 for value in color[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_hostile_texts_run_nothing(chromium: Any, tmp_path: Path) -> None:
+    open_page(chromium, tmp_path / "hostile.html", hostile(), generation())
+    for sentence in all_of(chromium, "#text .sentence"):
+        hover(chromium, sentence)
+    for summary in all_of(chromium, "summary"):
+        chromium.execute_script("arguments[0].parentElement.open = true", summary)
+    for unit in all_of(chromium, "#timeline .unit"):
+        hover(chromium, unit)
+    assert chromium.execute_script("return window.hacked") is None
+    assert chromium.execute_script("return document.querySelectorAll('img').length") == 0
+    assert HOSTILE.split("\x1b")[0].strip() in find(chromium, "#prompt").text
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] != "INFO"] == []
