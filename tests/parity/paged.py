@@ -1,0 +1,62 @@
+"""A model with a pool of its own, for the parity tests: rows are made, run, and their logits come back.
+
+Owns: block tables and rows; the blocks of different sequences interleave, as they do in the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner, layer_shapes
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.kvcache.pool import KVPool
+
+
+@dataclass
+class Context:
+    """One sequence: its table, its first position, the units that it sees."""
+
+    table: BlockTable
+    start: int = 0
+    units: tuple[BlockTable, ...] = ()
+    weights: tuple[float, ...] = ()
+
+
+class PagedModel:
+    """Rows in, logits out."""
+
+    def __init__(self, model: Any, merge: str = "paper", attribution: bool = False, block_size: int = 4) -> None:
+        shapes = layer_shapes(model)
+        self.manager = BlockManager(400, block_size)
+        self.pool = KVPool(shapes, 400, block_size, model.dtype, model.device)
+        self.runner = ModelRunner(model, self.pool, merge, attribution)
+
+    def context(self, start: int = 0, units: Sequence[BlockTable] = (), weights: Sequence[float] = ()) -> Context:
+        return Context(BlockTable(self.manager), start, tuple(units), tuple(weights or [1.0] * len(units)))
+
+    def row(self, context: Context, tokens: Sequence[int], **flags: bool) -> ForwardRow:
+        """The row that runs `tokens` at the end of the context."""
+        position = context.start + context.table.length
+        context.table.extend(len(tokens))
+        slots = tuple(unit.slots() for unit in context.units)
+        return ForwardRow(list(tokens), position, context.table.slots(), slots, context.weights, **flags)
+
+    def run(self, *rows: ForwardRow) -> ForwardResult:
+        return self.runner.forward(rows)
+
+    def logits(self, context: Context, tokens: Sequence[int]) -> torch.Tensor:
+        """[tokens, vocab] of one context's next tokens."""
+        return self.run(self.row(context, tokens, all_logits=True)).logits
+
+    def encode(self, units: Sequence[Sequence[int]]) -> list[BlockTable]:
+        """All units in one packed pass."""
+        contexts = [self.context() for _ in units]
+        rows = [self.row(item, tokens, wants_logits=False) for item, tokens in zip(contexts, units, strict=True)]
+        if rows:
+            assert self.run(*rows).logits.shape[0] == 0
+        return [item.table for item in contexts]

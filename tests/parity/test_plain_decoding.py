@@ -1,0 +1,61 @@
+"""Without units the engine's model is plain transformers: same tokens, same log-probabilities."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from parity.families import FAMILIES, VOCAB, WINDOW, build
+from parity.paged import PagedModel
+from tolerances import LOGPROBS
+
+PROMPT = torch.randint(3, VOCAB, (30,), generator=torch.Generator().manual_seed(1)).tolist()
+NEW_TOKENS = 20
+assert len(PROMPT) > 2 * WINDOW
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def generated(family):
+    """transformers' own greedy tokens and log-probabilities."""
+    model = build(family, attention="eager")
+    output = model.generate(
+        torch.tensor([PROMPT]),
+        attention_mask=torch.ones(1, len(PROMPT), dtype=torch.int64),
+        max_new_tokens=NEW_TOKENS,
+        do_sample=False,
+        eos_token_id=None,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return output.sequences[0, len(PROMPT) :].tolist(), torch.cat(output.logits).log_softmax(-1)
+
+
+@pytest.mark.parametrize("chunks", [[30], [11, 1, 18], [13, 13, 4]])
+def test_greedy_tokens_and_log_probabilities(family, generated, chunks):
+    tokens, expected = generated
+    paged = PagedModel(build(family))
+    context = paged.context()
+    done = 0
+    for chunk in chunks:
+        row = paged.row(context, PROMPT[done : done + chunk], wants_logits=done + chunk == len(PROMPT))
+        result = paged.run(row)
+        done += chunk
+    written, found = [], [result.logits]
+    for _ in range(NEW_TOKENS - 1):
+        written.append(int(found[-1].argmax()))
+        found.append(paged.run(paged.row(context, written[-1:])).logits)
+    written.append(int(found[-1].argmax()))
+    assert written == tokens
+    torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected, atol=LOGPROBS, rtol=0)
+
+
+def test_all_logits_are_those_of_a_whole_forward(family):
+    whole = build(family, attention="eager")(torch.tensor([PROMPT]), use_cache=False).logits[0]
+    paged = PagedModel(build(family))
+    context = paged.context()
+    found = torch.cat([paged.logits(context, PROMPT[:17]), paged.logits(context, PROMPT[17:])])
+    torch.testing.assert_close(found.log_softmax(-1), whole.log_softmax(-1), atol=LOGPROBS, rtol=0)
