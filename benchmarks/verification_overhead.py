@@ -19,7 +19,7 @@ from ewe.types import Claim, Evidence, Generation, Passage, Verdict, Verificatio
 
 
 class SlowVerifier:
-    """Answers after `latency_s` seconds; refutes every `refute_every`-th request (0: none); one passage decides each."""
+    """Answers after `latency_s` seconds; refutes every `refute_every`-th request (0: none), by one passage each."""
 
     def __init__(self, latency_s: float, refute_every: int, evidence_tokens: int) -> None:
         self.latency_s, self.refute_every, self.evidence_tokens = latency_s, refute_every, evidence_tokens

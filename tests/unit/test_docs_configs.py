@@ -7,6 +7,7 @@ import pytest
 from ewe.config import Config
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+BUILTIN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
 POLICIES = {"ewe", "rag", "flare", "plain"}
 
 
@@ -18,6 +19,14 @@ def test_config_loads_and_opens_with_a_purpose(path: Path) -> None:
 
 def test_every_policy_has_a_setup() -> None:
     assert {Config.from_yaml(path).policy for path in CONFIGS} == POLICIES
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_builtin_model_gets_the_units_it_was_trained_with(path: Path) -> None:
+    config, trained = Config.from_yaml(path), Config.from_yaml(BUILTIN)
+    if config.model.name == "builtin":
+        assert config.memory.unit_tokens == trained.memory.unit_tokens
+        assert config.memory.unit_template == trained.memory.unit_template
 
 
 def test_a_bare_off_in_yaml_means_off() -> None:

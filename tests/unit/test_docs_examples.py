@@ -1,0 +1,71 @@
+"""What the pages show: Python that compiles and imports what exists, commands and make targets that exist."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from ewe.cli.main import app
+from ewe.config import Config
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FAMILIES = re.compile(r"<!-- families:begin -->\n(.*)\n<!-- families:end -->")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [(page.name, body) for page in PAGES for kind, body in BLOCK.findall(page.read_text()) if kind == language]
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"))
+def test_python_compiles_and_imports_what_exists(page: str, code: str) -> None:
+    for node in ast.walk(ast.parse(code, page)):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(str(node.module))
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+def shell_lines(start: str) -> list[str]:
+    lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
+    return [line for line in lines if line.startswith(start)]
+
+
+@pytest.mark.parametrize("line", shell_lines("ewe "))
+def test_commands_and_their_options_exist(line: str) -> None:
+    root = get_command(app)
+    words = line.split()[1:]
+    command = root
+    while words and hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+    for setting in re.findall(r"--set (\S+)", line):
+        Config().override([setting])
+
+
+@pytest.mark.parametrize("line", shell_lines("make "))
+def test_make_targets_exist(line: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [word for word in line.split()[1:] if "=" not in word]
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("line", shell_lines("python -m "))
+def test_modules_exist(line: str) -> None:
+    importlib.import_module(line.split()[2])
+
+
+def test_the_named_families_are_those_that_are_tested() -> None:
+    tree = ast.parse((ROOT / "tests" / "parity" / "families.py").read_text())
+    [configs] = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "CONFIGS"
+    ]
+    assert isinstance(configs, ast.Dict)
+    [listed] = FAMILIES.findall((ROOT / "docs" / "models-supported.md").read_text())
+    assert listed.split(", ") == [key.value for key in configs.keys if isinstance(key, ast.Constant)]
