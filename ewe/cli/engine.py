@@ -27,7 +27,7 @@ def settings_of(
 
     Without a file the built-in model brings its own settings, any other model the defaults.
     """
-    from ewe.llm import resolve_config
+    from ewe.client import resolve_config
 
     named = {"datastore": datastore, "verifier": verifier}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
