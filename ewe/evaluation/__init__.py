@@ -1,0 +1,1 @@
+"""Measuring decoding policies against exact ground truth."""
