@@ -82,7 +82,8 @@ def make_components(
             raise ConfigError(f"unknown verifier {chosen!r}: use 'builtin' or pass a Verifier object")
         if retriever is None:
             raise ConfigError("verifier 'builtin' looks for evidence in a datastore: set one")
-        chosen = ValueVerifier(retriever, veracity_weighting=config.memory.veracity_weighting != "off")
+        weighted = config.memory.veracity_weighting != "off"
+        chosen = ValueVerifier(retriever, veracity_weighting=weighted, assume_complete=config.feedback.closed_world)
     elif chosen is not None and not isinstance(chosen, Verifier):
         raise ConfigError(f"the verifier must have a verify() method, got {type(chosen).__name__}")
     return Components(retriever, chosen)

@@ -67,7 +67,8 @@ class MemoryConfig(_Settings):
 class FeedbackConfig(_Settings):
     """When the engine pauses and what it does with what it finds (ewe.txt 3.1, appendices B and D).
 
-    Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause.
+    Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
+    datastore knows everything about whom it knows, so that a further work or prize than those in it is refuted.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -84,6 +85,7 @@ class FeedbackConfig(_Settings):
     max_attempts: int = Field(3, gt=0)
     on_exhausted: Literal["keep_best", "drop", "flag"] = "keep_best"
     mode: Literal["blocking", "optimistic"] = "blocking"
+    closed_world: bool = False
     timeout: float = Field(30.0, gt=0)
     retry_temperature: float = Field(0.7, gt=0)
     flare_min_prob: float = Field(0.8, ge=0, le=1)

@@ -32,13 +32,5 @@ class OutOfBlocksError(EWEError):
     """The KV pool has too few free blocks; the scheduler answers by waiting or swapping."""
 
 
-class NonFiniteLogitsError(EWEError):
-    """The model returned NaN or only -inf logits for a sequence; that request fails alone."""
-
-
-class RequestAbortedError(EWEError):
-    """The request was aborted before it finished."""
-
-
 class EngineDeadError(EWEError):
     """The engine loop stopped on an unexpected error; the cause is chained."""
