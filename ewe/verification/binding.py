@@ -1,0 +1,88 @@
+"""The values of one clause with their roles.
+
+Owns: which preposition or place in the clause gives a value its role, and which common nouns count as terms. Knows
+items, frames and values; no clause boundaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
+from ewe.verification.items import Item, ItemKind
+from ewe.verification.lexicon import FUNCTION_WORDS
+from ewe.verification.values import Term
+
+_MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
+
+
+def bind_values(items: Sequence[Item], role: Role = Role.OBJECT, in_complement: bool = False) -> list[Argument]:
+    """The values among `items` in order, each in its role, and the terms.
+
+    role: the role of a value before any preposition. in_complement: the items say what something is. A value without
+    a preposition of its own takes the role of the one before it ("in Ulm and Bern"). Terms are the last words of
+    noun phrases that say what something is, or that follow a preposition or a relation word without an article.
+    """
+    binder = _Binder(role, in_complement)
+    for item in items:
+        binder.take(item)
+    binder.end_of_phrase()
+    return binder.found
+
+
+class _Binder:
+    def __init__(self, role: Role, complement: bool) -> None:
+        self.found: list[Argument] = []
+        self._role = role
+        self._preposition: Role | None = None
+        self._complement = complement
+        self._bare = False
+        self._after_copula = complement
+        self._phrase: list[Item] = []
+
+    def take(self, item: Item) -> None:
+        """Account for the next item."""
+        if item.kind is ItemKind.WORD and item.norm not in FUNCTION_WORDS:
+            self._phrase.append(item)
+            return
+        if item.value is not None:
+            self._value(item)
+            return
+        self.end_of_phrase()
+        if item.kind is ItemKind.PREPOSITION:
+            if not (item.norm == "of" and self._preposition is not None):
+                self._preposition = ROLE_OF_PREPOSITION.get(item.norm, Role.OTHER)
+            self._complement = self._after_copula = item.norm == "as"
+            self._bare = True
+        elif item.kind is ItemKind.COPULA:
+            self._role, self._preposition = Role.OBJECT, None
+            self._complement = self._bare = False
+            self._after_copula = True
+        elif item.kind is ItemKind.DETERMINER:
+            self._complement |= self._after_copula and item.norm in ("a", "an", "the")
+            self._bare = False
+        elif item.kind is ItemKind.RELATION:
+            self._role, self._preposition = Role.OBJECT, None
+            self._complement, self._bare = False, True
+            self._after_copula = False
+
+    def _value(self, item: Item) -> None:
+        """A value ends the phrase before it, unless it only describes the noun that follows."""
+        assert item.value is not None
+        if item.modifier:
+            self.found.append(Argument(item.value, Role.MODIFIER, item.norm))
+            return
+        # "the novel Emma", "the town of Ulm": the noun names the kind of the value and is no term of its own.
+        self._phrase.clear()
+        self._role = self._preposition or self._role
+        self.found.append(Argument(item.value, self._role, item.norm if item.explicit else ""))
+        self._preposition = None
+        self._complement = self._bare = self._after_copula = False
+
+    def end_of_phrase(self) -> None:
+        """Turn the noun phrase read so far into a term, if it is one that can be compared."""
+        if self._phrase and len(self._phrase) <= _MAX_NOUNS and (self._complement or self._bare):
+            head = self._phrase[-1]
+            role = Role.CAPACITY if self._complement else self._preposition or Role.OBJECT
+            self.found.append(Argument(Term(head.stem), role, head.norm))
+        self._phrase.clear()

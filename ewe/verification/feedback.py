@@ -1,0 +1,69 @@
+"""What a check puts into memory: the deciding sentences of passages, or a line that lists the refuted claims.
+
+Owns: which evidence becomes a verification unit, in which order and under which id (ewe.txt, appendix D). Knows
+`ewe.types` and the names of the forms; no memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ewe.config import FeedbackForm
+from ewe.types import Evidence, Passage, Verdict, VerificationResult
+
+_INSTRUCTION = "Please refrain from including the following imprecise statements:"
+_STANCE_OF_FORM = {"refuting": Verdict.REFUTED, "supporting": Verdict.SUPPORTED}
+
+
+class PassageFeedback:
+    """Builds verification units from evidence and verdicts.
+
+    forms: "refuting" and "supporting" give one unit per deciding sentence of such a passage, under the passage's title;
+    "instruction" gives the line of appendix D. max_units bounds the passages of one result. Refuted claims come first
+    in rank, because their sentences are written again; the best evidence is last, where it stays in memory longest.
+    Raises ValueError for an unknown form.
+    """
+
+    def __init__(self, forms: Sequence[FeedbackForm] = ("refuting", "supporting"), max_units: int = 3) -> None:
+        unknown = set(forms) - {*_STANCE_OF_FORM, "instruction"}
+        if unknown:
+            raise ValueError(f"unknown feedback forms: {', '.join(sorted(unknown))}")
+        self._stances = {_STANCE_OF_FORM[form] for form in forms if form in _STANCE_OF_FORM}
+        self._instruct = "instruction" in forms
+        self._max_units = max_units
+
+    def build(self, result: VerificationResult) -> list[Passage]:
+        """The units for one result, the most useful last; passages without any verdict give none."""
+        chosen = [evidence for evidence in result.evidence if evidence.stance in self._stances]
+        ranked = sorted(chosen, key=lambda evidence: (evidence.stance is not Verdict.REFUTED, -evidence.score))
+        units = _without_copies(_excerpt(evidence) for evidence in ranked)[: self._max_units]
+        units.reverse()
+        instruction = self._instruction(result) if self._instruct else None
+        return [instruction, *units] if instruction is not None else units
+
+    def _instruction(self, result: VerificationResult) -> Passage | None:
+        """The line that lists the refuted claims; None without any."""
+        refuted = dict.fromkeys(claim.text for claim in result.claims if claim.verdict is Verdict.REFUTED)
+        if not refuted:
+            return None
+        listed = " ".join(f"({number}) {text}" for number, text in enumerate(refuted, 1))
+        return Passage(f"instruction#{_digest(listed)}", f"{_INSTRUCTION} {listed}")
+
+
+def _excerpt(evidence: Evidence) -> Passage:
+    """The passage cut to its deciding sentence, with an id that depends on the passage and the sentence only."""
+    text = evidence.excerpt.strip()
+    if not text or text == evidence.passage.text.strip():
+        return evidence.passage
+    return replace(evidence.passage, id=f"{evidence.passage.id}#{_digest(text)}", text=text)
+
+
+def _without_copies(passages: Iterable[Passage]) -> list[Passage]:
+    """The first passage of each title and text."""
+    return list({(passage.title, passage.text): passage for passage in reversed(list(passages))}.values())[::-1]
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()

@@ -1,0 +1,78 @@
+"""Sentences as frames: a relation, its subject and the values that go with it.
+
+Owns: how clauses are told apart and which value belongs to which relation. Knows tokens, values, discourse and the
+word lists; no evidence and no verdicts. There is no parser behind it: word order, prepositions and commas decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ewe.verification.values import Name, Value
+
+
+class Role(StrEnum):
+    """How a value is tied to its relation, by the preposition before it or its place."""
+
+    SUBJECT = "subject"
+    OBJECT = "object"
+    AGENT = "by"
+    RECIPIENT = "to"
+    COMPANION = "with"
+    CAPACITY = "as"
+    OF = "of"
+    PLACE = "in"
+    SOURCE = "from"
+    START = "since"
+    END = "until"
+    MODIFIER = "modifier"
+    OTHER = "other"
+
+
+ROLE_OF_PREPOSITION = {
+    **dict.fromkeys(
+        ["in", "at", "near", "on", "within", "inside", "during", "around", "outside", "through"], Role.PLACE
+    ),
+    "from": Role.SOURCE,
+    "since": Role.START,
+    "between": Role.START,
+    **dict.fromkeys(["until", "till"], Role.END),
+    "by": Role.AGENT,
+    **dict.fromkeys(["to", "into", "onto"], Role.RECIPIENT),
+    **dict.fromkeys(["with", "alongside", "under", "against"], Role.COMPANION),
+    "as": Role.CAPACITY,
+    **dict.fromkeys(["of", "for", "about"], Role.OF),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A value in its role; text is its wording in the sentence (empty for one that is only understood)."""
+
+    value: Value
+    role: Role
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One statement: what kind of relation, whose, with which values.
+
+    relations: names of relations, "be" for a bare copula, or "~stem" for a verb outside the word lists.
+    stems: stems of all content words. start and end: code points of the sentence. passive: the subject undergoes it.
+    """
+
+    relations: frozenset[str]
+    subject: Name | None
+    arguments: tuple[Argument, ...]
+    stems: frozenset[str] = frozenset()
+    start: int = 0
+    end: int = 0
+    negated: bool = False
+    passive: bool = False
+
+    def names(self) -> tuple[Name, ...]:
+        """All names of the frame, the subject first."""
+        own = [argument.value for argument in self.arguments if isinstance(argument.value, Name)]
+        return tuple([self.subject, *own] if self.subject is not None else own)

@@ -1,0 +1,67 @@
+"""Sentences as tokens with their places, for the value comparison.
+
+Owns: how a sentence comes apart into words, numbers and marks. Knows `ewe.text` and the word lists.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ewe.text.words import fold
+from ewe.verification.lexicon import stem
+
+_TOKEN = re.compile(
+    r"(?P<number>\d+(?:[.,]\d+)*)(?P<suffix>st|nd|rd|th|s)?(?![^\W_])"
+    r"|(?P<initials>(?:[^\W\d_]\.){2,}|[A-Z]\.(?=\s*[A-Z]))"
+    r"|(?P<word>[^\W_]+(?:(?:['’&]|[-‐‑])[^\W_]+)*)"
+    r"|(?P<mark>\S)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, number or mark; start and end are code points of the sentence, `norm` is folded and without "'s".
+
+    suffix is what follows a number's digits ("th", "s"); possessive is whether "'s" was dropped.
+    """
+
+    text: str
+    norm: str
+    stem: str
+    start: int
+    end: int
+    kind: str
+    suffix: str = ""
+    possessive: bool = False
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the token is made of letters (initials included)."""
+        return self.kind in ("word", "initials")
+
+    @property
+    def is_capital(self) -> bool:
+        """Whether the token is a word that begins with a capital letter."""
+        return self.is_word and self.text[0].isupper()
+
+
+def tokenize(sentence: str) -> list[Token]:
+    """The tokens of `sentence` in order; never raises."""
+    return [_token(match) for match in _TOKEN.finditer(sentence)]
+
+
+def _token(match: re.Match[str]) -> Token:
+    kind = match.lastgroup or "mark"
+    text = match.group()
+    if match.group("number"):
+        number = match.group("number")
+        return Token(text, number, number, match.start(), match.end(), "number", match.group("suffix") or "")
+    norm = fold(text).replace("’", "'")
+    if kind == "mark":
+        return Token(text, norm, norm, match.start(), match.end(), kind)
+    possessive = norm.endswith("'s") and len(norm) > 2
+    norm = norm.removesuffix("'s") if possessive else norm
+    if kind == "initials":
+        norm = norm.replace(".", "")
+    return Token(text, norm, stem(norm), match.start(), match.end(), kind, possessive=possessive)
