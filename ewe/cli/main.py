@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from ewe.cli.chat import chat
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
+from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.validate import validate
 from ewe.errors import EWEError
@@ -71,6 +72,7 @@ def root(
 app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)
+app.add_typer(eval_app, name="eval")
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)
 
