@@ -1,0 +1,67 @@
+"""Batches made in a worker process, each a function of (seed, step) alone, so that a resumed run sees the same ones.
+
+Owns: the stream of batches. Knows nothing of the model.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torch.utils.data import DataLoader, Dataset
+
+from builtin_training.batch import Batch, Example, add_distractors, collate
+
+ExampleSource = Callable[[random.Random, float], Example]
+"""Draws one example; the number in [0, 1] is how far training has come (for the curriculum)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How batches are made; weights of the losses as in `collate`, distractors as in `add_distractors` (their share
+    grows over the first tenth of the training). Half of the batches let contexts start at `unit_tokens`, the others
+    anywhere from 64 to three times as far, so that the model works with other capacities too.
+    """
+
+    examples: int = 32
+    unit_tokens: int = 96
+    max_units: int = 8
+    distractor_share: float = 0.6
+    unit_loss: float = 0.1
+    value_loss: float = 2.0
+    seed: int = 1_000_000
+
+
+class StepBatches(Dataset[Batch]):
+    """The batch of every step in range(total_steps)."""
+
+    def __init__(self, source: ExampleSource, settings: BatchSettings, total_steps: int) -> None:
+        self._source, self._settings, self._total_steps = source, settings, total_steps
+
+    def __len__(self) -> int:
+        return self._total_steps
+
+    def __getitem__(self, step: int) -> Batch:
+        settings = self._settings
+        rng = random.Random(f"{settings.seed}/{step}")
+        progress = step / self._total_steps
+        examples: Sequence[Example] = [self._source(rng, progress) for _ in range(settings.examples)]
+        share = settings.distractor_share * min(progress / 0.1, 1.0)
+        examples = add_distractors(examples, rng, settings.max_units, share)
+        first_position = settings.unit_tokens if rng.random() < 0.5 else rng.randint(64, 3 * settings.unit_tokens)
+        return collate(examples, first_position, rng, settings.unit_loss, settings.value_loss)
+
+
+def batches(
+    source: ExampleSource, settings: BatchSettings, first_step: int, total_steps: int, workers: int = 1
+) -> Iterator[Batch]:
+    """Yields the batches of steps first_step .. total_steps - 1 in order (workers=0: made in this process)."""
+    loader: DataLoader[Batch] = DataLoader(
+        StepBatches(source, settings, total_steps),
+        batch_size=None,
+        sampler=range(first_step, total_steps),
+        num_workers=workers,
+        prefetch_factor=8 if workers else None,
+    )
+    yield from loader

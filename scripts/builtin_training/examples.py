@@ -1,0 +1,87 @@
+"""From lessons of the built-in world to examples in tokens, and the curriculum.
+
+Owns: how a lesson is spelt in tokens, which view each token has, what is drawn when. Knows `ewe.world.lessons` and
+`batch`.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+
+from transformers import PreTrainedTokenizerBase
+
+from builtin_training.batch import Example, Span, View
+from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lesson
+from ewe.world.wording import ValueSpan
+
+UNSPACED_SHARE = 0.1
+"""Share of lessons whose units do not begin with a space, as other unit templates may have it."""
+
+
+def curriculum(progress: float) -> LessonSettings:
+    """Lesson settings at `progress` in [0, 1]: few units and full names first, all units and pronouns later."""
+    grown = min(progress / 0.25, 1.0)
+    return LessonSettings(
+        max_units=3 + round(5 * grown),
+        max_total_units=5 + round(9 * grown),
+        pronoun_rate=0.3 * min(max(progress - 0.1, 0.0) / 0.2, 1.0),
+    )
+
+
+@dataclass(frozen=True)
+class LessonExamples:
+    """Draws examples: lessons of the curriculum, spelt with `tokenizer`; units are cut to `unit_tokens` tokens."""
+
+    tokenizer: PreTrainedTokenizerBase
+    unit_tokens: int
+
+    def __call__(self, rng: random.Random, progress: float) -> Example:
+        """One example, drawn from `rng` alone."""
+        lesson = sample_lesson(rng, curriculum(progress))
+        return self.encode(lesson, "" if rng.random() < UNSPACED_SHARE else " ")
+
+    def encode(self, lesson: Lesson, before_unit: str = " ") -> Example:
+        """BOS + prompt + answer + EOS with the views of each sentence; units are BOS + `before_unit` + text."""
+        special = {"add_special_tokens": True, "split_special_tokens": True}
+        spelt = [self.tokenizer(before_unit + unit, **special)["input_ids"] for unit in lesson.units]
+        units = tuple(tuple(ids[: self.unit_tokens]) for ids in spelt)
+        prompt = self.tokenizer(lesson.prompt, **special)["input_ids"]
+        answer = self.tokenizer(
+            "".join(sentence.text for sentence in lesson.answer), add_special_tokens=False, return_offsets_mapping=True
+        )
+        offsets = answer["offset_mapping"]
+        starts = [0, *accumulate(len(sentence.text) for sentence in lesson.answer)]
+        views = tuple(
+            View(sentence.visible, tuple(lesson.weights[unit] for unit in sentence.visible))
+            for sentence in lesson.answer
+        )
+        context = (*prompt, *answer["input_ids"], self.tokenizer.eos_token_id)
+        sentence_of = [min(bisect_right(starts, start), len(views)) - 1 for start, _ in offsets]
+        # A query works with the memory that the token it predicts is written under: memory changes between sentences.
+        view_of = (*([0] * (len(prompt) - 1)), *sentence_of, len(views) - 1, len(views) - 1)
+        return Example(units, context, len(prompt), views, view_of, tuple(_spans(lesson, starts, offsets, len(prompt))))
+
+
+def _spans(lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], shift: int) -> list[Span]:
+    """The tokens that spell each value (the space before it included in its first token)."""
+    firsts = [start for start, _ in offsets]
+    spans = []
+    for sentence, start in zip(lesson.answer, starts, strict=False):
+        for span, known in zip(sentence.spans, sentence.known, strict=True):
+            begin = bisect_right(firsts, start + span.start) - 1
+            end = bisect_right(firsts, start + span.end - 1)
+            determined = _is_determined(lesson.prompt + sentence.text[: span.start], sentence, span)
+            spans.append(Span(begin + shift, end + shift, span.fact.relation, known, determined))
+    return spans
+
+
+def _is_determined(before: str, sentence: AnswerSentence, span: ValueSpan) -> bool:
+    """Whether the text before a value tells which of a person's two works or prizes is meant."""
+    if span.fact.about:
+        return span.fact.about in before
+    if span.fact.relation not in ("work", "prize"):
+        return True
+    return any(other.fact.about == span.fact.value and other.start < span.start for other in sentence.spans)
