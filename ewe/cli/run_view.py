@@ -74,10 +74,12 @@ class RunView:
         self.console.print(_line(mark(Verdict.REFUTED), Text(clean(data["text"]).strip(), style="strike red")))
         if self.check.get("start") == data["start"]:
             for proof in _proofs(self.check.get("evidence", ())):
-                source = Text(clean(proof.get("title") or proof["id"]), style="cyan")
+                line = Text(clean(proof.get("title") or proof["id"]), style="cyan")
+                if proof.get("source"):
+                    line.append(f" ({clean(proof['source'])})", style="bright_black")
                 if proof.get("excerpt"):
-                    source.append(f"  “{clean(proof['excerpt'])}”", style="default")
-                self.console.print(Padding(_line(Text("↳", style="bright_black"), source), (0, 0, 0, 4)))
+                    line.append(f": “{clean(proof['excerpt'])}”", style="default")
+                self.console.print(Padding(_line(Text("↳", style="bright_black"), line), (0, 0, 0, 4)))
         self.text = self.text[: data["start"]]
         self.done = min(self.done, len(self.text))
 

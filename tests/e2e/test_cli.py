@@ -63,7 +63,7 @@ def test_demo_shows_the_withdrawn_sentence_its_evidence_and_the_new_one_in_this_
     lines = [line.strip() for line in result.output.splitlines()]
     places = [
         lines.index("✗ She won the Larch Prize in 1961."),
-        lines.index("↳ Larch Prize  “1961 Ivo Sandt, 1963 Mirela Hask”"),
+        lines.index("↳ Larch Prize (Prize register): “1961 Ivo Sandt, 1963 Mirela Hask”"),
         lines.index("✓ She won the Larch Prize in 1963.  (rewritten)"),
     ]
     assert places == sorted(places)
