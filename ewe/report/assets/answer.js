@@ -35,8 +35,8 @@ function sentenceNode(sentence, index, text, page) {
 
 function drawAnswer(generation, page) {
   byId('prompt').textContent = generation.prompt;
-  byId('text').replaceChildren(...generation.pieces.flatMap((piece) => {
-    if (piece.sentence === null) return [piece.text];
+  byId('text').replaceChildren(...generation.pieces.flatMap((piece, index) => {
+    if (piece.sentence === null) return [index ? piece.text : piece.text.trimStart()];
     const sentence = generation.sentences[piece.sentence];
     const node = sentenceNode(sentence, piece.sentence, piece.text, page);
     return sentence.removed.length ? [...removedWordings(sentence), node] : [node];

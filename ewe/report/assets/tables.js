@@ -1,21 +1,32 @@
 // Attention shares, statistics, settings and the list of events.
-function bar(name, share, rest) {
+const LEAST_SHARE = 0.01;
+
+function bar(name, share, hint, rest) {
   const part = el('div', { class: 'bar-fill' });
   part.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  return el('div', { class: rest ? 'bar rest' : 'bar' }, el('span', { class: 'bar-name', title: name }, name),
+  return el('div', { class: rest ? 'bar rest' : 'bar' }, el('span', { class: 'bar-name', title: hint }, name),
     el('span', { class: 'bar-track' }, part), el('span', { class: 'bar-value' }, `${(share * 100).toFixed(1)}%`));
 }
 
+function drawShares(sentence, index, sources) {
+  const shares = Object.entries(sentence.attention).filter(([, share]) => typeof share === 'number');
+  if (!shares.length) return null;
+  shares.sort((a, b) => b[1] - a[1]);
+  const shown = shares.filter(([, share]) => share >= LEAST_SHARE);
+  const minor = shares.slice(shown.length);
+  const sum = (items) => items.reduce((total, [, share]) => total + share, 0);
+  return el('div', { class: 'share' }, el('p', { class: 'share-title' }, `${index + 1}. ${sentence.text}`),
+    shown.map(([id, share]) => {
+      const passage = sources[id] ?? { id };
+      return bar(label(passage), share, [passage.source, passage.text].filter(Boolean).join(': '), false);
+    }),
+    minor.length ? bar(count(minor.length, 'other unit'), sum(minor), 'each under 1%', true) : null,
+    bar('prompt and text so far', 1 - sum(shares), 'what went to no unit', true));
+}
+
 function drawAttention(generation) {
-  const cards = generation.sentences.map((sentence, index) => {
-    const shares = Object.entries(sentence.attention).filter(([, share]) => typeof share === 'number');
-    if (!shares.length) return null;
-    shares.sort((a, b) => b[1] - a[1]);
-    const rest = 1 - shares.reduce((sum, [, share]) => sum + share, 0);
-    return el('div', { class: 'share' }, el('p', { class: 'share-title' }, `${index + 1}. ${sentence.text}`),
-      shares.map(([id, share]) => bar(label(generation.sources[id] ?? { id }), share, false)),
-      rest > 0.0005 ? bar('prompt and text so far', rest, true) : null);
-  }).filter(Boolean);
+  const cards = generation.sentences
+    .map((sentence, index) => drawShares(sentence, index, generation.sources)).filter(Boolean);
   byId('attention').hidden = !cards.length;
   byId('shares').replaceChildren(...cards);
 }
