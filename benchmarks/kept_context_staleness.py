@@ -15,18 +15,17 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import torch
-from ewe.world.world import World
 
 from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import Rig, load_synthetic
 from ewe.attention.metadata import IntArray
+from ewe.client import resolve_config
 from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.retrieval.bm25 import BM25Retriever
+from ewe.world.world import World
 
-_TEMPLATE = "{title}: {text}"
-_UNIT_TOKENS = 256
 _CAPACITY = 16384
 
 
@@ -48,11 +47,11 @@ class Lengths:
     after: int
 
 
-def world_cases(rig: Rig, lengths: Lengths, count: int) -> Iterator[Case]:
+def world_cases(rig: Rig, template: str, lengths: Lengths, count: int) -> Iterator[Case]:
     """People of a small world that no training saw: the best passages first, then the next best."""
     world = World.generate(seed=7, num_people=60)
     retriever = BM25Retriever(world.passages)
-    encoder = UnitTokenizer(rig.tokenizer, rig.unit_tokens, _TEMPLATE)
+    encoder = UnitTokenizer(rig.tokenizer, rig.unit_tokens, template)
     for prompt in random.Random(0).sample(world.prompts(kinds=("life",)), count):
         found = [item.passage for item in retriever.retrieve([prompt.text], 2 * lengths.units)[0]]
         units = [list(encoder.encode(passage).token_ids) for passage in found]
@@ -105,8 +104,9 @@ def main() -> None:
         cases = list(random_cases(rig, lengths, 2))
     else:
         loaded = load_model(ModelConfig(name="builtin", dtype="float32", device=arguments.device))
-        rig, lengths = Rig(loaded, _UNIT_TOKENS, _CAPACITY), Lengths(8, 48, 48)
-        cases = list(world_cases(rig, lengths, 40))
+        memory = resolve_config("builtin", None).memory
+        rig, lengths = Rig(loaded, memory.unit_tokens, _CAPACITY), Lengths(8, 32, 32)
+        cases = list(world_cases(rig, memory.unit_template, lengths, 40))
     figures: dict[str, float] = {"cases": len(cases)}
     for replaced in sorted({0, 1, lengths.units // 2, lengths.units}):
         results = [compare(rig, case, lengths, replaced) for case in cases]

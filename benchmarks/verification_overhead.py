@@ -46,6 +46,7 @@ def write(
     config = {
         "memory": {"retrieval_units": 0, "verification_units": 8, "unit_tokens": unit_tokens},
         "feedback": {"mode": mode},
+        "cache": {"num_blocks": (16 * unit_tokens + 4 * num_tokens) // 16},
     }
     with LLM(config=config, loaded=loaded, verifier=verifier) as llm:
         llm.generate([[5, 6, 7]], SamplingParams(max_tokens=32, temperature=1.0, seed=2, ignore_eos=True))

@@ -7,7 +7,7 @@ import pytest
 from ewe.config import Config
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
-BUILTIN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
+OWN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
 POLICIES = {"ewe", "rag", "flare", "plain"}
 
 
@@ -23,10 +23,16 @@ def test_every_policy_has_a_setup() -> None:
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_builtin_model_gets_the_units_it_was_trained_with(path: Path) -> None:
-    config, trained = Config.from_yaml(path), Config.from_yaml(BUILTIN)
+    config, own = Config.from_yaml(path), Config.from_yaml(OWN)
     if config.model.name == "builtin":
-        assert config.memory.unit_tokens == trained.memory.unit_tokens
-        assert config.memory.unit_template == trained.memory.unit_template
+        assert config.memory.unit_tokens == own.memory.unit_tokens
+        assert config.memory.unit_template == own.memory.unit_template
+    if config.datastore == config.verifier == "builtin":
+        assert config.feedback.closed_world == own.feedback.closed_world
+
+
+def test_builtin_is_what_the_builtin_model_brings() -> None:
+    assert Config.from_yaml(OWN) == Config.from_yaml(OWN.parents[2] / "configs" / "builtin.yaml")
 
 
 def test_a_bare_off_in_yaml_means_off() -> None:
