@@ -13,10 +13,10 @@ from functools import cache
 from statistics import median
 
 from ewe.world.answers import LEAD_INS
-from ewe.world.world import World
 from ewe.world.people import Fact, Person, relation_of
 from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, catalogue
+from ewe.world.world import World
 
 _WORD = r"[A-Z][a-z]+"
 _NAMES = rf"{_WORD}(?: {_WORD})*"
@@ -99,21 +99,24 @@ def median_stated(grades: Iterable[Grade]) -> float:
 def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:
     """Reads an answer and compares what it states with the world.
 
-    Pronouns and surnames stand for the person named last among the prompt's subjects (the first one at the start). A
-    fact about a person whom the world does not know is false. Of a sentence with a false prize or work and a year,
-    the year is false too, being the year of something that is not so; other years are judged on their own.
+    A pronoun stands for the person named last (the prompt's first subject at the start), a surname for that person
+    or a subject of the prompt. What is said of a person whom the world does not know is false. So is the year of a
+    prize or work that is not the person's; other years are judged on their own.
     """
     current = prompt.subjects[0]
     sentences = []
     for sentence in filter(None, _SENTENCE_END.split(text.strip())):
-        facts, current = _read(sentence, prompt.subjects, current)
+        facts, current = read_sentence(sentence, prompt.subjects, current)
         true = tuple(fact for fact in facts if fact in world.facts)
         sentences.append(SentenceGrade(sentence, true, tuple(fact for fact in facts if fact not in world.facts)))
     return Grade(tuple(sentences), frozenset(prompt.facts))
 
 
-def _read(sentence: str, subjects: Sequence[str], current: str) -> tuple[tuple[Fact, ...], str]:
-    """The facts of one sentence, and whom it speaks of; no facts and `current` if it is not understood."""
+def read_sentence(sentence: str, subjects: Sequence[str] = (), current: str = "") -> tuple[tuple[Fact, ...], str]:
+    """The facts that one sentence states, true or not, and whom it speaks of; none and `current` if not understood.
+
+    subjects, current: full names that a surname or pronoun may stand for, and the one that a pronoun stands for now.
+    """
     for lead_in in LEAD_INS:
         sentence = sentence.removeprefix(lead_in)
     for phrasing, pattern in _patterns():
@@ -128,7 +131,7 @@ def _resolve(reference: str, subjects: Sequence[str], current: str) -> str:
     """The full name that a name, surname or pronoun stands for; a name nobody bears comes back as it is."""
     if any(re.fullmatch(pattern, reference) for pattern in _PRONOUNS.values()):
         return current
-    named = [subject for subject in (current, *subjects) if reference in (subject, subject.rsplit(" ", 1)[1])]
+    named = [subject for subject in (current, *subjects) if reference in (subject, subject.rsplit(" ", 1)[-1])]
     return named[0] if named else reference
 
 

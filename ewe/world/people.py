@@ -158,20 +158,17 @@ class EntityPool:
         return rng.choice(self.things["town" if relation in ("birth_place", "residence") else relation])
 
 
-def draw_person(
-    rng: Random, pool: EntityPool, name: str | None = None, elders: Mapping[str, int] | None = None
-) -> Person:
-    """A person with a value for every slot.
-
-    elders: birth years of people who may have been the teacher (if at least 18 years older); else the pool's elders.
-    """
+def draw_person(rng: Random, pool: EntityPool, name: str | None = None) -> Person:
+    """A person with a value for every slot; the teacher is one of the pool's elders."""
     name = name or names.person_name(rng, pool.split)
-    birth = rng.randint(FIRST_BIRTH_YEAR, LAST_BIRTH_YEAR)
-    return fill_person(rng, pool, name, birth, elders or {})
+    return fill_person(rng, pool, name, rng.randint(FIRST_BIRTH_YEAR, LAST_BIRTH_YEAR), {})
 
 
 def fill_person(rng: Random, pool: EntityPool, name: str, birth: int, elders: Mapping[str, int]) -> Person:
-    """A person of the given name and year of birth with values drawn for all other slots."""
+    """A person of the given name and year of birth with values drawn for all other slots.
+
+    elders: years of birth of people of whom one becomes the teacher, if any of them is of a fitting age.
+    """
     values = {"birth_year": str(birth)}
     for slot in SLOTS[1:]:
         if slot in YEARS_AFTER_BIRTH:
