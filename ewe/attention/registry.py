@@ -107,8 +107,8 @@ def ewe_mask(
     """
     window = local_size or 0
     reach = window + 3
-    # Beyond the window on both sides, and off the multiples of it, so that a chunked mask shows.
-    query = torch.arange(reach, 2 * reach + window, max(1, reach // 8), device=device)[:, None]
+    # From the first token to beyond two windows, off their multiples, so that prefixes and chunks show.
+    query = torch.arange(0, 2 * reach + window, max(1, reach // 8), device=device)[:, None]
     key = torch.arange(3 * reach + window, device=device)[None]
     expected = (key <= query) & ((query - key < window) if window else True)
     zero = torch.zeros((), dtype=torch.int64, device=device)

@@ -15,11 +15,14 @@ _PAGED_LAYERS = frozenset({"full_attention", "sliding_attention"})
 def refuse_unsupported(config: Any, model_class: type | None) -> None:
     """Raises UnsupportedModelError, naming the architecture and the reason, if the engine cannot honour its attention.
 
-    config: the model's transformers configuration; model_class: its causal LM class, None if it is remote code.
+    config: the model's transformers configuration; model_class: its causal LM class, None if transformers has none.
     """
-    reason = _reason(config.get_text_config(), model_class)
     if config.is_encoder_decoder:
-        reason = "it is an encoder-decoder; the engine runs decoders only"
+        reason: str | None = "it is an encoder-decoder; the engine runs decoders only"
+    elif model_class is None and not hasattr(config, "auto_map"):
+        reason = "transformers knows no causal language model for it"
+    else:
+        reason = _reason(config.get_text_config(), model_class)
     if reason:
         names = getattr(config, "architectures", None) or [config.model_type]
         raise UnsupportedModelError(f"{names[0]}: {reason}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -19,7 +20,7 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
-from ewe.errors import ConfigError, UnsupportedModelError
+from ewe.errors import ConfigError
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
@@ -48,8 +49,6 @@ def load_model(config: ModelConfig) -> LoadedModel:
     options = {"revision": config.revision, "trust_remote_code": config.trust_remote_code}
     model_config = _read(AutoConfig, source, options)
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
-    if model_class is None and not hasattr(model_config, "auto_map"):
-        raise UnsupportedModelError(f"{model_config.model_type}: transformers knows no causal language model for it")
     refuse_unsupported(model_config, model_class)
     max_model_len = _max_model_len(model_config, config.max_model_len)
     model = _model(source, model_config, config, options).eval().requires_grad_(False)
@@ -100,7 +99,7 @@ def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) ->
     """`auto_class.from_pretrained`, its failures as ConfigError."""
     try:
         return auto_class.from_pretrained(source, **options, **more)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
         raise ConfigError(
             f"cannot load {auto_class.__name__.removeprefix('Auto')} from {source!r}: {error} (model.name is "
             f'"builtin", a directory or a hub id; weights must be safetensors)'
@@ -119,7 +118,11 @@ def _model(source: str, model_config: Any, config: ModelConfig, options: dict[st
                 trust_remote_code=config.trust_remote_code,
             )
     more = {"config": model_config, "dtype": dtype, "attn_implementation": ATTENTION, "use_safetensors": True}
-    return _read(AutoModelForCausalLM, source, options, **more).to(device)
+    model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
+    if report["missing_keys"]:
+        # transformers would fill them with random numbers and go on.
+        raise ConfigError(f"{source} lacks the weights {', '.join(sorted(report['missing_keys']))}")
+    return model.to(device)
 
 
 def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.dtype]:

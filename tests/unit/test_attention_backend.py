@@ -1,0 +1,150 @@
+"""The torch backend against literal eq. 1 in float64, in all precisions, over paged slots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from parity.oracle import literal_attention
+from tolerances import ATTENTION
+
+from ewe.attention.backend import LayerCall
+from ewe.attention.metadata import ForwardRow, place_rows
+from ewe.attention.torch_backend import TorchBackend
+
+KV_HEADS, GROUPS, DIM, SLOTS = 2, 3, 16, 400
+SCALE = DIM**-0.5
+# (unit lengths, cached context, new tokens); the decodes' lengths differ enough to fall into several groups.
+SHAPES = [
+    ((5, 9), 12, 1),
+    ((), 0, 1),
+    ((), 70, 1),
+    ((4, 0, 17), 6, 5),
+    ((), 0, 8),
+    ((), 9, 7),
+    ((3,), 0, 1),
+    ((20, 20, 20), 40, 1),
+]
+PRECISIONS = [torch.float32, torch.float16, torch.bfloat16]
+
+
+def make_rows(rng):
+    """Rows over slots drawn without order or overlap; slot 0 stays out."""
+    free = list(rng.permutation(np.arange(1, SLOTS)))
+
+    def take(count):
+        return np.array([free.pop() for _ in range(count)], np.int64)
+
+    return [
+        ForwardRow(
+            [1] * new,
+            0,
+            take(cached + new),
+            tuple(take(length) for length in units),
+            tuple(0.3 + 0.9 * number for number in range(len(units))),
+        )
+        for units, cached, new in SHAPES
+    ]
+
+
+def make_call(batch, rng, dtype, softcap=None, spread=1.0):
+    """Random queries, keys and values; the step's own keys are in the pool already, as the registry sees to."""
+
+    def random(*shape):
+        return torch.from_numpy(rng.standard_normal(shape)).to(dtype)
+
+    pool_key, pool_value = random(SLOTS, KV_HEADS, DIM), random(SLOTS, KV_HEADS, DIM)
+    pool_key[0] = pool_value[0] = 0
+    query = random(KV_HEADS * GROUPS, len(batch.token_ids), DIM) * spread
+    own = torch.from_numpy(batch.write_slots)
+    key, value = pool_key[own].transpose(0, 1), pool_value[own].transpose(0, 1)
+    return LayerCall(query, key, value, pool_key, pool_value, SCALE, softcap)
+
+
+def expected_outputs(batch, call, merge, window):
+    """[T, Hq, D] in float64, query by query."""
+    output = torch.empty(len(batch.token_ids), KV_HEADS * GROUPS, DIM, dtype=torch.float64)
+    for item in batch.rows:
+        row = item.row
+        for token in range(item.begin, item.end):
+            last = len(row.context_slots) - (item.end - token)
+            first = 0 if window is None else max(0, last - window + 1)
+            visible = row.context_slots[first : last + 1]
+            for head in range(KV_HEADS * GROUPS):
+                units, context = (
+                    [(call.pool_key[s, head // GROUPS], call.pool_value[s, head // GROUPS]) for s in row.unit_slots],
+                    (call.pool_key[visible, head // GROUPS], call.pool_value[visible, head // GROUPS]),
+                )
+                output[token, head] = literal_attention(
+                    call.query[head, token], units, context, row.unit_weights, merge, SCALE, call.softcap
+                )
+    return output
+
+
+@pytest.mark.parametrize("softcap", [None, 2.0])
+@pytest.mark.parametrize("window", [None, 6])
+@pytest.mark.parametrize("merge", ["paper", "plain"])
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_equals_literal_attention(dtype, merge, window, softcap):
+    rng = np.random.default_rng(5)
+    batch = place_rows(make_rows(rng), merge)
+    call = make_call(batch, rng, dtype, softcap)
+    backend = TorchBackend(torch.device("cpu"), slot_bytes=16 * 1024)
+    plan = backend.plan(batch, window, attribution=False)
+    assert len(plan.decodes) > 1
+    found = backend.attend(call, plan)
+    assert found.dtype == dtype
+    tolerance = ATTENTION[dtype]
+    torch.testing.assert_close(
+        found.double(), expected_outputs(batch, call, merge, window), atol=tolerance, rtol=tolerance
+    )
+
+
+def test_one_group_gives_what_several_give():
+    rng = np.random.default_rng(6)
+    batch = place_rows(make_rows(rng), "paper")
+    call = make_call(batch, rng, torch.float32)
+    few, many = (TorchBackend(torch.device("cpu"), size) for size in (1, 10**9))
+    plans = few.plan(batch, None, False), many.plan(batch, None, False)
+    assert [len(plan.decodes) for plan in plans] == [1, batch.num_single]
+    torch.testing.assert_close(
+        few.attend(call, plans[0]), many.attend(call, plans[1]), atol=ATTENTION[torch.float32], rtol=0
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_biases_are_not_rounded_to_the_precision_of_the_query(dtype):
+    """Eight units and a context that weigh exactly the same together; log 9 rounded to bfloat16 would be 0.6% off."""
+    units = tuple(np.arange(8 + 9 * number, 17 + 9 * number) for number in range(8))
+    context = np.arange(100, 108)
+    batch = place_rows([ForwardRow([1], 0, context, units, (1.0,) * 8)], "paper")
+    pool_key = torch.zeros(SLOTS, KV_HEADS, DIM, dtype=dtype)
+    pool_value = torch.ones(SLOTS, KV_HEADS, DIM, dtype=dtype)
+    pool_value[context] = -1.0
+    query = torch.zeros(KV_HEADS * GROUPS, 1, DIM, dtype=dtype)
+    own = torch.zeros(KV_HEADS, 1, DIM, dtype=dtype)
+    backend = TorchBackend(torch.device("cpu"), 1024)
+    plan = backend.plan(batch, None, False)
+    found = backend.attend(LayerCall(query, own, own, pool_key, pool_value, SCALE, None), plan)
+    assert found.abs().max() < 1e-3
+
+
+def test_large_logits_stay_finite():
+    rng = np.random.default_rng(7)
+    batch = place_rows(make_rows(rng), "paper")
+    call = make_call(batch, rng, torch.float32, spread=200.0)
+    backend = TorchBackend(torch.device("cpu"), 1024)
+    assert backend.attend(call, backend.plan(batch, None, False)).isfinite().all()
+
+
+def test_shares_sum_to_one_in_every_kind_of_row():
+    rng = np.random.default_rng(8)
+    batch = place_rows(make_rows(rng), "paper")
+    call = make_call(batch, rng, torch.float32)
+    backend = TorchBackend(torch.device("cpu"), 16 * 1024)
+    shares = torch.zeros(len(SHAPES), 4)
+    backend.shares(call, backend.plan(batch, None, True), shares)
+    torch.testing.assert_close(shares.sum(1), torch.ones(len(SHAPES)))
+    empty_unit = shares[3, 1]
+    assert empty_unit == 0.0
+    assert all(shares[number, len(units) + 1 :].eq(0).all() for number, (units, _, _) in enumerate(SHAPES))

@@ -1,0 +1,104 @@
+"""Architectures that the engine cannot honour are refused by name, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers
+from parity.families import CONFIGS
+
+from ewe.attention.probe import attention_layers
+from ewe.attention.registry import ewe_attention, ewe_mask
+from ewe.config import ModelConfig
+from ewe.engine.loader import load_model
+from ewe.errors import UnsupportedModelError
+
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+MOE = {"num_local_experts": 2, "num_experts_per_tok": 1}
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+REFUSED = {
+    "encoder-decoder": (transformers.T5Config, {}, "encoder-decoder"),
+    "latent attention": (transformers.DeepseekV3Config, {}, "latent"),
+    "state space": (transformers.MambaConfig, {}, "recurrent state|layers of type"),
+    "hybrid": (transformers.Qwen3NextConfig, {}, "linear_attention"),
+    "chunked": (transformers.Llama4TextConfig, {**SIZES, **MOE}, "chunked_attention"),
+    "shared keys": (transformers.Gemma3nTextConfig, {}, "other layers"),
+    "alibi": (transformers.FalconConfig, {"alibi": True}, "ALiBi"),
+    "no registry": (transformers.BloomConfig, {}, "registry"),
+    "dynamic rope": (transformers.LlamaConfig, {**SIZES, "rope_parameters": DYNAMIC}, "dynamic NTK"),
+    "not causal": (transformers.Gemma3TextConfig, {**SIZES, "use_bidirectional_attention": True}, "not causal"),
+    "no language model": (transformers.ViTConfig, {}, "no causal language model"),
+    "sinks": (transformers.GptOssConfig, {**SIZES, **MOE}, "s_aux"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_by_name(case, tmp_path):
+    config_class, settings, reason = REFUSED[case]
+    config = config_class(**settings)
+    config.architectures = ["NamedModel"] if case not in ("sinks", "no language model") else None
+    config.save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedModelError, match=f"(NamedModel|GptOss|vit).*({reason})"):
+        load_model(ModelConfig(name=str(tmp_path), device="cpu", load_format="dummy"))
+
+
+@pytest.mark.parametrize("config_class", [transformers.GPT2Config, transformers.OPTConfig, transformers.GPTNeoXConfig])
+def test_other_decoders_load(config_class, tmp_path):
+    """Learned absolute positions are fine: the context's places follow a unit's, as in one text."""
+    small = {"n_embd": 16, "n_layer": 2, "n_head": 2} if config_class is transformers.GPT2Config else SIZES
+    config_class(**small).save_pretrained(tmp_path)
+    loaded = load_model(ModelConfig(name=str(tmp_path), device="cpu", load_format="dummy"))
+    assert len(attention_layers(loaded.model)) == 2
+
+
+def test_windows_are_what_the_masks_say():
+    windows = {}
+    for family in ("llama", "mistral", "gemma3"):
+        model = transformers.AutoModelForCausalLM.from_config(CONFIGS[family], attn_implementation="ewe")
+        windows[family] = [layer.window for layer in attention_layers(model)]
+    assert windows == {"llama": [None] * 3, "mistral": [12] * 3, "gemma3": [12, None, 12]}
+
+
+def test_the_attention_does_not_run_without_the_engine():
+    model = transformers.AutoModelForCausalLM.from_config(CONFIGS["llama"], attn_implementation="ewe")
+    with pytest.raises(UnsupportedModelError, match="ModelRunner"):
+        model(torch.tensor([[1, 2]]))
+    with pytest.raises(UnsupportedModelError, match="ModelRunner"):
+        ewe_attention(torch.nn.Linear(1, 1), *[torch.zeros(1, 1, 1, 1)] * 3, None)
+
+
+MASKS = {
+    "bidirectional": (lambda b, h, q, k: q >= 0, None),
+    "prefix": (lambda b, h, q, k: (k <= q) | (k < 3), None),
+    "window off by one": (lambda b, h, q, k: (k <= q) & (q - k <= 8), 8),
+    "chunks": (lambda b, h, q, k: (k <= q) & (k // 8 == q // 8), 8),
+    "window not announced": (lambda b, h, q, k: (k <= q) & (q - k < 2), None),
+}
+
+
+@pytest.mark.parametrize("case", MASKS)
+def test_strange_masks_are_refused(case):
+    function, local_size = MASKS[case]
+    with pytest.raises(UnsupportedModelError, match="neither causal nor a sliding window"):
+        ewe_mask(mask_function=function, local_size=local_size)
+
+
+def test_a_position_blind_model_is_refused():
+    class Blind(transformers.LlamaForCausalLM):
+        def forward(self, *args, position_ids=None, **options):
+            return super().forward(*args, position_ids=torch.tensor([[0, 1]]), **options)
+
+    config = CONFIGS["llama"].__class__(**CONFIGS["llama"].to_dict())
+    config._attn_implementation = "ewe"
+    with pytest.raises(UnsupportedModelError, match=r"Blind.*positions"):
+        attention_layers(Blind(config))
