@@ -6,20 +6,29 @@ Owns: the subcommand and its default prompts. Knows `LLM.stream`.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ewe.cli import options
 
+if TYPE_CHECKING:
+    from ewe.engine.sequence import StreamEvent
+
 _PROMPTS = 8
+_SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
 def demo(
     prompt: Annotated[str | None, typer.Option(help="Instead of one of the built-in prompts.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random draws; picks the built-in prompt.")] = 0,
     max_tokens: options.MaxTokens = 256,
+    pace: Annotated[
+        float, typer.Option(help="Most tokens per second shown in a terminal; 0: as fast as they are written.", min=0)
+    ] = 30.0,
     as_json: options.AsJSON = False,
     html: options.HTMLFile = None,
     trace: options.TraceFile = None,
@@ -42,7 +51,8 @@ def demo(
         console.print(clean(chosen), style="bold", markup=False)
         console.print()
     with open_llm(config) as llm, nullcontext() if as_json else RunView(console) as view:
-        generation = follow(llm.stream(chosen, params), view)
+        events = llm.stream(chosen, params)
+        generation = follow(_paced(events, pace) if pace and console.is_terminal and not as_json else events, view)
     if html:
         write_page(html, [generation])
     if trace:
@@ -56,6 +66,16 @@ def demo(
         console.print(f"\nThe trace is in {html}", markup=False)
     for other in [other for other in prompts if other != chosen][:2]:
         console.print(f'\nAnother one: ewe demo --prompt "{other}"', markup=False, style="bright_black")
+
+
+def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[StreamEvent]:
+    """The events no faster than a reader can follow; the engine writes on in its own thread and is not held up."""
+    due = time.monotonic()
+    for event in events:
+        if event.kind in _SECONDS_SHOWN or event.kind == "draft":
+            due = max(due, time.monotonic()) + _SECONDS_SHOWN.get(event.kind, 1 / tokens_per_s)
+        time.sleep(max(0.0, due - time.monotonic()))
+        yield event
 
 
 def builtin_prompts() -> list[str]:
