@@ -1,0 +1,84 @@
+"""The commands on the real engine with the built-in model: what they report agrees with itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def ewe(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ewe.cli.main", *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("demo")
+    page, trace = folder / "run.html", folder / "run.jsonl"
+    done = ewe("demo", "--json", "--html", str(page), "--trace", str(trace))
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    return {"result": json.loads(done.stdout), "events": events, "page": page.read_text(encoding="utf-8")}
+
+
+def test_sentences_lie_in_the_text(demo: dict[str, Any]) -> None:
+    result = demo["result"]
+    assert len(result["sentences"]) > 3
+    for sentence in result["sentences"]:
+        assert result["text"][sentence["start"] : sentence["end"]] == sentence["text"]
+        assert 0 < sum(sentence["attention"].values()) < 1
+
+
+def test_statistics_agree_with_the_events(demo: dict[str, Any]) -> None:
+    stats, events = demo["result"]["stats"], demo["events"]
+    kinds = [event["kind"] for event in events]
+    assert stats["tokens_kept"] == len(demo["result"]["token_ids"])
+    assert stats["refreshes"] == kinds.count("refresh")
+    assert stats["retrievals"] == kinds.count("retrieval")
+    assert stats["rewrites"] == kinds.count("rewind")
+    discarded = sum(event["data"]["discarded_tokens"] for event in events if event["kind"] == "rewind")
+    assert stats["tokens_discarded"] == discarded
+    assert (kinds[0], kinds[-1]) == ("start", "finish")
+
+
+def test_the_page_holds_the_run(demo: dict[str, Any]) -> None:
+    text = demo["page"].split('id="data">')[1].split("</script>")[0]
+    [shown] = json.loads(text)["generations"]
+    stats = demo["result"]["stats"]
+    assert shown["timeline"]["length"] == stats["tokens_kept"] + stats["tokens_discarded"]
+    units = [unit for lane in shown["timeline"]["lanes"] for unit in lane["units"]]
+    assert len(units) == stats["refreshes"]
+    for lane in shown["timeline"]["lanes"]:
+        assert lane["rows"] <= shown["settings"]["memory"][f"{lane['lane']}_units"]
+
+
+def test_many_prompts_are_answered_in_order_and_continued(tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    prompts = "".join(f"Write about Person {number}.\n" for number in range(4))
+    arguments = ["generate", "--output", str(output), "--max-tokens", "12"]
+    done = ewe(*arguments, stdin=prompts)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    whole = output.read_bytes()
+    assert [json.loads(line)["prompt"] for line in whole.splitlines()] == prompts.splitlines()
+    output.write_bytes(whole[: whole.rindex(b"{") + 40])
+    again = ewe(*arguments, stdin=prompts)
+    assert again.returncode == 0, again.stderr
+    assert "3 of 4 prompts are in" in again.stderr
+    assert [json.loads(line)["text"] for line in output.read_bytes().splitlines()] == [
+        json.loads(line)["text"] for line in whole.splitlines()
+    ]
+
+
+def test_a_prompt_goes_in_and_only_its_answer_comes_out() -> None:
+    done = ewe("generate", "Write about somebody.", "--max-tokens", "8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+    assert "Loading" not in done.stdout
