@@ -54,6 +54,19 @@ def test_what_is_in_either_lane_is_contained_and_refused() -> None:
     assert keys(memory) == [1]
 
 
+@pytest.mark.parametrize(
+    ("lane", "expected"), [(Lane.RETRIEVAL, [1, 2, 0, 3, 4]), (Lane.VERIFICATION, [0, 1, 2, 3, 4])]
+)
+def test_renewing_makes_a_unit_the_newest_of_its_own_lane_only(lane: Lane, expected: list[int]) -> None:
+    memory = WorkingMemory(3, 2)
+    for number, its_lane in enumerate([Lane.RETRIEVAL] * 3 + [Lane.VERIFICATION] * 2):
+        add(memory, number, its_lane)
+    assert memory.renew(UNITS[0].key, lane)
+    assert keys(memory) == expected
+    assert not memory.renew(UNITS[9].key, lane)
+    assert keys(memory) == expected
+
+
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
 def test_refuses_a_weight_without_a_logarithm(weight: float) -> None:
     memory = WorkingMemory(1, 1)
@@ -78,7 +91,7 @@ def test_a_snapshot_restored_elsewhere_leads_to_new_ids() -> None:
     add(memory, 1, Lane.RETRIEVAL)
     add(memory, 2, Lane.VERIFICATION)
     other.restore(memory.snapshot())
-    assert other.units == memory.units
+    assert other.units == memory.units == memory.snapshot().units
     added, _ = add(other, 3, Lane.RETRIEVAL)
     assert added.unit_id == 2
     assert keys(memory) == [1, 2]
@@ -141,6 +154,14 @@ class LanesMachine(RuleBasedStateMachine):
         expected = self.lanes[lane].pop(0) if len(self.lanes[lane]) == self.capacity[lane] else None
         self.lanes[lane].append(number)
         assert (evicted.encoded.key[0] if evicted else None) == expected
+
+    @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
+    def renew(self, number: int, lane: Lane) -> None:
+        present = any(number in numbers for numbers in self.lanes.values())
+        assert self.memory.renew(UNITS[number].key, lane) == present
+        if number in self.lanes[lane]:
+            self.lanes[lane].remove(number)
+            self.lanes[lane].append(number)
 
     @rule()
     def snapshot(self) -> None:
