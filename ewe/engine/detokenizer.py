@@ -5,6 +5,7 @@ Owns: the text of the generated tokens and where each token ends in it. Knows th
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,15 +65,16 @@ class Detokenizer:
         """Length of the text, in code points, after the first `num_tokens` tokens."""
         return self._marks[num_tokens].num_chars
 
+    def tokens_covering(self, num_chars: int) -> int:
+        """How many leading tokens it takes to have the first `num_chars` code points; all of them for flushed text."""
+        return min(bisect_left(self._marks, num_chars, key=lambda mark: mark.num_chars), len(self._marks) - 1)
+
     def tokens_ending_by(self, num_chars: int) -> int:
         """How many leading tokens end at or before the code point `num_chars`."""
-        low, high = 0, len(self._marks) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._marks[middle].num_chars <= num_chars else (low, middle - 1)
-        while low > 0 and not self._is_whole(low):
-            low -= 1
-        return low
+        count = bisect_right(self._marks, num_chars, key=lambda mark: mark.num_chars) - 1
+        while count > 0 and not self._is_whole(count):
+            count -= 1
+        return count
 
     def _is_whole(self, num_tokens: int) -> bool:
         """Whether the text after `num_tokens` tokens ends with a whole character."""

@@ -76,21 +76,18 @@ class Draft:
         self._add_sentences(self._splitter.split(self._rest()))
 
     def find_sentences(self) -> None:
-        """Adds the sentences that have surely been completed since the last call."""
-        self._add_sentences(self._splitter.completed(self._rest()))
+        """Adds the sentences that have surely been completed since the last call: nothing can cut or extend them."""
+        rest = self._rest()
+        self._add_sentences(self._splitter.completed(rest[: len(rest) - self.held_back_chars()]))
 
-    def restore_sentence(self, tokens: Sequence[Token], num_chars: int) -> None:
-        """Appends the tokens of a sentence of `num_chars` code points that was dropped before.
+    def restore(self, tokens: Sequence[Token], spans: Sequence[Span]) -> bool:
+        """Appends tokens that were dropped, with their sentences; returns whether a stop string is among them.
 
         The text must stand as it did when the tokens were first drawn.
         """
-        first = len(self)
-        for token in tokens:
-            self.append(token)
-        begin = self._detokenizer.end_of(first)
-        text = self.text[begin:]
-        start = begin + len(text) - len(text.lstrip())
-        self.sentences.append(Span(start, start + num_chars, first, len(self)))
+        stopped = [self.append(token) for token in tokens]
+        self.sentences += spans
+        return any(stopped)
 
     def truncate(self, num_tokens: int) -> None:
         """Drops all but the first `num_tokens` tokens, and every trace of the others."""
@@ -107,9 +104,9 @@ class Draft:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)
 
-    def settled_chars(self, position: int) -> int:
-        """The last code point at or before `position` where a token ends: a later rewind cannot reach behind it."""
-        return self._detokenizer.end_of(self.tokens_before(position))
+    def is_shared_end(self, span: Span) -> bool:
+        """Whether the token that ends a sentence holds words of the next: a rewind of that one reopens this one."""
+        return bool(self.text[span.end : self._detokenizer.end_of(span.end_token)].strip())
 
     def min_prob(self, span: Span) -> float:
         """The least token probability in a sentence."""
@@ -131,21 +128,15 @@ class Draft:
 
     def held_back_chars(self) -> int:
         """How many characters at the end could still turn out to begin a stop string."""
-        text = self._detokenizer.text
-        for stop in self._stop:
-            for length in range(min(len(stop) - 1, len(text)), 0, -1):
-                if text.endswith(stop[:length]):
-                    return length
-        return 0
+        rest = self._rest()
+        return max((_overlap(rest, stop) for stop in self._stop), default=0) if self.text_end is None else 0
 
     def _find_stop(self, seen: int) -> bool:
-        longest = max(map(len, self._stop))
-        begin = max(0, seen - longest + 1)
-        hits = [hit for hit in (self._detokenizer.text.find(stop, begin) for stop in self._stop) if hit >= 0]
-        if not hits:
-            return False
-        self.text_end = min(hits)
-        return True
+        """Looks for a stop string that ends in the text from `seen` on; it never cuts a sentence that is complete."""
+        text, floor = self._detokenizer.text, self.sentences[-1].end if self.sentences else 0
+        found = [text.find(stop, max(floor, seen - len(stop) + 1)) for stop in self._stop]
+        self.text_end = min((begin for begin in found if begin >= 0), default=None)
+        return self.text_end is not None
 
     def _rest(self) -> str:
         return self.text[self.sentences[-1].end if self.sentences else 0 :]
@@ -154,7 +145,10 @@ class Draft:
         offset = self.sentences[-1].end if self.sentences else 0
         for start, end in spans:
             first = self._detokenizer.tokens_ending_by(offset + start)
-            last = self._detokenizer.tokens_ending_by(offset + end)
-            covers = self._detokenizer.end_of(last) >= offset + end
-            end_token = min(last if covers else last + 1, len(self.tokens))
-            self.sentences.append(Span(offset + start, offset + end, first, max(end_token, first + 1)))
+            last = self._detokenizer.tokens_covering(offset + end)
+            self.sentences.append(Span(offset + start, offset + end, first, max(last, first + 1)))
+
+
+def _overlap(text: str, stop: str) -> int:
+    """The length of the longest proper prefix of `stop` that `text` ends with."""
+    return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)

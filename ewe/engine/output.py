@@ -28,15 +28,10 @@ def publish(sequence: Sequence, policy_rewrites: bool) -> None:
     if not policy_rewrites:
         _send(sequence, len(text) - draft.held_back_chars())
         return
-    open_checks = {index for check in sequence.checks for index in check.sentences}
-    while sequence.settled < len(draft.sentences):
-        index = sequence.settled
-        state = sequence.state_of(index)
-        if state is None or index in open_checks:
-            break
-        _commit(sequence, index, state)
+    for index in range(sequence.settled, _num_final(sequence)):
+        _commit(sequence, index, sequence.state_of(index) or _NOT_VERIFIED)
     if sequence.settled:
-        _send(sequence, draft.settled_chars(draft.sentences[sequence.settled - 1].end))
+        _send(sequence, draft.sentences[sequence.settled - 1].end)
 
 
 def complete(sequence: Sequence) -> Generation:
@@ -54,6 +49,18 @@ def complete(sequence: Sequence) -> Generation:
     generation = _generation(sequence)
     sequence.emit("finish", {"reason": sequence.finish}, generation)
     return generation
+
+
+def _num_final(sequence: Sequence) -> int:
+    """How many sentences no rewind can reach: their checks are over, and so are those that share a token with them."""
+    open_checks = {index for check in sequence.checks for index in check.sentences}
+    final = sequence.settled
+    for index in range(final, len(sequence.draft.sentences)):
+        if sequence.state_of(index) is None or index in open_checks:
+            break
+        if not sequence.draft.is_shared_end(sequence.draft.sentences[index]):
+            final = index + 1
+    return final
 
 
 def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:

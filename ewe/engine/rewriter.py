@@ -63,8 +63,6 @@ class Rewriter:
     def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
         """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
         span = sequence.draft.sentences[index]
-        if span.start < sequence.sent_chars:  # its beginning shares a token with a sentence that has been sent
-            return False
         history = self._remember(sequence, span, state)
         if len(history) >= self._config.max_attempts:
             return self._exhausted(sequence, index, span, result)
@@ -82,20 +80,30 @@ class Rewriter:
         best = max(reversed(history), key=lambda attempt: attempt.rank)
         if best is history[-1]:
             return False
-        self._go_back(sequence, index, "keep_best")
-        sequence.draft.restore_sentence(best.tokens, len(best.text))
-        sequence.set_state(index, best.state)
-        sequence.retrieved = sequence.verified = index + 1
+        self._put_back(sequence, index, best)
         return True
+
+    def _put_back(self, sequence: Sequence, index: int, best: Attempt) -> None:
+        """Replaces the last attempt at a sentence by an earlier one; the text goes on after it."""
+        draft = sequence.draft
+        spans, states = draft.sentences[: index + 1], sequence.states[:index]
+        span = spans.pop()
+        self._go_back(sequence, index, "keep_best")
+        reopened = len(draft.sentences)  # fewer than `index` if the attempt began inside the token that ends another
+        end_token = span.first_token + len(best.tokens)
+        restored = Span(span.start, span.start + len(best.text), span.first_token, end_token)
+        stopped = draft.restore(best.tokens, [*spans[reopened:], restored])
+        sequence.states = [*states, best.state]
+        sequence.retrieved = sequence.verified = index + 1
+        sequence.end_text(stopped)
 
     def _drop(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> None:
         """Leaves the sentence out and goes on; a second one dropped at the same place ends the text."""
         self._go_back(sequence, index, "drop")
-        if sequence.dropped_at == span.start:
-            sequence.finish = "stop"
-            sequence.draft.finish()
+        if span.start in sequence.dropped:
+            sequence.end_text(stopped=True)
             return
-        sequence.dropped_at = span.start
+        sequence.dropped.add(span.start)
         sequence.attempts.pop(span.start)
         self._add_feedback(sequence, index, result)
         sequence.hot_sentence = index
@@ -128,6 +136,7 @@ class Rewriter:
         )
         self._return_memory(sequence)
         sequence.draft.truncate(keep)
+        assert len(sequence.draft.text) >= sequence.sent_chars, "text that has been sent cannot be taken back"
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.table.truncate(min(sequence.table.length, sequence.num_tokens - 1))
         del sequence.states[len(sequence.draft.sentences) :]
@@ -164,7 +173,14 @@ class Rewriter:
         for item in result.evidence:
             sequence.sources[item.passage.id] = item.passage
         evidence = [
-            {"id": item.passage.id, "stance": item.stance.value, "score": item.score, "excerpt": item.excerpt}
+            {
+                "id": item.passage.id,
+                "title": item.passage.title,
+                "source": item.passage.source,
+                "stance": item.stance.value,
+                "score": item.score,
+                "excerpt": item.excerpt,
+            }
             for item in result.evidence
         ]
         claims = [

@@ -111,7 +111,8 @@ class Sequence:
 
     start_position: the rotary position of the prompt's first token (design 2.2). draft: what has been written.
     table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
-    attempts: refuted wordings by the code point at which the sentence starts. settled: how many sentences are final.
+    attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
+    settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     """
 
@@ -150,7 +151,7 @@ class Sequence:
     shown_chars: int = 0
     states: list[SentenceState | None] = field(default_factory=list)
     attempts: dict[int, list[Attempt]] = field(default_factory=dict)
-    dropped_at: int | None = None
+    dropped: set[int] = field(default_factory=set)
     rewinds: int = 0
     hot_sentence: int | None = None
 
@@ -174,6 +175,15 @@ class Sequence:
         end = min(self.num_tokens, begin + limit)
         split = len(self.prompt_ids)
         return [*self.prompt_ids[begin : min(end, split)], *self.draft.ids[max(begin - split, 0) : max(end - split, 0)]]
+
+    def end_text(self, stopped: bool) -> None:
+        """Ends the text if something stopped it or it is as long as it may be."""
+        if stopped:
+            self.finish = "stop"
+        elif len(self.draft) >= self.max_tokens:
+            self.finish = "length"
+        if self.finish is not None:
+            self.draft.finish()
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

@@ -1,0 +1,233 @@
+"""The draft: a truncated one equals one that never went further; stop strings; sentences and their tokens."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_like
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ewe.engine.draft import Draft, Span
+from ewe.engine.sampler import Token
+from ewe.text.sentences import SentenceSplitter
+
+SPLITTER = SentenceSplitter()
+TOKENIZERS = {"byte_level": byte_level, "sentencepiece_like": sentencepiece_like}
+
+
+def token(token_id: int) -> Token:
+    return Token(token_id, logprob=-1.0 - token_id / 1000, entropy=token_id / 7)
+
+
+def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> Draft:
+    """A draft that has been given these pieces, one token each."""
+    draft = Draft(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
+    for index in range(len(parts)):
+        draft.append(token(index))
+    return draft
+
+
+def sentences(draft: Draft) -> list[str]:
+    return [draft.text[span.start : span.end] for span in draft.sentences]
+
+
+def write(draft: Draft, ids: list[int], looks: set[int]) -> int:
+    """Appends tokens until a stop string appears, looking for sentences after some of them; returns how many."""
+    for count, token_id in enumerate(ids, 1):
+        if draft.append(token(token_id)):
+            return count
+        if len(draft) in looks:
+            draft.find_sentences()
+    return len(ids)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.DataObject) -> None:
+    tokenizer = TOKENIZERS[name]()
+    text = data.draw(st.lists(st.sampled_from(" ".join(TEXTS).split(" ")), min_size=1, max_size=16).map(" ".join))
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids += data.draw(st.lists(st.integers(0, len(tokenizer) - 1), max_size=4))
+    looks = data.draw(st.sets(st.integers(1, len(ids))))
+    stop = tuple(data.draw(st.lists(st.sampled_from(["e", "the", ". I", "\u20ac1", "se\u4eac"]), max_size=2)))
+    min_tokens = data.draw(st.integers(0, 10))
+    draft, fresh = (Draft(tokenizer, SPLITTER, [5, 6], stop, min_tokens) for _ in range(2))
+    written = write(draft, ids, looks)
+    if data.draw(st.booleans()):
+        draft.finish()
+    cut = data.draw(st.integers(0, written))
+
+    draft.truncate(cut)
+
+    write(fresh, ids[:cut], looks)
+    if fresh.text_end is not None:  # the rewind goes to where a stop string ends: the engine never does that
+        return
+    assert (draft.tokens, draft.ids, draft.text, draft.text_end) == (fresh.tokens, fresh.ids, fresh.text, None)
+    # What was known to be a sentence before the cut stays known; the fresh draft may need more text to see it.
+    assert draft.sentences[: len(fresh.sentences)] == fresh.sentences
+    assert all(span.end <= len(draft.text) and span.end_token <= cut for span in draft.sentences)
+    if draft.sentences == fresh.sentences:
+        assert draft.held_back_chars() == fresh.held_back_chars()
+        then = data.draw(st.lists(st.sampled_from(ids), max_size=8))
+        assert write(draft, then, looks) == write(fresh, then, looks)
+        draft.finish()
+        fresh.finish()
+        assert (draft.text, draft.text_end, draft.sentences) == (fresh.text, fresh.text_end, fresh.sentences)
+
+
+@settings(max_examples=50)
+@given(data=st.data())
+def test_writing_the_same_again_after_a_rewind_gives_the_same(data: st.DataObject) -> None:
+    tokenizer = byte_level()
+    ids = tokenizer(" ".join(TEXTS))["input_ids"][: data.draw(st.integers(5, 150))]
+    looks = set(range(0, 200, data.draw(st.integers(1, 9))))
+    draft = Draft(tokenizer, SPLITTER, [])
+    write(draft, ids, looks)
+    draft.finish()
+    before = (list(draft.tokens), draft.text, list(draft.sentences))
+    start = data.draw(st.sampled_from(draft.sentences)).start
+    kept = draft.tokens_before(start)
+
+    draft.truncate(kept)
+    assert len(draft.text) <= start
+    write(draft, ids[kept:], looks)
+    draft.finish()
+
+    assert (draft.tokens, draft.text, draft.sentences) == before
+
+
+@given(data=st.data())
+def test_every_sentence_is_within_its_tokens(data: st.DataObject) -> None:
+    parts = data.draw(st.lists(st.sampled_from(["A b", ".", ". C", " ", " D.", ".\n\n", "E. F. G", "h"]), min_size=1))
+    draft = pieces(*parts)
+    draft.find_sentences()
+    draft.finish()
+    for span in draft.sentences:
+        inside = "".join(parts[span.first_token : span.end_token])
+        assert draft.text[span.start : span.end] in inside
+        shorter = "".join(parts[span.first_token : span.end_token - 1])
+        assert draft.text[span.start : span.end] not in shorter or span.end_token - span.first_token == 1
+
+
+# --- stop strings
+
+
+def test_a_stop_string_ends_the_text_before_it_even_across_tokens() -> None:
+    draft = pieces("One", " E", "N", "D more", stop=("END",))
+    assert draft.text == "One "
+    assert draft.text_end == 4
+    draft.finish()
+    assert sentences(draft) == ["One"]
+
+
+def test_the_earliest_of_several_stop_strings_counts() -> None:
+    assert pieces("a xy", "z b", stop=("yz", "xyz")).text == "a "
+
+
+def test_append_says_when_a_stop_string_appeared() -> None:
+    draft = Draft(PieceTokenizer(["a", "b", "c"]), SPLITTER, [], stop=("bc",))
+    assert [draft.append(token(i)) for i in range(3)] == [False, False, True]
+
+
+def test_stop_strings_before_min_tokens_do_not_count_even_when_seen_again() -> None:
+    """A longer stop string makes the search look further back: a short one there has been passed over."""
+    assert pieces("s", "t", "op", "x", stop=("st",), min_tokens=3).text == "stopx"
+    assert pieces("s", "t", "o", "x", stop=("st", "stooooooo"), min_tokens=3).text == "stox"
+    # One that is completed later counts, wherever it began.
+    assert pieces("s", "t", "o", stop=("sto",), min_tokens=3).text == ""
+
+
+def test_what_may_begin_a_stop_string_is_held_back() -> None:
+    assert pieces("One E", stop=("END",)).held_back_chars() == 1
+    assert pieces("One EN", stop=("END",)).held_back_chars() == 2
+    assert pieces("One ENd", stop=("END",)).held_back_chars() == 0
+    # The longest possibility of all stop strings.
+    assert pieces("xab", stop=("bz", "abc")).held_back_chars() == 2
+    assert pieces("xab", stop=("abc", "bz")).held_back_chars() == 2
+    # Nothing is open once the text has been cut.
+    assert pieces("xaba", stop=("aba",)).held_back_chars() == 0
+
+
+def test_a_sentence_that_a_stop_string_may_still_cut_is_not_complete() -> None:
+    stop = (". Two sta",)
+    draft = pieces("One.", " Two", stop=stop)
+    draft.find_sentences()
+    assert sentences(draft) == []
+
+    went_on = pieces("One.", " Two", " comes", stop=stop)
+    went_on.find_sentences()
+    assert sentences(went_on) == ["One."]
+
+    cut = pieces("One.", " Two", " sta", stop=stop)
+    cut.finish()
+    assert (cut.text, sentences(cut)) == ("One", ["One"])
+
+
+def test_a_stop_string_never_cuts_a_sentence_that_is_settled() -> None:
+    """The end of the text settles a sentence early; after a rewind behind it the text goes on."""
+    draft = pieces("One.", " ", "T", "XYZ", stop=("e. XYZ",))
+    draft.finish()
+    assert sentences(draft) == ["One.", "TXYZ"]
+    draft.truncate(2)
+    assert sentences(draft) == ["One."]
+    assert not draft.append(token(3))
+    assert draft.text == "One. XYZ"
+
+
+# --- sentences and tokens
+
+
+def test_a_token_that_ends_a_sentence_and_begins_the_next_is_shared() -> None:
+    draft = pieces("One", ". Two", " is", " here", ".\n\n", "Three", ".")
+    draft.finish()
+    assert sentences(draft) == ["One.", "Two is here.", "Three."]
+    assert [draft.is_shared_end(span) for span in draft.sentences] == [True, False, False]
+    assert [draft.tokens_before(span.start) for span in draft.sentences] == [0, 1, 5]
+
+
+def test_a_last_sentence_of_unfinished_characters_has_all_its_tokens() -> None:
+    tokenizer = byte_level()
+    ids = tokenizer("One. Two \U0001f600")["input_ids"][:-1]
+    draft = Draft(tokenizer, SPLITTER, [])
+    write(draft, ids, set())
+    draft.finish()
+    assert sentences(draft) == ["One.", "Two \ufffd"]
+    assert draft.sentences[-1].end_token == len(ids)
+
+
+def test_restoring_an_attempt_gives_back_its_text_tokens_and_sentences() -> None:
+    draft = pieces("One", ". Two", " is", ".", " Three")
+    draft.find_sentences()
+    draft.finish()
+    spans, tokens = list(draft.sentences), list(draft.tokens)
+    draft.truncate(draft.tokens_before(spans[1].start))
+    assert draft.sentences == []  # "One." ends in a token that was dropped
+
+    assert not draft.restore(tokens[1:4], spans[:2])
+
+    assert draft.text == "One. Two is."
+    assert draft.sentences == [Span(0, 4, 0, 2), Span(5, 12, 1, 4)]
+
+
+def test_restoring_says_if_the_attempt_ended_at_a_stop_string() -> None:
+    draft = pieces("One", ".END", stop=("END",))
+    draft.finish()
+    spans, tokens = list(draft.sentences), list(draft.tokens)
+    draft.truncate(0)
+    assert draft.restore(tokens, spans)
+    assert draft.text == "One."
+
+
+def test_probabilities_of_a_sentence() -> None:
+    draft = Draft(PieceTokenizer(["One", " is", ".", " Two", "."]), SPLITTER, [])
+    for index, probability in enumerate([0.9, 0.2, 0.5, 0.01, 0.7]):
+        draft.append(Token(index, math.log(probability), entropy=float(index)))
+    draft.finish()
+    first, second = draft.sentences
+    assert draft.min_prob(first) == pytest.approx(0.2)
+    assert draft.mean_entropy(first) == pytest.approx((0 + 1 + 2) / 3)
+    assert draft.min_prob(second) == pytest.approx(0.01)
+    assert draft.text_without(first, lambda item: item.id == 1) == "One."
