@@ -6,7 +6,6 @@ nothing of what retrieval and verification do: they are workers that answer jobs
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -75,7 +74,6 @@ class EngineCore:
 
         Waits for an answer if nothing can be run; `changed` ends the wait.
         """
-        self._changed.clear()
         now = time.monotonic()
         for worker in self._workers:
             worker.abandon_overdue(now)
@@ -86,6 +84,7 @@ class EngineCore:
             self._run(plan)
         elif self.sequences and not plan.progressed:
             self._changed.wait(self._time_to_wait(now))
+            self._changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
 
     def close(self) -> None:
@@ -94,7 +93,9 @@ class EngineCore:
             worker.close()
 
     def end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
-        """Ends a sequence now, with what it has; never fails on a sequence in any state."""
+        """Ends a sequence and the answers that wait for its prompt, in whatever state; one that has ended stays so."""
+        if sequence.is_finished:
+            return
         sequence.finish, sequence.error = reason, error
         sequence.draft.finish()
         self._finish(sequence)
@@ -151,9 +152,9 @@ class EngineCore:
         begin = time.monotonic()
         try:
             result = self._runner.forward(plan.rows)
-        except (RuntimeError, ValueError, torch.OutOfMemoryError) as error:
-            for sequence in [item for item in plan.busy if not item.is_finished]:
-                self.end(sequence, "error", f"the forward pass failed: {error}")
+        except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
+            for sequence in plan.busy:
+                self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
             return
         elapsed = time.monotonic() - begin
         for unit in plan.units:
@@ -221,12 +222,7 @@ class EngineCore:
         params, draft = sequence.params, sequence.draft
         stopped = draft.append(token)
         ended = token.id in params.stop_token_ids or (token.id in self._eos and not params.ignore_eos)
-        if stopped or ended:
-            sequence.finish = "stop"
-        elif len(draft) >= sequence.max_tokens:
-            sequence.finish = "length"
-        if sequence.finish is not None:
-            draft.finish()
+        sequence.end_text(stopped or ended)
         self._pauses.look(sequence)
         publish(sequence, self._pauses.policy.rewrites)
 
@@ -244,5 +240,4 @@ def _by_passage(sequence: Sequence, shares: list[float]) -> dict[str, float]:
     total: dict[str, float] = {}
     for unit, share in zip(sequence.memory.units, shares, strict=False):
         total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
-    assert math.isfinite(sum(shares))
     return total

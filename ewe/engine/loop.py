@@ -15,7 +15,7 @@ from ewe.errors import EngineDeadError
 
 
 class EngineLoop:
-    """Runs a core in a daemon thread. on_death is called with the error if the loop itself breaks."""
+    """Runs a core in a daemon thread. on_death is called once, with the reason, when the loop has ended."""
 
     def __init__(self, core: EngineCore, changed: threading.Event, on_death: Callable[[EngineDeadError], None]) -> None:
         self._core = core
@@ -53,16 +53,23 @@ class EngineLoop:
     def _serve(self) -> None:
         try:
             while not self._closing:
-                if not self._inbox and not self._core.sequences:
-                    self._changed.wait()
-                    self._changed.clear()
-                while self._inbox:
-                    self._inbox.popleft()(self._core)
-                if self._core.sequences:
-                    self._core.step()
+                self._work()
+            error = EngineDeadError("the engine was closed")
             for sequence in list(self._core.sequences):
                 self._core.end(sequence, "abort")
-        except Exception as error:  # the loop must not die silently: whoever waits is told
-            self._error = EngineDeadError(f"the engine loop stopped: {type(error).__name__}: {error}")
-            self._error.__cause__ = error
-            self._on_death(self._error)
+        except Exception as cause:  # the loop must not die silently: whoever waits is told
+            error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
+            error.__cause__ = cause
+        # In this order: who finds no error yet has registered before and is told below.
+        self._error = error
+        self._on_death(error)
+
+    def _work(self) -> None:
+        """Hands over what has come in and makes one step; waits if there is nothing to do."""
+        if not self._inbox and not self._core.sequences:
+            self._changed.wait()
+            self._changed.clear()
+        while self._inbox:
+            self._inbox.popleft()(self._core)
+        if self._core.sequences:
+            self._core.step()
