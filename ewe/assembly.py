@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ import psutil
 import torch
 
 from ewe.config import CacheConfig, Config
+from ewe.engine import calls
 from ewe.engine.core import EngineCore
 from ewe.engine.intake import Intake, Limits
 from ewe.engine.loader import LoadedModel, load_model
@@ -36,7 +36,7 @@ from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
-from ewe.types import Generation, ScoredPassage, VerificationRequest, VerificationResult
+from ewe.types import Generation
 from ewe.verification.feedback import PassageFeedback
 from ewe.verification.value_verifier import ValueVerifier
 from ewe.world.builtin import builtin_datastore
@@ -86,6 +86,11 @@ def make_components(
         chosen = ValueVerifier(retriever, veracity_weighting=weighted, assume_complete=config.feedback.closed_world)
     elif chosen is not None and not isinstance(chosen, Verifier):
         raise ConfigError(f"the verifier must have a verify() method, got {type(chosen).__name__}")
+    if chosen is not None and config.policy == "ewe" and not config.memory.verification_units:
+        raise ConfigError(
+            "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
+            "or leave the verifier out"
+        )
     return Components(retriever, chosen)
 
 
@@ -97,6 +102,8 @@ def build_engine(
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     loaded = loaded or load_model(config.model)
+    if loaded.tokenizer is None and components != Components(None, None):
+        raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     dtype, device = loaded.model.dtype, loaded.model.device
     num_blocks = _num_blocks(config.cache, KVPool.bytes_per_block(shapes, config.cache.block_size, dtype), device)
@@ -122,10 +129,10 @@ def wire(
     changed = threading.Event()
     retrieval = verification = None
     if components.retriever is not None and memory.retrieval_units:
-        call = partial(_retrieve, components.retriever, config.feedback.retrieval_top_k)
+        call = partial(calls.retrieve, components.retriever, config.feedback.retrieval_top_k)
         retrieval = Worker("retrieval", call, changed.set)
     if components.verifier is not None and config.policy == "ewe":
-        verification = Worker("verification", partial(_verify, components.verifier), changed.set)
+        verification = Worker("verification", partial(calls.verify, components.verifier), changed.set)
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     core = EngineCore(
         config=config,
@@ -172,23 +179,3 @@ def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device)
             f"{available >> 20} MiB do not hold one block of {bytes_per_block >> 20} MiB: raise cache.memory_gib"
         )
     return available // bytes_per_block
-
-
-def _retrieve(retriever: Retriever, top_k: int, queries: list[str]) -> list[list[ScoredPassage]]:
-    results = list(retriever.retrieve(queries, top_k))
-    for hits in results:
-        for hit in hits:
-            if not isinstance(hit, ScoredPassage):
-                raise TypeError(f"a retriever must return ScoredPassage objects, got {type(hit).__name__}")
-    return results
-
-
-def _verify(verifier: Verifier, batches: list[Batch[VerificationRequest]]) -> list[list[VerificationResult]]:
-    """Judges the sentences of several sequences in one call."""
-    flat = [request for batch in batches for request in batch]
-    results = iter(verifier.verify(flat))
-    nested = [[next(results) for _ in batch] for batch in batches]
-    for result in (item for batch in nested for item in batch):
-        if not isinstance(result, VerificationResult):
-            raise TypeError(f"a verifier must return VerificationResult objects, got {type(result).__name__}")
-    return nested

@@ -19,12 +19,17 @@ class Job:
     """One call under way. `result` or `error` holds once `done` is true; times are of time.monotonic, in seconds."""
 
     payload: Any
-    deadline: float
+    timeout_s: float
     submitted: float = field(default_factory=time.monotonic)
     finished: float = 0.0
     result: Any = None
     error: str = ""
     done: bool = False
+
+    @property
+    def deadline(self) -> float:
+        """When the answer comes too late."""
+        return self.submitted + self.timeout_s
 
     @property
     def latency_s(self) -> float:
@@ -42,7 +47,7 @@ class Job:
 class Worker:
     """Runs one component: whatever has queued up while it was busy becomes its next batch.
 
-    call: one result per payload, in order; wake: called after every batch. A component that raises fails its jobs with
+    call: one result per payload, in order; wake: called after every answer. A component that raises fails its jobs with
     the message; one that hangs is left behind by `abandon_overdue`, and a new thread serves the jobs that follow.
     """
 
@@ -58,7 +63,7 @@ class Worker:
 
     def submit(self, payload: Any, timeout_s: float) -> Job:
         """Queues one call that must be answered within `timeout_s` seconds."""
-        job = Job(payload, time.monotonic() + timeout_s)
+        job = Job(payload, timeout_s)
         with self._changed:
             self._queue.append(job)
             if self._thread is None:
@@ -71,7 +76,7 @@ class Worker:
         with self._changed:
             for job in (*self._queue, *self._running):
                 if now >= job.deadline:
-                    job.settle(error=f"{self._name} did not answer within {job.deadline - job.submitted:g} s")
+                    job.settle(error=f"{self._name} did not answer within {job.timeout_s:g} s")
             self._queue = [job for job in self._queue if not job.done]
             if self._running and all(job.done for job in self._running):
                 self._running = []
@@ -108,19 +113,24 @@ class Worker:
             with self._changed:
                 if self._running is batch:
                     self._running = []
-            self._wake()
 
     def _answer(self, batch: list[Job]) -> None:
+        """Calls the component; if that fails with several jobs, once per job: one bad payload must not fail others."""
         try:
             results = list(self._call([job.payload for job in batch]))
             if len(results) != len(batch):
                 raise ValueError(f"{len(results)} results for {len(batch)} requests")
         except Exception as error:  # a component is foreign code: whatever it raises must not stop the text
-            if len(batch) > 1:  # one bad payload must not fail the others
-                for job in batch:
+            if len(batch) == 1:
+                self._settle(batch[0], error=f"{self._name} failed: {type(error).__name__}: {error}")
+            for job in batch if len(batch) > 1 else ():
+                if not job.done:
                     self._answer([job])
-            else:
-                batch[0].settle(error=f"{self._name} failed: {type(error).__name__}: {error}")
-            return
-        for job, result in zip(batch, results, strict=True):
-            job.settle(result=result)
+        else:
+            for job, result in zip(batch, results, strict=True):
+                self._settle(job, result)
+        self._wake()
+
+    def _settle(self, job: Job, result: Any = None, error: str = "") -> None:
+        with self._changed:  # the loop may be giving the job up right now
+            job.settle(result, error)
