@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +75,8 @@ class Intake:
         cannot be used.
         """
         prompt_ids = self._prompt_ids(prompt, add_special_tokens)
+        self._check_ids("logit_bias", params.logit_bias)
+        self._check_ids("stop_token_ids", params.stop_token_ids)
         passages = self._passages(documents or ())
         start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
         max_tokens = self._fit(prompt_ids, params, start)
@@ -92,7 +94,7 @@ class Intake:
             policy=self._config.policy,
             settings=self._config.model_dump(mode="json"),
         )
-        self._keeper.plan(first, passages, Lane.RETRIEVAL)
+        self._keeper.plan(first, passages, Lane.RETRIEVAL, required=True)
         return first
 
     def _sequence(
@@ -139,10 +141,13 @@ class Intake:
             ids = list(prompt)
         if not ids:
             raise InvalidRequestError("the prompt is empty: give at least one token")
+        self._check_ids("the prompt", ids)
+        return tuple(ids)
+
+    def _check_ids(self, where: str, ids: Iterable[int]) -> None:
         for token_id in ids:
             if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
-                raise InvalidRequestError(f"prompt token {token_id!r} is not an id in [0, {self._limits.vocab_size})")
-        return tuple(ids)
+                raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self._limits.vocab_size})")
 
     def _passages(self, documents: Batch[Document]) -> list[Passage]:
         if isinstance(documents, str):

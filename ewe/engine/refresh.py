@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ewe.config import MemoryConfig
 from ewe.engine.sequence import PendingUnit, Sequence
-from ewe.errors import OutOfBlocksError
+from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
@@ -31,22 +31,31 @@ class MemoryKeeper:
         self._unit_tokenizer = unit_tokenizer
         self._config = config
 
-    def plan(self, sequence: Sequence, passages: Batch[Passage], lane: Lane) -> None:
+    def plan(self, sequence: Sequence, passages: Batch[Passage], lane: Lane, required: bool = False) -> None:
         """Queues the passages that are new to the memory, oldest first; those already there become the newest.
 
-        Passages of veracity 0 and texts that are already queued are left out; of more passages than the lane has room
-        for beside those queued before, the last ones count.
+        Of more passages than the lane has room for (beside those queued before) the last ones count. Left out, with a
+        note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
         """
         room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.pending_units)
-        for passage in passages[max(0, len(passages) - room) :]:
-            weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
-            if weight is None or not passage.text.strip():
+        chosen: list[PendingUnit] = []
+        for passage in reversed(passages):
+            if len(chosen) == room:
+                break
+            try:
+                unit = self._prepare(passage, lane)
+            except InvalidRequestError as error:
+                if required:
+                    raise
+                sequence.record("skip", lane=lane.value, id=passage.id, reason=str(error))
                 continue
-            assert self._unit_tokenizer is not None
-            unit_text = self._unit_tokenizer.encode(passage)
-            queued = any(unit_text.token_ids == pending.unit_text.token_ids for pending in sequence.pending_units)
-            if not queued and not sequence.memory.renew(unit_text.token_ids, lane):
-                sequence.pending_units.append(PendingUnit(passage, lane, weight, unit_text))
+            if unit is None:
+                sequence.record("skip", lane=lane.value, id=passage.id, reason="its veracity is 0")
+            elif all(unit.unit_text.token_ids != item.unit_text.token_ids for item in sequence.pending_units + chosen):
+                chosen.append(unit)
+        for unit in reversed(chosen):
+            if not sequence.memory.renew(unit.unit_text.token_ids, lane):
+                sequence.pending_units.append(unit)
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
@@ -162,6 +171,13 @@ class MemoryKeeper:
             if pending.encoded is not None:
                 self.cache.release(pending.encoded)
                 pending.encoded = None
+
+    def _prepare(self, passage: Passage, lane: Lane) -> PendingUnit | None:
+        weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
+        if weight is None:
+            return None
+        assert self._unit_tokenizer is not None
+        return PendingUnit(passage, lane, weight, self._unit_tokenizer.encode(passage))
 
     def _capacity(self, lane: Lane) -> int:
         return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units

@@ -72,6 +72,7 @@ const SUMMARIES = {
   verification: (data) => data.error ? `failed: ${data.error}` : `${VERDICTS[verdictOf(data.verdict)].name}: ${quoted(data.text)}`,
   refresh: (data) => `${data.lane} lane takes ${quoted(label(data.passage))}, weight ${number(data.weight)}${data.cached ? ', cached' : ''}${data.was_cut ? ', cut' : ''}`,
   evict: (data) => `unit ${data.unit_id} leaves the ${data.lane} lane`,
+  skip: (data) => `${data.id} stays out of the ${data.lane} lane: ${data.reason}`,
   rewind: (data) => `${count(data.discarded_tokens ?? 0, 'token')} withdrawn: ${quoted(data.text)}`,
   commit: (data) => `${VERDICTS[verdictOf(data.verdict)].name}: ${quoted(data.text)}`,
   swap_out: (data) => `${count(data.blocks ?? 0, 'block')} to host memory`,
