@@ -135,8 +135,14 @@ class Config(_Settings):
                 "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
                 "or leave the verifier out"
             )
-        if self.memory.num_units and self.scheduler.max_num_batched_tokens < self.memory.unit_tokens:
-            raise ValueError("scheduler.max_num_batched_tokens must be at least memory.unit_tokens")
+        longest_unit = self.memory.unit_tokens if self.memory.num_units else 0
+        if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.max_num_seqs:
+            # Else the sequences that decode could keep a unit or a prompt out of every pass.
+            raise ValueError(
+                "scheduler.max_num_batched_tokens must be at least scheduler.max_num_seqs"
+                + (" plus memory.unit_tokens" if longest_unit else "")
+                + f" ({longest_unit + self.scheduler.max_num_seqs})"
+            )
         return self
 
     @classmethod

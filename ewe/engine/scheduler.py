@@ -59,12 +59,15 @@ class Scheduler:
         for sequence, action in running:
             if sequence.is_admitted and self._is_decoding(sequence, action):
                 self._add_context(plan, sequence, sequences)
+        may_enter = True  # nobody overtakes: the oldest that waits is the next that comes in
         for sequence, action in running:
             if sequence in plan.sequences:
                 continue
             if not sequence.is_admitted or sequence.swapped is not None:
-                if admitted >= self._config.max_num_seqs or not self._bring_in(plan, sequence, sequences):
-                    break  # nobody overtakes: the oldest that waits is the next that runs
+                may_enter = may_enter and admitted < self._config.max_num_seqs
+                may_enter = may_enter and self._bring_in(plan, sequence, sequences)
+                if not may_enter:
+                    continue
                 admitted += 1
             if action is Action.ENCODE:
                 self._add_pending(plan, sequence, sequences)
