@@ -23,7 +23,7 @@ class Token:
     """A generated token with what the model thought of it.
 
     logprob: natural log, of the model's own distribution; entropy: nats of that distribution (0 unless asked for).
-    attention: share per passage id (then "" for the context), if attribution is on.
+    attention: share per passage id, if attribution is on; the rest to 1 went to the context.
     """
 
     id: int
@@ -119,10 +119,10 @@ def _truncated(logits: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
     if params.top_k > 0:
         values, ids = values[: params.top_k], ids[: params.top_k]
     probabilities = torch.softmax(values, dim=-1)
-    keep = len(ids)
+    keep = int(probabilities.count_nonzero())  # no rounding may lead to an impossible token
     if params.top_p < 1:
         before = probabilities.cumsum(dim=-1) - probabilities
-        keep = int((before < params.top_p).sum())
+        keep = min(keep, int((before < params.top_p).sum()))
     if params.min_p > 0:
         keep = min(keep, int((probabilities >= params.min_p * probabilities[0]).sum()))
     keep = max(keep, 1)
