@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from ewe.assembly import Components, Engine, wire
 from ewe.config import Config
@@ -16,9 +17,15 @@ from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.sequence import StreamEvent
+from ewe.errors import InvalidRequestError
 from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.memory.unit_text import UnitText
 from ewe.sampling import SamplingParams
 from ewe.types import Generation
+
+# The same examples on every run, and no failures for slowness.
+settings.register_profile("ewe", derandomize=True, deadline=None)
+settings.load_profile("ewe")
 
 EOS = 0
 # One token per character that the mock model may write.
@@ -49,8 +56,8 @@ class CharUnits:
         self._unit_tokens = unit_tokens
 
     def encode(self, passage: Any) -> Any:
-        from ewe.memory.unit_text import UnitText
-
+        if not passage.text.strip():
+            raise InvalidRequestError(f"passage {passage.id!r} has no text")
         ids = CharTokenizer()(passage.text)["input_ids"]
         return UnitText(tuple(ids[: self._unit_tokens]), passage.text, len(ids) > self._unit_tokens)
 
@@ -60,12 +67,14 @@ class MockRunner:
 
     It keeps token ids in the pool as its KV and reads them back through the slots of the rows, so one wrong slot
     anywhere (paging, copy on write, swap, rewind) changes the text. `script` may replace the hash: it is given the
-    context's characters and the units' texts, and returns the next character.
+    context's characters and the units' texts, and returns the next character, whose logit rises by `strength` (20: it
+    is certain, 6: usually drawn at temperature 1).
     """
 
     def __init__(self, pool: KVPool, script: Callable[[str, tuple[str, ...]], str] | None = None) -> None:
         self.pool = pool
         self.script = script
+        self.strength = 20.0
         self.rows_run: list[list[ForwardRow]] = []
         self.fail_next: Exception | None = None
         self.nan_if: Callable[[str], bool] = lambda context: False
@@ -102,12 +111,14 @@ class MockRunner:
         logits = torch.randn(len(ALPHABET), generator=generator)
         if self.script is not None:
             texts = tuple("".join(ALPHABET[i] for i in unit_ids) for unit_ids, _ in units)
-            logits[ALPHABET.index(self.script(context, texts))] += 20.0
+            logits[ALPHABET.index(self.script(context, texts))] += self.strength
         return logits
 
 
 class Bench:
     """A mock engine stepped by hand: `run` answers prompts, then checks that no block was lost."""
+
+    runner_type = MockRunner
 
     def __init__(
         self,
@@ -119,11 +130,16 @@ class Bench:
         max_model_len: int = 2000,
     ) -> None:
         pool = KVPool([LayerShape(1, 1, 1)], num_blocks, config.cache.block_size, torch.float32, "cpu")
-        self.runner = MockRunner(pool, script)
+        self.runner = self.runner_type(pool, script)
         loaded = LoadedModel(None, None, max_model_len, frozenset({EOS}), len(ALPHABET))
         self.finished: dict[tuple[str, int], Generation] = {}
         self.engine: Engine = wire(
-            config, Components(retriever, verifier), self._on_finish, loaded, pool, self.runner  # type: ignore[arg-type]
+            config,
+            Components(retriever, verifier),
+            self._on_finish,
+            loaded,
+            pool,
+            self.runner,  # type: ignore[arg-type]
         )
         self.core = self.engine.core
         self.engine.intake._tokenizer = CharTokenizer()

@@ -1,0 +1,241 @@
+"""Parts for tests of the engine: natural sentences, components that decide by the text, and gates for their answers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+import torch
+from conftest import ALPHABET, Bench, MockRunner
+
+from ewe.config import Config
+from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.sequence import StreamEvent
+from ewe.engine.workers import Job
+from ewe.types import (
+    Claim,
+    Evidence,
+    Generation,
+    Passage,
+    ScoredPassage,
+    Verdict,
+    VerificationRequest,
+    VerificationResult,
+)
+
+
+def number(*parts: Any) -> int:
+    """A fixed large number for these values."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:6], "big")
+
+
+def sentences(context: str, units: tuple[str, ...]) -> str:
+    """A script: sentences of a few letters each, that depend on the whole context and on the memory."""
+    if context.endswith("."):
+        return " "
+    choice = number(context, units)
+    if context.endswith(". "):
+        return "ABCDEFGHIJ"[choice % 10]
+    return "." if choice % 9 == 0 and context[-1] != " " else "abcdefghij "[choice % 11]
+
+
+def words(*texts: str) -> Callable[[str, tuple[str, ...]], str]:
+    """A script: the n-th text if n units are in memory (the last one if there are more), then the end of the text.
+
+    A prompt ends with ":"; what follows it has been written.
+    """
+
+    def next_character(context: str, units: tuple[str, ...]) -> str:
+        written = context[context.rindex(":") + 1 :]
+        text = texts[min(len(units), len(texts) - 1)]
+        return text[len(written)] if len(written) < len(text) else "\x00"
+
+    return next_character
+
+
+class Library:
+    """A retriever that finds one to three of ten passages, by the query's characters."""
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        return [self._find(query)[:top_k] for query in queries]
+
+    def _find(self, query: str) -> list[ScoredPassage]:
+        numbers = [number(query, place) % 10 for place in range(1 + number(query) % 3)]
+        return [ScoredPassage(Passage(f"p{n}", f"fact {n} of ten", source="library"), 1.0 + n) for n in numbers]
+
+
+class Judge:
+    """A verifier whose verdict is a function of the sentence, and whose evidence names it.
+
+    verdict: from sentence to verdict; without one about every third sentence is refuted.
+    """
+
+    def __init__(self, verdict: Callable[[str], Verdict] | None = None) -> None:
+        self._verdict = verdict or self._by_hash
+        self.seen: list[str] = []
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        self.seen += [request.sentence for request in requests]
+        return [self._judge(request.sentence) for request in requests]
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        verdict = self._verdict(sentence)
+        passage = Passage(f"e{number(sentence) % 97}", f"see {sentence[:12].lower()}", source="evidence")
+        claim = Claim(sentence, 0, len(sentence), verdict, 1.0, (passage.id,))
+        return VerificationResult((claim,), (Evidence(passage, verdict, 1.0),))
+
+    def _by_hash(self, sentence: str) -> Verdict:
+        return [Verdict.REFUTED, Verdict.SUPPORTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE][number(sentence) % 4]
+
+
+class DeepRunner(MockRunner):
+    """A "model" whose KV is like a real one's: each token's depends on all that was visible when it was computed.
+
+    So the text shows whether a token was computed under another memory, or after other tokens, than it should.
+    """
+
+    vocabulary: Sequence[str] = ALPHABET
+
+    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+        if self.fail_next is not None:
+            error, self.fail_next = self.fail_next, None
+            raise error
+        self.rows_run.append(list(rows))
+        for row in rows:
+            self._compute(row)
+        logits = [self._logits(row) for row in rows if row.wants_logits]
+        empty = torch.empty(0, len(self.vocabulary))
+        return ForwardResult(torch.stack(logits) if logits else empty, [None] * len(rows))
+
+    def _compute(self, row: ForwardRow) -> None:
+        units = [self._read(slots) for slots in row.unit_slots]
+        slots = row.context_slots.tolist()
+        first = len(slots) - len(row.token_ids)
+        ids, states = self._read(row.context_slots[:first])
+        for place, token_id in enumerate(row.token_ids):
+            seen = number(ids, states, units, row.unit_weights, token_id, row.start_position + place)
+            ids.append(token_id)
+            states.append(seen % (1 << 20))
+            self.pool.keys[0][slots[first + place], 0, 0] = token_id
+            self.pool.values[0][slots[first + place], 0, 0] = states[-1]
+
+    def _logits(self, row: ForwardRow) -> torch.Tensor:
+        ids, states = self._read(row.context_slots)
+        units = [self._read(slots) for slots in row.unit_slots]
+        context = "".join(self.vocabulary[i] for i in ids)
+        if self.nan_if(context):
+            return torch.full((len(self.vocabulary),), float("nan"))
+        generator = torch.Generator().manual_seed(number(ids, states, units, row.unit_weights))
+        logits = torch.randn(len(self.vocabulary), generator=generator)
+        if self.script is not None:
+            memory = tuple("".join(self.vocabulary[i] for i in unit_ids) for unit_ids, _ in units)
+            # The states make the choice depend on how the context came about.
+            logits[self.vocabulary.index(self.script(context, (*memory, str(states[-1]))))] += self.strength
+        return logits
+
+
+class GatedWorker:
+    """Stands in for a Worker: a job is answered when the test releases it, on the test's own thread."""
+
+    def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
+        self._call = call
+        self.jobs: list[Job] = []
+
+    def submit(self, payload: Any, timeout_s: float) -> Job:
+        job = Job(payload, math.inf)
+        self.jobs.append(job)
+        return job
+
+    def release(self, position: int = 0) -> None:
+        job = self.jobs.pop(position)
+        job.settle(self._call([job.payload])[0])
+
+    def abandon_overdue(self, now: float) -> None:
+        pass
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+class GatedBench(Bench):
+    """A bench whose retriever and verifier answer in an order that the test chooses."""
+
+    runner_type = DeepRunner
+
+    def __init__(self, config: Config, *args: Any, **options: Any) -> None:
+        super().__init__(config, *args, **options)
+        pauses = self.core._pauses
+        self.retrieval = GatedWorker(pauses._retrieval._call) if pauses._retrieval else None
+        self.verification = GatedWorker(pauses._verification._call) if pauses._verification else None
+        pauses._retrieval, pauses._verification = self.retrieval, self.verification  # type: ignore[assignment]
+        self.core._workers = ()
+
+    def open_jobs(self) -> list[tuple[GatedWorker, int]]:
+        gates = [gate for gate in (self.retrieval, self.verification) if gate is not None]
+        return [(gate, position) for gate in gates for position in range(len(gate.jobs))]
+
+    def step(self) -> bool:
+        self.engine.changed.set()  # a step without work does not wait
+        return self.core.step()
+
+    def run_prompt(self) -> dict[tuple[str, int], Generation]:
+        """To the end, with every answer there at once."""
+        for _ in range(20_000):
+            for gate, _position in self.open_jobs():
+                gate.release()
+            if not self.step():
+                self.check()
+                return self.finished
+        raise AssertionError("the engine did not come to an end")
+
+    def run_late(self, schedule: Iterable[int]) -> dict[tuple[str, int], Generation]:
+        """To the end; each number of the schedule is one step: 0 releases nothing, n the n-th open job.
+
+        After the schedule one job is released per step.
+        """
+        for choice in chain(schedule, repeat(1, 20_000)):
+            jobs = self.open_jobs()
+            if choice and jobs:
+                gate, position = jobs[(choice - 1) % len(jobs)]
+                gate.release(position)
+            going_on = self.step()
+            self.check()
+            if not going_on:
+                return self.finished
+        raise AssertionError("the engine did not come to an end")
+
+
+class Reader:
+    """A listener that checks the stream's promises while it reads: under a policy that rewrites, only final is shown."""
+
+    def __init__(self, rewrites: bool = True) -> None:
+        self.events: list[StreamEvent] = []
+        self.text = ""
+        self.final = 0
+        self._rewrites = rewrites
+        self._judged: set[tuple[int, str, str]] = set()
+
+    def __call__(self, event: StreamEvent) -> None:
+        self.events.append(event)
+        data = event.data
+        if event.kind == "verification":
+            self._judged.add((data["start"], data["text"], data["verdict"]))
+        elif event.kind == "sentence":
+            assert data["start"] >= self.final, "a sentence that was final comes again"
+            self.final = data["end"]
+            judged = (data["start"], data["text"], data["verdict"]) in self._judged
+            assert judged or data["verdict"] == "not_checked", "a verdict that no check has given"
+        elif event.kind == "rewind":
+            assert data["start"] >= max(len(self.text), self.final), "text that was final is taken back"
+        elif event.kind == "text":
+            self.text += data["text"]
+            assert not self._rewrites or len(self.text.rstrip()) <= self.final, "text is sent before it is final"
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]

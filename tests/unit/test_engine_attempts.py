@@ -1,0 +1,278 @@
+"""Refuted sentences: how often they are written again, what is kept in the end, and what enters the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from conftest import Bench
+from engine_bench import Reader, words
+
+from ewe.config import Config
+from ewe.engine import core
+from ewe.sampling import SamplingParams
+from ewe.types import (
+    Claim,
+    Evidence,
+    Generation,
+    Passage,
+    ScoredPassage,
+    Verdict,
+    VerificationRequest,
+    VerificationResult,
+)
+
+NO, YES, MAYBE = Verdict.REFUTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE
+
+
+class Answers:
+    """A verifier with fixed verdicts per sentence (one per claim; supported where nothing is said).
+
+    Its evidence against a sentence is a passage of its own, or `evidence` every time.
+    """
+
+    def __init__(self, verdicts: dict[str, list[Verdict]], evidence: Passage | None = None) -> None:
+        self._verdicts = verdicts
+        self._evidence = evidence
+        self.seen: list[VerificationRequest] = []
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        self.seen += requests
+        return [self._judge(request.sentence) for request in requests]
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        verdicts = self._verdicts.get(sentence, [YES])
+        passage = self._evidence or Passage(f"about {sentence}", f"against {sentence}".lower())
+        claims = tuple(Claim(f"claim {i}", verdict=v, evidence_ids=(passage.id,)) for i, v in enumerate(verdicts))
+        evidence = (Evidence(passage, NO, 1.0),) if NO in verdicts else ()
+        return VerificationResult(claims, evidence)
+
+
+def config(**feedback: Any) -> Config:
+    memory = {"unit_tokens": 24, "retrieval_units": 2, "verification_units": 4}
+    values = {"verify_every": 1, "max_attempts": 3, **feedback}
+    return Config.from_mapping({"memory": memory, "feedback": values, "cache": {"block_size": 4}})
+
+
+def write(settings: Config, script: Any, verifier: Any, params: SamplingParams | None = None) -> Generation:
+    """One answer to "q:"; the stream has kept its promises and no block is lost."""
+    bench = Bench(settings, None, verifier, script)
+    reader = Reader()
+    bench.add("a", "q:", params or SamplingParams(max_tokens=60), listener=reader)
+    generation = bench.run()["a", 0]
+    assert reader.text == generation.text
+    for sentence in generation.sentences:
+        assert generation.text[sentence.start : sentence.end] == sentence.text
+        assert sentence.attempts == len(sentence.removed) + 1
+    return generation
+
+
+def kept(generation: Generation) -> list[tuple[Any, ...]]:
+    return [(item.text, item.verdict, item.attempts, item.removed) for item in generation.sentences]
+
+
+def test_a_refuted_sentence_is_written_again_until_it_holds() -> None:
+    script = words("Good. Aa. Bb.", "Good. Ab. Cc.", "Good. Ac. Dd.")
+    generation = write(config(), script, Answers({"Aa.": [NO], "Ab.": [YES, NO]}))
+    assert kept(generation) == [("Good.", YES, 1, ()), ("Ac.", YES, 3, ("Aa.", "Ab.")), ("Dd.", YES, 1, ())]
+    assert generation.text == "Good. Ac. Dd."
+    assert generation.finish_reason == "stop"
+    assert generation.stats.rewrites == 2
+    assert generation.stats.tokens_discarded == sum(
+        event.data["discarded_tokens"] for event in generation.trace if event.kind == "rewind"
+    )
+    assert generation.stats.tokens_kept == len(generation.token_ids) == len("Good. Ac. Dd.") + 1
+
+
+def test_only_refuted_claims_cause_a_rewrite() -> None:
+    verifier = Answers({"Aa.": [YES, MAYBE], "Bb.": []})
+    generation = write(config(), words("Aa. Bb. Cc."), verifier)
+    assert kept(generation) == [
+        ("Aa.", MAYBE, 1, ()),
+        ("Bb.", Verdict.NOT_CHECKED, 1, ()),
+        ("Cc.", YES, 1, ()),
+    ]
+    assert generation.sentences[0].score == 0.5
+    assert generation.sentences[1].reason == "no checkable claim"
+    # What comes before the sentence goes along, for pronouns.
+    assert [(r.prompt, r.preceding, r.sentence) for r in verifier.seen][-1] == ("q:", "Aa. Bb. ", "Cc.")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_attempts_are_bounded_and_flagged(limit: int) -> None:
+    texts = [f"A{letter}o. Bb." for letter in "abcdef"]
+    verifier = Answers({f"A{letter}o.": [NO] for letter in "abcdef"})
+    generation = write(config(max_attempts=limit, on_exhausted="flag"), words(*texts), verifier)
+    removed = tuple(f"A{letter}o." for letter in "abcdef"[: limit - 1])
+    assert kept(generation) == [(f"A{'abcdef'[limit - 1]}o.", NO, limit, removed), ("Bb.", YES, 1, ())]
+    assert generation.stats.rewrites == limit - 1
+
+
+def test_keep_best_puts_the_best_attempt_back_with_its_own_verdict() -> None:
+    verdicts = {"Aa.": [NO, YES, YES], "Abc.": [NO, NO], "Ac.": [NO, MAYBE, MAYBE]}
+    script = words("Good. Aa. Bb.", "Good. Abc. Cc.", "Good. Ac. Dd.")
+    generation = write(config(), script, Answers(verdicts))
+    assert kept(generation) == [("Good.", YES, 1, ()), ("Aa.", NO, 3, ("Abc.", "Ac.")), ("Dd.", YES, 1, ())]
+    best = generation.sentences[1]
+    assert [claim.verdict for claim in best.claims] == [NO, YES, YES]
+    assert best.score == pytest.approx(2 / 3)
+    assert best.source_ids == ("about Aa.",)
+    # The text went on after the attempt that was put back, under the memory of now.
+    assert generation.text == "Good. Aa. Dd."
+    assert generation.finish_reason == "stop"
+    assert len(generation.token_ids) == len(generation.logprobs) == len(generation.text) + 1
+
+
+def test_keep_best_prefers_the_latest_of_equals_and_leaves_it_where_it_is() -> None:
+    verdicts = {"Aa.": [NO], "Ab.": [NO]}
+    generation = write(config(max_attempts=2), words("Aa. Bb.", "Ab. Cc."), Answers(verdicts))
+    assert kept(generation) == [("Ab.", NO, 2, ("Aa.",)), ("Cc.", YES, 1, ())]
+    assert generation.stats.rewrites == 1
+
+
+@pytest.mark.parametrize("max_tokens", [5, 6])
+def test_an_attempt_that_is_put_back_never_makes_the_text_too_long(max_tokens: int) -> None:
+    verdicts = {"Aabcd": [NO, YES], "Aabcd.": [NO, YES], "Ab.": [NO, NO]}
+    generation = write(
+        config(max_attempts=2), words("Aabcd.", "Ab. C."), Answers(verdicts), SamplingParams(max_tokens=max_tokens)
+    )
+    assert len(generation.token_ids) == max_tokens
+    assert generation.finish_reason == "length"
+    assert generation.sentences[0].text == "Aabcd."[:max_tokens]
+
+
+def test_drop_leaves_the_sentence_out_and_starts_afresh() -> None:
+    texts = ("Good. Aa. Bb.", "Good. Ab. Bb.", "Good. Cc. Dd.")
+    verdicts = {"Aa.": [NO], "Ab.": [NO]}
+    settings = config(max_attempts=2, on_exhausted="drop")
+    generation = write(settings, words(*texts), Answers(verdicts))
+    assert kept(generation) == [("Good.", YES, 1, ()), ("Cc.", YES, 1, ()), ("Dd.", YES, 1, ())]
+    assert [event.data["reason"] for event in generation.trace if event.kind == "rewind"] == ["refuted", "drop"]
+
+
+def test_a_second_drop_at_the_same_place_ends_the_text() -> None:
+    verdicts = {f"A{letter}o.": [NO] for letter in "abcdefg"}
+    texts = [f"Good. A{letter}o. Bb." for letter in "abcdefg"]
+    generation = write(config(max_attempts=2, on_exhausted="drop"), words(*texts), Answers(verdicts))
+    assert kept(generation) == [("Good.", YES, 1, ())]
+    assert generation.text.rstrip() == "Good."
+    assert generation.finish_reason == "stop"
+    assert generation.stats.rewrites == 4
+
+
+def temperatures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """Notes (tokens so far, temperature) of every draw."""
+    seen: list[tuple[int, float]] = []
+    sample = core.sample
+
+    def spy(logits: Any, rows: Any, with_entropy: bool) -> Any:
+        seen.extend((len(row.output_ids), row.temperature) for row in rows)
+        return sample(logits, rows, with_entropy)
+
+    monkeypatch.setattr(core, "sample", spy)
+    return seen
+
+
+def test_greedy_without_news_is_drawn_hotter_and_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same evidence comes every time: the first time it is news, from then on it is not."""
+    seen = temperatures(monkeypatch)
+    verifier = Answers({"Aa.": [NO]}, evidence=Passage("always", "the same"))
+    settings = config(max_attempts=4, retry_temperature=0.9, on_exhausted="flag")
+    generation = write(settings, words("Good. Aa. Bb."), verifier)
+    # The script is certain, so even the hot draws repeat it: without the bound this would never end.
+    assert kept(generation) == [("Good.", YES, 1, ()), ("Aa.", NO, 4, ("Aa.", "Aa.", "Aa."))] + [("Bb.", YES, 1, ())]
+    first_hot = next(i for i, (_, temperature) in enumerate(seen) if temperature)
+    rewound = [i for i in range(1, len(seen)) if seen[i][0] <= seen[i - 1][0]]
+    assert first_hot == rewound[1]  # not after the first rewind, which brought the passage
+    assert {temperature for _, temperature in seen} == {0.0, 0.9}
+    assert seen[-1][1] == 0.0  # the sentences after it are greedy again
+
+
+def test_a_rewrite_without_news_really_differs() -> None:
+    bench = Bench(config(max_attempts=9), None, Answers({"Aa.": [NO]}, Passage("p", "old")), words("Good. Aa. Bb."))
+    bench.runner.strength = 5.0
+    bench.add("a", "q:", SamplingParams(max_tokens=30), documents=[Passage("p", "old")])
+    generation = bench.run()["a", 0]
+    sentence = generation.sentences[1]
+    assert sentence.removed
+    assert sentence.text != "Aa."
+
+
+# --- memory
+
+
+def refreshes(generation: Generation) -> list[tuple[str, str]]:
+    return [(e.data["lane"], e.data["passage"]["id"]) for e in generation.trace if e.kind == "refresh"]
+
+
+def test_feedback_fills_the_verification_lane_first_in_first_out() -> None:
+    texts = [f"A{letter}." for letter in "abcdefgh"]
+    verdicts = {text: [NO] for text in texts[:6]}
+    generation = write(config(max_attempts=9), words(*texts[:5], "Af.", "Ag."), Answers(verdicts))
+    # Four places: the fifth piece of feedback evicts the first. The script stays at four units from there on.
+    assert refreshes(generation)[:4] == [("verification", f"about {text}") for text in texts[:4]]
+    evictions = [event.data["unit_id"] for event in generation.trace if event.kind == "evict"]
+    assert evictions == [0][: len(evictions)]
+
+
+def test_what_is_in_memory_is_not_added_again() -> None:
+    passage = Passage("p", "against both")
+    generation = write(
+        config(max_attempts=2), words("Aa. Bb.", "Ab. Bc."), Answers({"Aa.": [NO], "Bc.": [NO]}, evidence=passage)
+    )
+    assert refreshes(generation) == [("verification", "p")]
+    assert generation.stats.refreshes == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("off", [1.0, 1.0]), ("linear", [0.5, 1.0]), ("power", [0.5**3, 1.0])]
+)
+def test_veracity_becomes_weight_and_reaches_the_model(mode: str, expected: list[float]) -> None:
+    memory = {"unit_tokens": 24, "retrieval_units": 3, "veracity_weighting": mode, "veracity_power": 3.0}
+    bench = Bench(Config.from_mapping({"memory": memory}), None, None, words("Aa."))
+    documents = [Passage("a", "half true", veracity=0.5), Passage("b", "false", veracity=0.0), Passage("c", "true")]
+    bench.add("a", "q:", SamplingParams(max_tokens=3), documents=documents)
+    generation = bench.run()["a", 0]
+    rows = [row for rows in bench.runner.rows_run for row in rows if row.wants_logits]
+    assert [list(row.unit_weights) for row in rows] == [expected] * len(rows)
+    assert generation.sources.keys() == {"a", "c"}
+    assert [e.data["weight"] for e in generation.trace if e.kind == "refresh"] == expected
+
+
+def test_refuting_evidence_of_veracity_0_stays_out() -> None:
+    lie = Passage("lie", "not so", veracity=0.0)
+    generation = write(config(max_attempts=2, on_exhausted="flag"), words("Aa."), Answers({"Aa.": [NO]}, lie))
+    assert refreshes(generation) == []
+    assert [event.data["id"] for event in generation.trace if event.kind == "skip"] == ["lie"]
+    assert "lie" in generation.sources  # it decided a verdict
+
+
+class Shelf:
+    """A retriever that always finds the same passages, with scores 3, 2, 1."""
+
+    def __init__(self, *texts: str) -> None:
+        self._hits = [ScoredPassage(Passage(t, t), float(3 - i)) for i, t in enumerate(texts)]
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        return [self._hits for _ in queries]
+
+
+def test_of_many_hits_the_best_enter_and_the_best_is_the_newest() -> None:
+    bench = Bench(config(retrieval_threshold=0.5), Shelf("one", "two", "three"), None, words("Aa."))
+    bench.add("a", "q:", SamplingParams(max_tokens=3))
+    assert refreshes(bench.run()["a", 0]) == [("retrieval", "two"), ("retrieval", "one")]
+
+
+def test_hits_at_or_under_the_threshold_stay_out() -> None:
+    bench = Bench(config(retrieval_threshold=2.0), Shelf("one", "two", "three"), None, words("Aa."))
+    bench.add("a", "q:", SamplingParams(max_tokens=3))
+    assert refreshes(bench.run()["a", 0]) == [("retrieval", "one")]
+
+
+def test_copies_and_lies_among_the_hits_take_no_place() -> None:
+    shelf = Shelf("one", "one", "two")
+    shelf._hits.insert(0, ScoredPassage(Passage("lie", "lie", veracity=0.0), 9.0))
+    bench = Bench(config(), shelf, None, words("Aa."))
+    bench.add("a", "q:", SamplingParams(max_tokens=3))
+    assert refreshes(bench.run()["a", 0]) == [("retrieval", "two"), ("retrieval", "one")]

@@ -1,0 +1,126 @@
+"""Blocking and optimistic verification: the same result whatever the latencies, and nothing is sent before its time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_bench import GatedBench, Judge, Library, Reader, sentences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ewe.config import Config
+from ewe.sampling import SamplingParams
+from ewe.types import Generation
+
+schedules = st.lists(st.integers(0, 6), max_size=60)
+
+
+def config(mode: str, feedback: dict[str, Any] | None = None, **groups: Any) -> Config:
+    memory = {"unit_tokens": 24, "retrieval_units": 3, "verification_units": 2}
+    values = {"memory": memory, "cache": {"block_size": 4}, "feedback": {"mode": mode, **(feedback or {})}}
+    return Config.from_mapping({**values, **groups})
+
+
+def essence(generation: Generation) -> Any:
+    """All that must not depend on mode and latency."""
+    parts = [(s.text, s.start, s.verdict, s.claims, s.attempts, s.removed, s.reason) for s in generation.sentences]
+    counts = (generation.stats.rewrites, generation.stats.tokens_kept, generation.finish_reason)
+    return generation.text, generation.token_ids, generation.logprobs, parts, counts
+
+
+def run(
+    settings_: Config, prompts: list[str], params: SamplingParams, schedule: list[int] | None, checks: bool = True
+) -> dict[Any, Any]:
+    """The results by request; without a schedule every answer is there at once."""
+    bench = GatedBench(settings_, Library(), Judge() if checks else None, sentences)
+    bench.runner.strength = 6.0
+    readers = {f"r{i}": Reader(rewrites=checks) for i in range(len(prompts))}
+    for name, prompt in zip(readers, prompts, strict=True):
+        bench.add(name, prompt, params, listener=readers[name])
+    results = bench.run_prompt() if schedule is None else bench.run_late(schedule)
+    for (name, _), generation in results.items():
+        assert readers[name].text == generation.text
+        assert readers[name].kinds()[-1] == "finish"
+    return {key: essence(generation) for key, generation in results.items()}
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st.DataObject) -> None:
+    feedback = {
+        "retrieve_every": data.draw(st.integers(1, 12)),
+        "verify_every": data.draw(st.integers(1, 20)),
+        "max_attempts": data.draw(st.integers(1, 3)),
+        "on_exhausted": data.draw(st.sampled_from(["keep_best", "flag", "drop"])),
+    }
+    prompts = data.draw(st.lists(st.sampled_from(["Tell me", "of a", "who is it"]), min_size=1, max_size=3))
+    params = SamplingParams(max_tokens=data.draw(st.integers(20, 70)), temperature=temperature, seed=5)
+    expected = run(config("blocking", feedback), prompts, params, None)
+    for mode in ("blocking", "optimistic"):
+        schedule = data.draw(schedules, label=mode)
+        assert run(config(mode, feedback), prompts, params, schedule) == expected
+    assert run(config("optimistic", feedback), prompts, params, None) == expected
+
+
+@settings(max_examples=10)
+@given(schedule=schedules, trigger=st.sampled_from(["entropy", "min_prob"]))
+def test_the_same_with_triggers(schedule: list[int], trigger: str) -> None:
+    feedback = {"retrieve_when": trigger, "verify_when": trigger, "verify_entropy": 2.2, "verify_min_prob": 0.7}
+    params = SamplingParams(max_tokens=60, temperature=0.8, seed=1)
+    expected = run(config("blocking", feedback), ["Tell me"], params, None)
+    assert run(config("optimistic", feedback), ["Tell me"], params, schedule) == expected
+
+
+@settings(max_examples=10)
+@given(schedule=schedules, stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]))
+def test_the_same_with_stop_strings(schedule: list[int], stop: tuple[str, ...]) -> None:
+    params = SamplingParams(max_tokens=80, stop=stop, min_tokens=12)
+    feedback = {"verify_every": 3}
+    expected = run(config("blocking", feedback), ["Tell me", "of a"], params, None)
+    assert run(config("optimistic", feedback), ["Tell me", "of a"], params, schedule) == expected
+
+
+@settings(max_examples=10)
+@given(schedule=schedules)
+def test_answers_of_retrieval_come_in_any_order_without_a_verifier(schedule: list[int]) -> None:
+    params = SamplingParams(max_tokens=50)
+    expected = run(config("blocking"), ["Tell me", "of a"], params, None, checks=False)
+    assert run(config("optimistic"), ["Tell me", "of a"], params, schedule, checks=False) == expected
+
+
+def test_several_answers_to_one_prompt_are_the_same_in_both_modes() -> None:
+    params = SamplingParams(max_tokens=60, n=3, temperature=0.8, seed=2)
+    results = []
+    for mode, schedule in (("blocking", None), ("optimistic", [0] * 30 + [3, 0, 2, 2, 5])):
+        bench = GatedBench(config(mode), Library(), Judge(), sentences)
+        bench.runner.strength = 6.0
+        bench.add("a", "Tell me", params)
+        found = bench.run_prompt() if schedule is None else bench.run_late(schedule)
+        results.append({key: essence(generation) for key, generation in found.items()})
+    assert results[0] == results[1]
+    assert len({result[0] for result in results[0].values()}) == 3
+
+
+def test_decoding_goes_on_while_a_check_is_open_only_in_optimistic_mode() -> None:
+    written = {}
+    for mode in ("blocking", "optimistic"):
+        bench = GatedBench(config(mode), None, Judge(), sentences)
+        reader = Reader()
+        sequence = bench.add("a", "Tell me", SamplingParams(max_tokens=100), listener=reader)
+        for _ in range(60):
+            bench.step()
+        assert bench.open_jobs()
+        assert reader.text == ""  # no verdict is in
+        written[mode] = len(sequence.draft)
+    assert written["blocking"] < 60 == written["optimistic"]
+
+
+def test_a_late_refutation_takes_back_everything_since_and_nothing_before() -> None:
+    """Three sentences are written while the first is being checked; it is refuted."""
+    expected = run(config("blocking", {"verify_every": 1}), ["Tell me"], SamplingParams(max_tokens=60), None)
+    late = run(config("optimistic", {"verify_every": 1}), ["Tell me"], SamplingParams(max_tokens=60), [0] * 61)
+    assert late == expected
+    [(_, _, _, parts, (rewrites, _, _))] = expected.values()
+    assert rewrites and any(part[5] for part in parts)

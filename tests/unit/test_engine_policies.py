@@ -1,0 +1,263 @@
+"""Policies: when the engine looks, with which query, and what FLARE, RAG and plain decoding do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from conftest import Bench, MockRunner
+from engine_bench import Judge, words
+from engine_tokenizers import PieceTokenizer
+
+from ewe.config import Config, FeedbackConfig
+from ewe.engine.draft import Draft
+from ewe.engine.model_runner import ForwardRow
+from ewe.engine.policies import (
+    EWEPolicy,
+    FLAREPolicy,
+    PlainPolicy,
+    RAGPolicy,
+    View,
+    make_policy,
+)
+from ewe.engine.sampler import Token
+from ewe.sampling import SamplingParams
+from ewe.text.sentences import SentenceSplitter
+from ewe.types import Generation, Passage, ScoredPassage, Verdict
+
+SPLITTER = SentenceSplitter()
+TEXT = "Aa bb. Cc dd. Ee ff."
+
+
+class Notebook:
+    """A retriever that notes its queries and finds a new passage each time."""
+
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        self.queries += queries
+        return [[ScoredPassage(Passage(f"p{len(self.queries)}", f"note {len(self.queries)}"), 1.0)] for _ in queries]
+
+
+def config(policy: str = "ewe", **feedback: Any) -> Config:
+    memory = {"unit_tokens": 24, "retrieval_units": 2, "verification_units": 2}
+    return Config.from_mapping({"policy": policy, "memory": memory, "feedback": feedback})
+
+
+def write(settings: Config, retriever: Any, verifier: Any, script: Any, **bench: Any) -> Generation:
+    engine = Bench(settings, retriever, verifier, script, **bench)
+    engine.add("a", "q:", SamplingParams(max_tokens=40))
+    return engine.run()["a", 0]
+
+
+def pauses(generation: Generation, kind: str) -> list[int]:
+    """After how many tokens the answer paused for it."""
+    return [e.num_tokens for e in generation.trace if e.kind == "pause" and kind in e.data["for"]]
+
+
+# --- EWE: intervals
+
+
+def test_retrieval_queries_with_the_prompt_and_each_new_sentence_once() -> None:
+    notebook = Notebook()
+    generation = write(config(retrieve_every=1), notebook, None, words(TEXT))
+    # The first retrieval fills the memory before anything is computed. A sentence is complete when the next begins.
+    assert notebook.queries == ["q:", "q: Aa bb.", "q: Cc dd."]
+    assert pauses(generation, "retrieval") == [8, 15]
+    assert generation.stats.retrievals == 3
+
+
+@pytest.mark.parametrize("every", [1, 4, 7, 10, 16])
+def test_looks_happen_at_multiples_of_the_intervals_only(every: int) -> None:
+    judge = Judge(lambda _: Verdict.SUPPORTED)
+    settings = config(retrieve_every=every, verify_every=every + 1)
+    generation = write(settings, Notebook(), judge, words(TEXT))
+    assert all(count % every == 0 for count in pauses(generation, "retrieval"))
+    *between, last = pauses(generation, "verification")
+    assert all(count % (every + 1) == 0 for count in between)
+    assert last == len(generation.token_ids)  # the rest is checked when the text has ended
+    assert judge.seen == ["Aa bb.", "Cc dd.", "Ee ff."]
+    assert all(sentence.verdict is Verdict.SUPPORTED for sentence in generation.sentences)
+
+
+def test_a_look_without_a_new_sentence_opens_no_pause() -> None:
+    generation = write(config(verify_every=2), None, Judge(lambda _: Verdict.SUPPORTED), words(TEXT))
+    assert pauses(generation, "verification") == [8, 16, 21]
+
+
+def test_several_sentences_at_one_look_make_one_query_and_one_check() -> None:
+    notebook, judge = Notebook(), Judge(lambda _: Verdict.SUPPORTED)
+    generation = write(config(retrieve_every=15, verify_every=15), notebook, judge, words(TEXT))
+    assert notebook.queries == ["q:", "q: Aa bb. Cc dd."]
+    assert [e.data["for"] for e in generation.trace if e.kind == "pause"][0] == ["retrieval", "verification"]
+    assert generation.stats.verifications == 2
+    assert generation.stats.verification_wait_s >= 0
+
+
+# --- EWE: triggers
+
+
+def draft(*tokens: tuple[str, float, float]) -> Draft:
+    """A finished draft of (piece, probability, entropy)."""
+    result = Draft(PieceTokenizer([piece for piece, _, _ in tokens]), SPLITTER, [])
+    for index, (_, probability, entropy) in enumerate(tokens):
+        result.append(Token(index, math.log(probability), entropy))
+    result.find_sentences()
+    return result
+
+
+SURE_THEN_UNSURE = draft(("Aa.", 0.9, 0.1), (" Bb", 0.3, 0.9), (" cc.", 0.8, 0.5), (" Dd", 0.9, 0.0), (" e", 1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("feedback", "query", "verify"),
+    [
+        ({}, "P Aa. Bb cc.", (0, 1)),
+        ({"retrieve_when": "entropy", "retrieve_entropy": 0.5}, "P Bb cc.", (0, 1)),
+        ({"retrieve_when": "entropy", "retrieve_entropy": 0.7}, "", (0, 1)),  # the mean is 0.7: not over it
+        ({"verify_when": "entropy", "verify_entropy": 0.05}, "P Aa. Bb cc.", (0, 1)),
+        ({"verify_when": "entropy", "verify_entropy": 0.6}, "P Aa. Bb cc.", (1,)),
+        ({"retrieve_when": "min_prob", "retrieve_min_prob": 0.31}, "P Bb cc.", (0, 1)),
+        ({"retrieve_when": "min_prob", "retrieve_min_prob": 0.29}, "", (0, 1)),
+        ({"verify_when": "min_prob", "verify_min_prob": 0.4}, "P Aa. Bb cc.", (1,)),
+        ({"verify_when": "min_prob", "verify_min_prob": 0.95}, "P Aa. Bb cc.", (0, 1)),
+    ],
+)
+def test_triggers_choose_the_sentences(feedback: dict[str, Any], query: str, verify: tuple[int, ...]) -> None:
+    policy = EWEPolicy(FeedbackConfig(retrieve_every=5, verify_every=5, **feedback), retrieves=True, verifies=True)
+    decision = policy.look(View("P", SURE_THEN_UNSURE, retrieved=0, verified=0, finished=False))
+    assert (decision.query, decision.verify) == (query, verify)
+    assert (decision.retrieved, decision.verified) == (2, 2)  # looked at is dealt with, whatever the trigger said
+    assert policy.needs_entropy == ("entropy" in feedback.values())
+
+
+def test_only_what_is_new_is_looked_at() -> None:
+    policy = EWEPolicy(FeedbackConfig(retrieve_every=5, verify_every=5), retrieves=True, verifies=True)
+    decision = policy.look(View("P", SURE_THEN_UNSURE, retrieved=1, verified=2, finished=False))
+    assert (decision.query, decision.verify) == ("P Bb cc.", ())
+
+
+def test_a_trigger_that_does_not_fire_settles_the_sentence_unchecked() -> None:
+    settings = config(verify_when="min_prob", verify_min_prob=0.0, verify_every=1)
+    judge = Judge(lambda _: Verdict.REFUTED)
+    generation = write(settings, None, judge, words(TEXT))
+    assert judge.seen == []
+    assert {(s.verdict, s.reason) for s in generation.sentences} == {
+        (Verdict.NOT_CHECKED, "the trigger did not ask for a check")
+    }
+
+
+# --- RAG, plain, FLARE
+
+
+def test_rag_fills_the_memory_once_and_never_pauses() -> None:
+    notebook = Notebook()
+    generation = write(config("rag"), notebook, Judge(), words("", TEXT))
+    assert notebook.queries == ["q:"]
+    assert generation.text == TEXT  # written under one unit
+    kinds = {event.kind for event in generation.trace}
+    assert kinds == {"start", "retrieval", "refresh", "commit", "finish"}
+    assert {(s.verdict, s.reason) for s in generation.sentences} == {(Verdict.NOT_CHECKED, "no verifier")}
+
+
+def test_plain_never_looks() -> None:
+    notebook, judge = Notebook(), Judge()
+    generation = write(config("plain"), notebook, judge, words(TEXT))
+    assert notebook.queries == judge.seen == []
+    assert [event.kind for event in generation.trace] == ["start", "commit", "commit", "commit", "finish"]
+
+
+def test_plain_uses_documents() -> None:
+    bench = Bench(config("plain"), None, None, words("Aa.", "Bb."))
+    bench.add("a", "q:", SamplingParams(max_tokens=9), documents=["one"])
+    bench.add("b", "q:", SamplingParams(max_tokens=9))
+    results = bench.run()
+    assert (results["a", 0].text, results["b", 0].text) == ("Bb.", "Aa.")
+    assert results["a", 0].sources.keys() == {"document-1"}
+
+
+def test_without_components_policies_degenerate() -> None:
+    feedback = FeedbackConfig()
+    assert type(make_policy("ewe", feedback, False, False)) is PlainPolicy
+    assert type(make_policy("rag", feedback, False, True)) is PlainPolicy
+    assert type(make_policy("flare", feedback, False, True)) is PlainPolicy
+    assert type(make_policy("rag", feedback, True, False)) is RAGPolicy
+    ewe = make_policy("ewe", feedback, False, True)
+    assert (ewe.retrieves, ewe.verifies, ewe.rewrites) == (False, True, True)
+    ewe = make_policy("ewe", feedback, True, False)
+    assert (ewe.retrieves, ewe.verifies, ewe.rewrites) == (True, False, False)
+
+
+def flare(script: Any, **feedback: Any) -> tuple[Generation, Notebook]:
+    notebook = Notebook()
+    # A certain token has probability 1 to about 1e-7: with 1.0 every sentence is unsure, with 0.9 none.
+    return write(config("flare", **feedback), notebook, None, script), notebook
+
+
+def test_flare_leaves_sure_sentences_alone() -> None:
+    generation, notebook = flare(words("", TEXT), flare_min_prob=0.9)
+    assert notebook.queries == ["q:"]
+    assert generation.text == TEXT
+    assert generation.stats.rewrites == 0
+
+
+class Wavering(MockRunner):
+    """Certain of every character but the second "c" of "Cc"."""
+
+    def _logits(self, row: ForwardRow) -> Any:
+        self.strength = 4.5 if len(row.context_slots) == len("q:Aa bb. C") else 20.0
+        return super()._logits(row)
+
+
+class WaveringBench(Bench):
+    runner_type = Wavering
+
+
+def test_flare_rewrites_an_unsure_sentence_once_under_what_its_words_retrieve() -> None:
+    notebook = Notebook()
+    bench = WaveringBench(config("flare", flare_min_prob=0.8, flare_mask_prob=0.6), notebook, None, words(TEXT))
+    bench.add("a", "q:", SamplingParams(max_tokens=40))
+    generation = bench.run()["a", 0]
+
+    # The unsure "c" is left out of the query; the second writing is kept although it is as unsure as the first.
+    assert notebook.queries == ["q:", "C dd."]
+    assert [(s.text, s.attempts, s.removed) for s in generation.sentences] == [
+        ("Aa bb.", 1, ()),
+        ("Cc dd.", 2, ("Cc dd.",)),
+        ("Ee ff.", 1, ()),
+    ]
+    rewinds = [event.data["reason"] for event in generation.trace if event.kind == "rewind"]
+    assert rewinds == ["unsure"]
+    # What was found replaces the memory.
+    last_row = [row for rows in bench.runner.rows_run for row in rows if row.wants_logits][-1]
+    assert len(last_row.unit_slots) == 1
+    assert generation.sources.keys() == {"p1", "p2"}
+
+
+def test_flare_rewrites_every_unsure_sentence_once() -> None:
+    generation, notebook = flare(words(TEXT), flare_min_prob=1.0, flare_mask_prob=0.0)
+    assert notebook.queries == ["q:", "Aa bb.", "Cc dd.", "Ee ff."]
+    assert [sentence.attempts for sentence in generation.sentences] == [2, 2, 2]
+    assert generation.text == TEXT
+    assert generation.finish_reason == "stop"
+
+
+def test_flare_asks_with_the_prompt_if_every_word_is_unsure() -> None:
+    _, notebook = flare(words("Aa."), flare_min_prob=1.0, flare_mask_prob=1.0)
+    assert notebook.queries == ["q:", "q:"]
+
+
+def test_flare_keeps_the_sentence_if_the_retrieval_fails() -> None:
+    class Failing(Notebook):
+        def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+            if self.queries:
+                raise ConnectionError("gone")
+            return super().retrieve(queries, top_k)
+
+    generation = write(config("flare", flare_min_prob=1.0), Failing(), None, words(TEXT))
+    assert generation.text == TEXT
+    assert [sentence.reason for sentence in generation.sentences] == ["the retrieval failed"] * 3
+    assert generation.stats.rewrites == 0

@@ -1,0 +1,164 @@
+"""Rewinds as transactions: after one, everything is as it was at that token, and as in a run that never went further."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from conftest import CharTokenizer
+from engine_bench import DeepRunner, GatedBench, Judge, Library, Reader, number, sentences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ewe.config import Config
+from ewe.engine.sequence import Sequence as EngineSequence
+from ewe.sampling import SamplingParams
+from ewe.types import Verdict
+
+schedules = st.lists(st.integers(0, 5), max_size=50)
+
+
+def config(mode: str, **feedback: Any) -> Config:
+    memory = {"unit_tokens": 24, "retrieval_units": 3, "verification_units": 2}
+    return Config.from_mapping(
+        {"memory": memory, "cache": {"block_size": 4}, "feedback": {"mode": mode, "verify_every": 3, **feedback}}
+    )
+
+
+class History:
+    """The state of a sequence at each of its lengths, on the way that it went last."""
+
+    def __init__(self, bench: GatedBench, sequence: EngineSequence) -> None:
+        self._bench = bench
+        self._sequence = sequence
+        self._states: dict[int, Any] = {}
+        self.rewinds = 0
+        go_back = bench.core._rewriter._go_back
+
+        def checked(target: EngineSequence, index: int, reason: str) -> None:
+            go_back(target, index, reason)
+            self._compare()
+
+        bench.core._rewriter._go_back = checked  # type: ignore[method-assign]
+
+    def note(self) -> None:
+        self._states[len(self._sequence.draft)] = self._state()
+
+    def _state(self) -> Any:
+        sequence, draft, pool = self._sequence, self._sequence.draft, self._bench.runner.pool
+        slots = sequence.table.slots().tolist()
+        cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
+        sampling = self._bench.core._sampling_row(sequence)
+        drawn_from = (list(sampling.output_ids), sampling.banned, sampling.index, sampling.seed, sampling.params)
+        text = (draft.text, draft.text_end, draft.held_back_chars(), sequence.finish)
+        return list(draft.tokens), list(draft.ids), text, cached, drawn_from, list(draft.sentences)
+
+    def _compare(self) -> None:
+        self.rewinds += 1
+        now, length = self._state(), len(self._sequence.draft)
+        if length:
+            before = self._states[length]
+            assert now[:-1] == before[:-1]
+            known = len(before[-1])  # by now more of the kept sentences may be known to be complete
+            assert now[-1][:known] == before[-1]
+        else:
+            before = self._states[1]
+            assert now[:3] == ([], [], ("", None, 0, None))
+            assert now[3] == before[3][:-1]
+        assert all(span.end <= len(now[2][0]) for span in now[-1])
+        assert len(self._sequence.states) <= len(now[-1])
+        assert not self._sequence.checks
+        assert self._sequence.retrieval is None
+        self._states = {size: state for size, state in self._states.items() if size <= length or size == 1}
+
+
+@pytest.mark.parametrize("mode", ["blocking", "optimistic"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_state_after_a_rewind_is_the_state_of_then(mode: str, data: st.DataObject) -> None:
+    on_exhausted = data.draw(st.sampled_from(["keep_best", "flag", "drop"]))
+    salt = data.draw(st.integers(0, 10**6))
+    judge = Judge(lambda sentence: Verdict.REFUTED if number(salt, sentence) % 3 == 0 else Verdict.SUPPORTED)
+    bench = GatedBench(config(mode, on_exhausted=on_exhausted), Library(), judge, sentences)
+    bench.runner.strength = 6.0
+    params = SamplingParams(
+        max_tokens=60,
+        temperature=data.draw(st.sampled_from([0.0, 0.9])),
+        seed=salt,
+        presence_penalty=0.5,
+        frequency_penalty=0.2,
+        repetition_penalty=1.1,
+        min_tokens=5,
+        stop=data.draw(st.sampled_from([(), ("abc", ". A"), ("j. Bc",)])),
+    )
+    reader = Reader()
+    sequence = bench.add("a", f"Tell {'abcdefgh'[salt % 8]} me", params, listener=reader)
+    history = History(bench, sequence)
+    for choice in [*data.draw(schedules), *[1] * 2000]:
+        jobs = bench.open_jobs()
+        if choice and jobs:
+            jobs[0][0].release()  # in order: the verdicts of one sequence are applied in order
+        if not bench.step():
+            break
+        bench.check()
+        history.note()
+    generation = bench.finished["a", 0]
+    assert generation.stats.rewrites == history.rewinds
+    assert reader.text == generation.text
+    assert len(generation.logprobs) == len(generation.token_ids)
+
+
+# --- tokens that are no characters: some end one sentence and begin the next
+
+PIECES = ("", " ", "a", "b c", ".", ". A", "B", ". ", "e.", ".\n\n", "F g", "h. I j. K", " l", "M", "n o p")
+
+
+class PieceTokens(CharTokenizer):
+    def __call__(self, text: str, add_special_tokens: bool = True, **options: Any) -> dict[str, list[int]]:
+        return {"input_ids": [1 + number(char) % (len(PIECES) - 1) for char in text]}
+
+    def decode(self, ids: Sequence[int], **options: Any) -> str:
+        return "".join(PIECES[i] for i in ids)
+
+
+class PieceRunner(DeepRunner):
+    vocabulary = PIECES
+
+
+class PieceBench(GatedBench):
+    runner_type = PieceRunner
+
+    def add(self, *args: Any, **options: Any) -> EngineSequence:
+        self.engine.intake._tokenizer = PieceTokens()
+        return super().add(*args, **options)
+
+
+def run_pieces(mode: str, prompt: str, schedule: list[int] | None, **feedback: Any) -> Any:
+    """The essence of one answer; the reader has seen to it that nothing final was taken back."""
+    bench = PieceBench(config(mode, **feedback), Library(), Judge())
+    reader = Reader()
+    params = SamplingParams(max_tokens=50, ignore_eos=True, temperature=0.7, seed=3)
+    bench.add("a", prompt, params, listener=reader)
+    generation = (bench.run_prompt() if schedule is None else bench.run_late(schedule))["a", 0]
+    assert reader.text == generation.text
+    assert generation.text == "".join(PIECES[i] for i in generation.token_ids)
+    for sentence in generation.sentences:
+        assert generation.text[sentence.start : sentence.end] == sentence.text
+    ends = [sentence.end for sentence in generation.sentences]
+    assert [sentence.start >= end for end, sentence in zip([0, *ends], generation.sentences, strict=False)]
+    parts = [(s.text, s.verdict, s.attempts, s.removed) for s in generation.sentences]
+    return generation.text, generation.token_ids, parts, generation.stats.rewrites
+
+
+@settings(max_examples=30)
+@given(
+    prompt=st.text("abcdefgh", min_size=1, max_size=6),
+    schedule=schedules,
+    verify_every=st.integers(1, 6),
+    on_exhausted=st.sampled_from(["keep_best", "flag", "drop"]),
+)
+def test_tokens_that_straddle_sentences(prompt: str, schedule: list[int], verify_every: int, on_exhausted: str) -> None:
+    feedback = {"verify_every": verify_every, "on_exhausted": on_exhausted}
+    expected = run_pieces("blocking", prompt, None, **feedback)
+    assert run_pieces("optimistic", prompt, schedule, **feedback) == expected
