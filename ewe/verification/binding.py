@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import FUNCTION_WORDS
+from ewe.verification.lexicon import FUNCTION_WORDS, is_trade
 from ewe.verification.values import Term
 
 _MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
@@ -46,7 +46,8 @@ class _Binder:
             self._phrase.append(item)
             return
         if item.value is not None:
-            self._value(item)
+            if not (item.owner and not item.explicit):  # "her novel": whose it is says the subject
+                self._value(item)
             return
         self.end_of_phrase()
         if item.kind is ItemKind.PREPOSITION:
@@ -54,6 +55,8 @@ class _Binder:
                 self._preposition = ROLE_OF_PREPOSITION.get(item.norm, Role.OTHER)
             self._complement = self._after_copula = item.norm == "as"
             self._bare = True
+        elif item.kind is ItemKind.TIME:
+            self._preposition = None
         elif item.kind is ItemKind.COPULA:
             self._role, self._preposition = Role.OBJECT, None
             self._complement = self._bare = False
@@ -63,7 +66,8 @@ class _Binder:
             self._bare = False
         elif item.kind is ItemKind.RELATION:
             self._role, self._preposition = Role.OBJECT, None
-            self._complement, self._bare = False, True
+            # "took part in", "made a name": what follows such verbs without an article is no description.
+            self._complement, self._bare = False, not all(name.startswith("~") for name in item.relations)
             self._after_copula = False
 
     def _value(self, item: Item) -> None:
@@ -84,5 +88,5 @@ class _Binder:
         if self._phrase and len(self._phrase) <= _MAX_NOUNS and (self._complement or self._bare):
             head = self._phrase[-1]
             role = Role.CAPACITY if self._complement else self._preposition or Role.OBJECT
-            self.found.append(Argument(Term(head.stem), role, head.norm))
+            self.found.append(Argument(Term(head.stem, is_trade(head.norm)), role, head.norm))
         self._phrase.clear()

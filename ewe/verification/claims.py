@@ -57,8 +57,7 @@ def _read_context(request: VerificationRequest, splitter: SentenceSplitter) -> D
     for text in (request.prompt[-_LOOKBACK_CHARACTERS:], request.preceding[-_LOOKBACK_CHARACTERS:]):
         for start, end in splitter.split(text)[-_LOOKBACK:]:
             parse_frames(text[start:end], discourse)
-        if discourse.focus is None:
-            discourse.focus = discourse.first
+        discourse.focus = discourse.focus or discourse.first
     return discourse
 
 
@@ -78,13 +77,15 @@ def _is_checkable(frame: Frame) -> bool:
 def _wording(sentence: str, frame: Frame) -> str:
     """The clause with its subject in words."""
     clause = " ".join(_LEAD.sub("", sentence[frame.start : frame.end]).split())
-    assert frame.subject is not None
-    subject = frame.subject.text or " ".join(frame.subject.words).title()
-    if subject.casefold() in clause.casefold():
+    head = frame.head or frame.subject
+    assert head is not None
+    subject = head.text or " ".join(head.words).title()
+    known = [name.text for name in (frame.head, frame.subject) if name is not None and name.text]
+    if any(name.split()[-1] in clause for name in known):
         return clause
     for pattern, name in ((_SUBJECT, subject), (_OWNER, f"{subject}'s")):
         match = pattern.search(clause)
         if match:
             return clause[: match.start()] + name + clause[match.end() :]
-    joint = ", " if frame.relations == {"be"} else " "
+    joint = ", " if frame.relations <= {"be", "occupation"} else " "
     return f"{subject}{joint}{clause}"

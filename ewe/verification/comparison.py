@@ -13,21 +13,21 @@ what it covers (partial completeness: if it knows a value of this relation for t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ewe.verification.frames import Argument, Frame, Role
-from ewe.verification.lexicon import ONCE_IN_A_LIFE, ONCE_PER_RESULT, ONE_PLACE, NameKind
-from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, compare
+from ewe.verification.lexicon import ONCE_IN_A_LIFE, ONCE_PER_RESULT, ONE_PLACE, ONE_WAY, NameKind
+from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, Value, compare
 
-_PLACES = frozenset({Role.PLACE, Role.SOURCE, Role.OBJECT})
+_PLACES = frozenset({Role.PLACE, Role.SITE, Role.SOURCE})
 _MAKERS = frozenset({Role.SUBJECT, Role.AGENT})
-_CORE = frozenset({Role.SUBJECT, Role.OBJECT, Role.RECIPIENT, Role.AGENT, Role.OF})
+_CORE = frozenset({Role.OBJECT, Role.RECIPIENT, Role.AGENT, Role.OF})
+_RESULTS = frozenset({Role.OBJECT, Role.OF})
 _BOUNDS = frozenset({Role.START, Role.END})
 
 
-class Finding(StrEnum):
+class Stance(StrEnum):
     """What an evidence frame says about one value of a claim.
 
     DIFFERS: another value stands there, in a slot that may hold several. CONTRADICTS: in a slot that holds one.
@@ -39,6 +39,18 @@ class Finding(StrEnum):
     SILENT = "silent"
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A stance, and the values of the evidence that stand in the claim's place if they are others."""
+
+    stance: Stance
+    others: tuple[Value, ...] = ()
+
+
+_SILENT = Finding(Stance.SILENT)
+_STATES = Finding(Stance.STATES)
+
+
 def checkable_arguments(frame: Frame) -> list[Argument]:
     """The arguments of a claim that evidence has to settle: all but further mentions of the subject."""
     return [argument for argument in frame.arguments if frame.subject is None or not _is(argument.value, frame.subject)]
@@ -47,63 +59,91 @@ def checkable_arguments(frame: Frame) -> list[Argument]:
 def compare_frames(claim: Frame, evidence: Frame) -> list[Finding]:
     """A finding for the claim's subject, then one per checkable argument; all silent if the relation differs."""
     arguments = checkable_arguments(claim)
-    silent = [Finding.SILENT] * (1 + len(arguments))
-    if claim.subject is None or evidence.negated or not claim.relations & evidence.relations:
-        return silent
-    pair = _Pair(claim, evidence, arguments, claim.relations & evidence.relations)
-    if pair.shares_subject():
-        return [Finding.STATES, *(pair.finding(argument) for argument in arguments)]
-    return [pair.subject_finding(), *silent[1:]]
+    shared = claim.relations & evidence.relations
+    if claim.subject is None or evidence.negated or not shared:
+        return [_SILENT] * (1 + len(arguments))
+    pair = _Pair(claim, evidence, arguments, shared, _result(claim) if shared & ONCE_PER_RESULT else None)
+    return [pair.subject_finding(), *(pair.finding(argument) for argument in arguments)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A claim and an evidence frame that share relations."""
+    """A claim and an evidence frame that share relations; made is what the claim says was made, if it says so."""
 
     claim: Frame
     evidence: Frame
     arguments: list[Argument]
     relations: frozenset[str]
-
-    def shares_subject(self) -> bool:
-        """Whether the evidence speaks of the claim's subject, in any role; for births and deaths as subject only."""
-        assert self.claim.subject is not None
-        if self.relations & ONCE_IN_A_LIFE:
-            return self.evidence.subject is not None and _is(self.claim.subject, self.evidence.subject)
-        return _find(self.claim.subject, self.evidence.names())
+    made: Name | None
 
     def subject_finding(self) -> Finding:
         """Whether the evidence has another subject for what is otherwise the same statement."""
-        assert self.claim.subject is not None
-        values = [argument.value for argument in self.arguments]
-        names = [value for value in values if isinstance(value, Name)]
-        rest_agrees = all(self._states(value) for value in values if isinstance(value, Name | Moment))
-        if self.relations & ONCE_IN_A_LIFE or not names or not rest_agrees:
-            return Finding.SILENT
-        subject = Argument(self.claim.subject, Role.SUBJECT)
-        rivals = [rival for rival in self._rivals(subject) if not self._is_taken(rival)]
-        if not any(self._same_place(subject, r) and _differs(subject.value, r.value) for r in rivals):
-            return Finding.SILENT
-        made = _result(self.claim)
-        is_made = self.relations & ONCE_PER_RESULT and made is not None and made is not self.claim.subject
-        dated = any(isinstance(value, Moment) for value in values)
-        return Finding.CONTRADICTS if is_made else Finding.DIFFERS if dated else Finding.SILENT
+        subject = self.claim.subject
+        assert subject is not None
+        if self._states(subject, Role.SUBJECT):
+            return _STATES
+        rivals = [rival for rival in self._rivals(Argument(subject, Role.SUBJECT)) if rival.role in _MAKERS]
+        others = tuple(r.value for r in rivals if _differs(subject, r.value) and not self._is_taken(r))
+        if not others:
+            return _SILENT
+        if self.made is not None and self.made is not subject:
+            return Finding(Stance.CONTRADICTS, others) if self._states(self.made) else _SILENT
+        values = [argument.value for argument in self.arguments if isinstance(argument.value, Name | Moment)]
+        whole = any(isinstance(v, Name) for v in values) and any(isinstance(v, Moment) for v in values)
+        if self.relations & ONCE_IN_A_LIFE or not whole or not all(self._states(value) for value in values):
+            return _SILENT
+        return Finding(Stance.DIFFERS, others)
 
     def finding(self, argument: Argument) -> Finding:
-        """What the evidence, whose subject is the claim's, says about `argument`."""
+        """What the evidence says about `argument`, if it speaks of the same thing."""
+        if not self._is_about_the_same(argument):
+            return _SILENT
         if self._states(argument.value, argument.role):
-            return Finding.STATES if self._anchors_agree(argument) else Finding.SILENT
-        rivals = [r for r in self._rivals(argument) if not self._is_taken(r) and self._same_place(argument, r)]
-        if not any(_differs(argument.value, rival.value) for rival in rivals):
-            return Finding.SILENT
-        if self._anchors_agree(argument) and self._is_single(argument):
-            return Finding.CONTRADICTS
-        return Finding.DIFFERS if isinstance(argument.value, Name | Term) else Finding.SILENT
+            return _STATES
+        rivals = [rival for rival in self._rivals(argument) if not self._is_taken(rival)]
+        rivals = [rival for rival in rivals if _differs(argument.value, rival.value)]
+        same = tuple(rival.value for rival in rivals if _same_place(argument, rival))
+        if same and self._is_single(argument):
+            return Finding(Stance.CONTRADICTS, same)
+        if not isinstance(argument.value, Name | Term):
+            return _SILENT
+        if len(rivals) == 1 and rivals[0].role is not Role.MODIFIER and self._is_only_open_name(argument):
+            same = (rivals[0].value,)
+        return Finding(Stance.DIFFERS, same) if same and argument.role is not Role.MODIFIER else _SILENT
 
-    def _states(self, value: object, role: Role = Role.OTHER) -> bool:
+    def _is_about_the_same(self, argument: Argument) -> bool:
+        """Whether the evidence has the names that identify the statement around `argument`."""
+        subject = self.claim.subject
+        assert subject is not None
+        if self.relations & ONE_WAY:
+            return self.evidence.subject is not None and _is(subject, self.evidence.subject)
+        if self.made is not None and argument.role not in _RESULTS:
+            return self._states(self.made)
+        return self._states(subject) and all(self._states(name) for name in self._anchors(argument))
+
+    def _anchors(self, argument: Argument) -> list[Name]:
+        """The names besides the subject that must agree before a date or number can be compared."""
+        if isinstance(argument.value, Name | Term):
+            return []
+        others = [other for other in self.arguments if isinstance(other.value, Name)]
+        core = [other for other in others if other.role in _CORE]
+        return [other.value for other in core or others if isinstance(other.value, Name)]
+
+    def _is_single(self, argument: Argument) -> bool:
+        """Whether the slot of `argument` holds one value only."""
+        value = argument.value
+        if isinstance(value, Moment):
+            return bool(self.relations & ONCE_IN_A_LIFE or self.made is not None or self._anchors(argument))
+        if not isinstance(value, Name):
+            return isinstance(value, Quantity)
+        if self.relations & ONE_PLACE and value.kind in (NameKind.UNKNOWN, NameKind.PLACE):
+            at_birth = bool(self.relations & ONCE_IN_A_LIFE) and argument.role in (Role.OBJECT, Role.OF)
+            return argument.role in _PLACES or at_birth
+        return self.made is not None and argument.role in _MAKERS
+
+    def _states(self, value: Value, role: Role = Role.OTHER) -> bool:
         """Whether the evidence holds `value` in a place where it can mean the same."""
-        rivals = self._rivals(Argument(value, role))  # type: ignore[arg-type]
-        return any(_is(value, rival.value) for rival in rivals)
+        return any(_is(value, rival.value) for rival in self._rivals(Argument(value, role)))
 
     def _rivals(self, argument: Argument) -> list[Argument]:
         """Values of the evidence of the same type, its subject among them; ends of periods are kept apart."""
@@ -114,66 +154,39 @@ class _Pair:
             return [Argument(self.evidence.subject, Role.SUBJECT), *rivals]
         return rivals
 
-    def _anchors_agree(self, argument: Argument) -> bool:
-        """Whether every name that identifies the statement around `argument` is in the evidence too."""
-        return all(_find(name, self.evidence.names()) for name in self._anchors(argument))
-
-    def _anchors(self, argument: Argument) -> list[Name]:
-        """The names that must agree before `argument` can be compared, apart from the subject."""
-        if isinstance(argument.value, Name | Term) or self.relations & ONCE_IN_A_LIFE:
-            return []
-        if self.relations & ONCE_PER_RESULT:
-            made = _result(self.claim)
-            return [made] if made is not None else []
-        others = [other for other in self.arguments if isinstance(other.value, Name) and other is not argument]
-        core = [other for other in others if other.role in _CORE]
-        return [other.value for other in core or others if isinstance(other.value, Name)]
-
-    def _is_single(self, argument: Argument) -> bool:
-        """Whether the slot of `argument` holds one value only."""
-        value = argument.value
-        if isinstance(value, Moment):
-            return bool(self.relations & (ONCE_IN_A_LIFE | ONCE_PER_RESULT) or self._anchors(argument))
-        if not isinstance(value, Name):
-            return isinstance(value, Quantity)
-        if argument.role in _PLACES and self.relations & ONE_PLACE:
-            named_place = value.kind in (NameKind.UNKNOWN, NameKind.PLACE)
-            return named_place and (argument.role is not Role.OBJECT or bool(self.relations & ONCE_IN_A_LIFE))
-        made = _result(self.claim) if self.relations & ONCE_PER_RESULT else None
-        return made is not None and argument.role in _MAKERS and _find(made, self.evidence.names())
-
     def _is_taken(self, rival: Argument) -> bool:
         """Whether a value of the evidence already answers to another value of the claim."""
         mine = [self.claim.subject, *(argument.value for argument in self.arguments)]
         return any(_is(value, rival.value) for value in mine if value is not None)
 
-    def _same_place(self, argument: Argument, rival: Argument) -> bool:
-        """Whether two values stand in the same place of the relation: same role, or the ones of a known kind."""
-        if isinstance(argument.value, Moment | Quantity):
-            return True
-        roles = {argument.role, rival.role}
-        if len(roles) == 1 or roles <= {Role.PLACE, Role.SOURCE} or roles <= _MAKERS:
-            return True
-        if Role.MODIFIER in roles or not (isinstance(argument.value, Name) and isinstance(rival.value, Name)):
-            return False
-        kinds = {argument.value.kind, rival.value.kind}
-        return len(kinds) == 1 and NameKind.UNKNOWN not in kinds
+    def _is_only_open_name(self, argument: Argument) -> bool:
+        """Whether `argument` is the one name of the claim that the evidence does not state."""
+        names = [other for other in self.arguments if isinstance(other.value, Name) and other is not argument]
+        return isinstance(argument.value, Name) and all(self._states(other.value) for other in names)
+
+
+def _same_place(argument: Argument, rival: Argument) -> bool:
+    """Whether two values stand in the same place of a relation: same kind of role, or names of one known kind."""
+    if isinstance(argument.value, Moment | Quantity):
+        return True
+    roles = {argument.role, rival.role}
+    if len(roles) == 1 or roles <= _PLACES or roles <= _MAKERS:
+        return True
+    if Role.MODIFIER in roles or not (isinstance(argument.value, Name) and isinstance(rival.value, Name)):
+        return False
+    kinds = {argument.value.kind, rival.value.kind}
+    return len(kinds) == 1 and NameKind.UNKNOWN not in kinds
 
 
 def _result(frame: Frame) -> Name | None:
-    """What is made in a frame of making: the object, or the subject of a passive or of a verb without an object."""
-    objects = [a.value for a in frame.arguments if a.role in (Role.OBJECT, Role.OF) and isinstance(a.value, Name)]
-    has_maker = any(argument.role is Role.AGENT for argument in frame.arguments)
-    return objects[0] if objects and not has_maker else frame.subject
+    """What is made in a frame of making, in the active voice: the object, or the subject of a verb without one."""
+    made = [a.value for a in frame.arguments if a.role in _RESULTS and isinstance(a.value, Name)]
+    return made[0] if made else frame.subject
 
 
-def _is(value: object, other: object) -> bool:
-    return compare(value, other) is Agreement.EQUAL  # type: ignore[arg-type]
+def _is(value: Value, other: Value) -> bool:
+    return compare(value, other) is Agreement.EQUAL
 
 
-def _differs(value: object, other: object) -> bool:
-    return compare(value, other) is Agreement.DIFFERENT  # type: ignore[arg-type]
-
-
-def _find(name: Name, among: Sequence[Name]) -> bool:
-    return any(_is(name, other) for other in among)
+def _differs(value: Value, other: Value) -> bool:
+    return compare(value, other) is Agreement.DIFFERENT

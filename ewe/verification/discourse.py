@@ -21,10 +21,20 @@ class Discourse:
 
     def __init__(self, topic: Name | None = None) -> None:
         self.topic = topic
-        self.focus = topic
+        self._focus = topic
         self._names: list[Name] = [topic] if topic else []
         self._first = topic
         self._people: set[tuple[str, ...]] = set()
+
+    @property
+    def focus(self) -> Name | None:
+        """The subject at hand, with all that has been learnt of it."""
+        focus = self._focus
+        return next((name for name in self._names if focus is not None and name.words == focus.words), focus)
+
+    @focus.setter
+    def focus(self, name: Name | None) -> None:
+        self._focus = name
 
     @property
     def first(self) -> Name | None:
@@ -68,13 +78,14 @@ class Discourse:
 
     def pronoun(self, word: str) -> Name | None:
         """Whom or what a folded pronoun means: the subject at hand if it fits, else the last name that does."""
-        if word in PERSONAL:
-            found = self._last(lambda name: name.kind in (NameKind.UNKNOWN, NameKind.PERSON), self.focus)
-            if found is not None:
+        if word in PERSONAL or word.startswith("the"):  # they, them, their; "they" is often one person
+            focus = self.focus
+            if focus is None or focus.kind not in (NameKind.UNKNOWN, NameKind.PERSON):
+                focus = self._last(self.is_person)
+            found = focus or self._last(lambda name: name.kind is NameKind.UNKNOWN)
+            if found is not None and word in PERSONAL:
                 self.mark_person(found)
-            return found
-        if word.startswith("the"):  # they, them, their, theirs
-            return self.focus
+            return found or self.focus
         return self._last(lambda name: not self.is_person(name), self.focus)
 
     def definite(self, noun: str) -> Name | None:

@@ -12,12 +12,14 @@ from functools import lru_cache
 
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
 from ewe.types import Passage
 from ewe.verification.claims import ParsedClaim
 from ewe.verification.clauses import parse_frames
 from ewe.verification.discourse import Discourse
 from ewe.verification.extract import find_mentions
 from ewe.verification.frames import Frame
+from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks, stem
 from ewe.verification.tokens import tokenize
 from ewe.verification.values import Name
 
@@ -36,27 +38,37 @@ class ReadSentence:
 class EvidenceFinder:
     """Finds the passages for claims, all claims of a batch in one call of the retriever.
 
-    Each claim is asked for twice: in its own words, and by its subject alone, so that evidence in other words is found.
+    Each claim is asked for three times: in its own words; by its subject and all words that speak of its relation, so
+    that evidence with another value is found; and by its subject alone, for evidence in other words.
     """
 
     def __init__(self, retriever: Retriever, top_k: int, splitter: SentenceSplitter) -> None:
         self._retriever = retriever
         self._top_k = top_k
         self._splitter = splitter
+        self._stems = lru_cache(maxsize=_CACHED_PASSAGES)(_stems)
         self.read = lru_cache(maxsize=_CACHED_PASSAGES)(self._read)
 
     def find(self, claims: Sequence[ParsedClaim]) -> list[list[Passage]]:
         """Per claim its passages, best first, without repetitions; passages of veracity 0 are left out."""
-        queries = [[claim.claim.text, *_subject_query(claim.frame)] for claim in claims]
+        queries = [[claim.claim.text, *_subject_queries(claim.frame)] for claim in claims]
         unique = list(dict.fromkeys(query for group in queries for query in group))
         if not unique:
             return [[] for _ in claims]
         found = dict(zip(unique, self._retriever.retrieve(unique, self._top_k), strict=True))
         results = []
-        for group in queries:
+        for claim, group in zip(claims, queries, strict=True):
             passages = {scored.passage.id: scored.passage for query in group for scored in found[query]}
-            results.append([passage for passage in passages.values() if passage.veracity > 0])
+            results.append([passage for passage in passages.values() if self._may_tell(passage, claim.frame)])
         return results
+
+    def _may_tell(self, passage: Passage, frame: Frame) -> bool:
+        """Whether a passage can be believed at all, names the subject and has a word that speaks of the relation."""
+        stems = self._stems(passage)
+        about = frame.subject is not None and stem(frame.subject.words[-1]) in stems
+        open_relation = not frame.relations.isdisjoint({"be", "occupation"})
+        told = open_relation or any(relation_speaks(name, stems) for name in frame.relations)
+        return passage.veracity > 0 and about and told
 
     def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
         """The sentences of a passage; its title is what its pronouns mean until a sentence has another subject."""
@@ -65,6 +77,10 @@ class EvidenceFinder:
             ReadSentence(passage.text[start:end], tuple(parse_frames(passage.text[start:end], discourse)))
             for start, end in self._splitter.split(passage.text)
         )
+
+
+def _stems(passage: Passage) -> frozenset[str]:
+    return frozenset(stem(word) for word in words(f"{passage.title} {passage.text}"))
 
 
 def title_name(title: str) -> Name | None:
@@ -78,6 +94,9 @@ def title_name(title: str) -> Name | None:
     return Name(words, text=bare) if words else None
 
 
-def _subject_query(frame: Frame) -> Iterator[str]:
+def _subject_queries(frame: Frame) -> Iterator[str]:
     if frame.subject is not None:
-        yield frame.subject.text or " ".join(frame.subject.words)
+        subject = frame.subject.text or " ".join(frame.subject.words)
+        relations = (WORDS_OF_RELATION.get(name, name.strip("~")) for name in sorted(frame.relations))
+        yield " ".join([subject, *relations])
+        yield subject

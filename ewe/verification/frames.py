@@ -23,6 +23,7 @@ class Role(StrEnum):
     CAPACITY = "as"
     OF = "of"
     PLACE = "in"
+    SITE = "at"
     SOURCE = "from"
     START = "since"
     END = "until"
@@ -30,20 +31,19 @@ class Role(StrEnum):
     OTHER = "other"
 
 
-ROLE_OF_PREPOSITION = {
-    **dict.fromkeys(
-        ["in", "at", "near", "on", "within", "inside", "during", "around", "outside", "through"], Role.PLACE
-    ),
-    "from": Role.SOURCE,
-    "since": Role.START,
-    "between": Role.START,
-    **dict.fromkeys(["until", "till"], Role.END),
-    "by": Role.AGENT,
-    **dict.fromkeys(["to", "into", "onto"], Role.RECIPIENT),
-    **dict.fromkeys(["with", "alongside", "under", "against"], Role.COMPANION),
-    "as": Role.CAPACITY,
-    **dict.fromkeys(["of", "for", "about"], Role.OF),
+_ROLES = {
+    Role.PLACE: "in near within inside around outside through",
+    Role.SITE: "at on during",
+    Role.SOURCE: "from",
+    Role.START: "since between",
+    Role.END: "until till",
+    Role.AGENT: "by",
+    Role.RECIPIENT: "to into onto",
+    Role.COMPANION: "with alongside under against",
+    Role.CAPACITY: "as",
+    Role.OF: "of for about",
 }
+ROLE_OF_PREPOSITION = {preposition: role for role, words in _ROLES.items() for preposition in words.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,18 @@ class Frame:
     """One statement: what kind of relation, whose, with which values.
 
     relations: names of relations, "be" for a bare copula, or "~stem" for a verb outside the word lists.
-    stems: stems of all content words. start and end: code points of the sentence. passive: the subject undergoes it.
+    stems: stems of all content words. start and end: code points of the sentence. subject: who does
+    it, in the active voice; head: the grammatical subject.
     """
 
     relations: frozenset[str]
     subject: Name | None
     arguments: tuple[Argument, ...]
+    head: Name | None = None
     stems: frozenset[str] = frozenset()
     start: int = 0
     end: int = 0
     negated: bool = False
-    passive: bool = False
 
     def names(self) -> tuple[Name, ...]:
         """All names of the frame, the subject first."""

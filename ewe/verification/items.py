@@ -20,7 +20,9 @@ from ewe.verification.lexicon import (
     PREPOSITIONS,
     PRONOUNS,
     RELATIONS,
+    TIME_NOUNS,
     NameKind,
+    is_irregular_past,
     words_of,
 )
 from ewe.verification.tokens import Token, tokenize
@@ -44,6 +46,7 @@ class ItemKind(StrEnum):
     RELATIVE = "relative"
     NEGATION = "negation"
     MARK = "mark"
+    TIME = "time noun"
     WORD = "word"
 
 
@@ -84,6 +87,9 @@ def read_items(sentence: str, discourse: Discourse) -> list[Item]:
             items.append(_mentioned(sentence, tokens, mention, items, discourse))
             index = mention.last
             continue
+        if tokens[index].norm == "that" and _is_that_of(tokens, index, items):
+            index += 2
+            continue
         item, used = _definite(tokens, index, mentions, discourse)
         items.append(item or _word(tokens, index, items, discourse))
         index += used
@@ -98,7 +104,7 @@ def _settled(items: list[Item]) -> list[Item]:
         behind = items[index + 1] if index + 1 < len(items) else None
         ahead = items[index - 1] if index else None
         if item.kind is ItemKind.DETERMINER:
-            complement = item.norm in ("a", "an") or (ahead is not None and ahead.kind is ItemKind.COPULA)
+            complement = _opens_complement(item, settled)
         elif item.kind not in (ItemKind.WORD, ItemKind.RELATION, ItemKind.CONJUNCTION, ItemKind.VALUE):
             complement = False
         if complement and item.kind is ItemKind.RELATION and not _governs(behind):
@@ -112,11 +118,26 @@ def _settled(items: list[Item]) -> list[Item]:
     return settled
 
 
+def _opens_complement(article: Item, before: Sequence[Item]) -> bool:
+    """Whether an article begins a phrase that says what something is: behind a copula, a mark, or "worked as"."""
+    if not before or before[-1].kind is ItemKind.COPULA:
+        return bool(before)
+    if before[-1].norm == "as":
+        return any(item.kind in (ItemKind.RELATION, ItemKind.COPULA) for item in before)
+    return article.norm in ("a", "an") and before[-1].kind is not ItemKind.PREPOSITION
+
+
 def _governs(behind: Item | None) -> bool:
     """Whether a noun goes on to what it relates to ("author of"); else it only says what its subject is."""
     if behind is None:
         return False
     return behind.kind in (ItemKind.RELATION, ItemKind.VALUE) or behind.norm in ("of", "by", "at", "in", "for", "to")
+
+
+def _is_that_of(tokens: Sequence[Token], index: int, before: Sequence[Item]) -> bool:
+    """Whether "that of" only repeats the subject's noun ("her profession was that of a weaver")."""
+    following = tokens[index + 1].norm if index + 1 < len(tokens) else ""
+    return following == "of" and bool(before) and before[-1].kind is ItemKind.COPULA
 
 
 def _mentioned(
@@ -129,12 +150,27 @@ def _mentioned(
         wording = value.text or sentence[start:end].removesuffix("'s").removesuffix("’s")
         kind = _kind_from_context(before) if value.kind is NameKind.UNKNOWN else value.kind
         value = replace(value, kind=kind, text=wording)
-        opens = not any(item.kind in (ItemKind.VALUE, ItemKind.PREPOSITION) for item in before)
+        opens = not is_governed(before) and not any(_stands_alone(before, index) for index in range(len(before)))
         value = discourse.notice(value)
         if opens:
             discourse.focus = value
     owner = tokens[mention.last - 1].possessive
     return Item(ItemKind.VALUE, sentence[start:end], "", start, end, value=value, owner=owner)
+
+
+def is_governed(before: Sequence[Item]) -> bool:
+    """Whether the item behind `before` belongs to a preposition: "in Ulm", but not "in later years Einstein"."""
+    for item in reversed(before):
+        if item.value is not None or item.kind in (ItemKind.MARK, ItemKind.TIME):
+            return False
+        if item.kind is ItemKind.PREPOSITION:
+            return True
+    return False
+
+
+def _stands_alone(items: Sequence[Item], index: int) -> bool:
+    """Whether the item is a name that no preposition governs."""
+    return items[index].name is not None and not is_governed(items[:index])
 
 
 def _kind_from_context(before: Sequence[Item]) -> NameKind:
@@ -188,7 +224,7 @@ def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, froze
         return ItemKind.MARK, nothing
     if norm in NEGATIONS or norm.endswith("n't"):
         return ItemKind.NEGATION, nothing
-    if token.stem == "be":
+    if token.stem in ("be", "becom"):
         return ItemKind.COPULA, nothing
     if norm in _RELATIVES:
         return ItemKind.RELATIVE, nothing
@@ -198,10 +234,14 @@ def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, froze
         return ItemKind.AUXILIARY, nothing
     if norm in PREPOSITIONS:
         return ItemKind.PREPOSITION, nothing
+    if norm in ("work", "works") and before and before[-1].kind in (ItemKind.DETERMINER, ItemKind.WORD):
+        return ItemKind.RELATION, frozenset({"create"})  # "a work by X", not "X works in Y"
     if token.stem in RELATIONS:
         return ItemKind.RELATION, RELATIONS[token.stem]
     if norm in DETERMINERS:
         return ItemKind.DETERMINER, nothing
+    if norm in TIME_NOUNS:
+        return ItemKind.TIME, nothing
     if _is_verb(token, before):
         return ItemKind.RELATION, frozenset({f"~{token.stem}"})
     return ItemKind.WORD, nothing
@@ -211,12 +251,6 @@ def _is_verb(token: Token, before: Sequence[Item]) -> bool:
     """Whether a word outside the lists looks like a verb: a past tense that is not an adjective before a noun."""
     if token.norm in FUNCTION_WORDS or token.is_capital:
         return False
-    past = (token.norm.endswith("ed") and len(token.norm) > 4) or (token.stem in _VERBS and token.norm != token.stem)
+    past = (token.norm.endswith("ed") and len(token.norm) > 4) or is_irregular_past(token.norm)
     attributive = bool(before) and before[-1].kind in (ItemKind.DETERMINER, ItemKind.PREPOSITION)
     return past and not attributive
-
-
-_VERBS = words_of(
-    """become begin bear bring buy choose come do draw fall fight find fly get give go grow hold keep know lay leave
-    lie lose make meet pay rise run say see sell send shoot sing sink spend strike swim take tell think"""
-)

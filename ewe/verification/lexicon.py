@@ -24,6 +24,7 @@ class NameKind(StrEnum):
     AWARD = "award"
     WORK = "work"
     EVENT = "event"
+    THING = "thing"
     UNKNOWN = "unknown"
 
 
@@ -100,6 +101,28 @@ life lives
 # "found" is far more often the verb of foundation in descriptive prose ("he found" is caught by the comparison).
 del _IRREGULAR["found"]
 
+
+def is_irregular_past(word: str) -> bool:
+    """Whether a folded word is an irregular past tense or participle."""
+    return word in _IRREGULAR
+
+
+_TRADE = re.compile(r"(?:er|or|ist|ian|man|woman|smith|wright|monger|maker|eer)$")
+_TRADES = words_of(
+    """poet nurse monk nun priest chef scribe spy judge clerk architect cook pilot surgeon physician scholar mason
+    merchant critic diplomat mechanic guide"""
+)
+_NO_TRADES = words_of(
+    """member leader pioneer winner founder father mother brother sister daughter number supporter follower teacher
+    human lover settler traveler traveller author mentor holder owner christian civilian prisoner volunteer woman man"""
+)
+
+
+def is_trade(word: str) -> bool:
+    """Whether a folded noun names a trade or profession ("chemist", "weaver")."""
+    return word in _TRADES or (len(word) > 4 and bool(_TRADE.search(word)) and word not in _NO_TRADES)
+
+
 _SUFFIX = re.compile(r"(?:ings?|ies|ied|ers?|ors?|ed|es|s|e|y)$")
 
 
@@ -110,12 +133,8 @@ def stem(word: str) -> str:
     if len(word) <= 3 or not word.isalpha():
         return word
     match = _SUFFIX.search(word)
-    if match is None or match.start() < 3:
-        return word
-    base = word[: match.start()]
-    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
-        return base[:-1]
-    return base
+    base = word if match is None or match.start() < 3 else word[: match.start()]
+    return base[:-1] if len(base) > 3 and base[-1] == base[-2] else base
 
 
 # One line per relation: its name, then words that speak of it. A word may belong to several relations.
@@ -124,7 +143,7 @@ birth: born birth birthplace birthdate native birthday childhood
 death: die died death dead perish killed executed assassinated deathplace
 burial: buried burial grave interred cemetery tomb
 study: study student educate education graduate attend enrol enroll degree doctorate thesis alumnus alumna alma pupil
-study: read
+study: read teacher taught tutor mentor teach
 teach: teach lecture professor professorship lecturer teacher instructor chair docent
 work: work worker employ employee join staff serve service career post position appoint job hire researcher
 lead: lead head direct director chair chairman president preside leader rector dean chief manage manager command govern
@@ -135,7 +154,9 @@ create: produce producer creator masterpiece volume monograph memoir story
 found: founded founder foundation establish establishment create creator set-up inaugurate launch incorporate
 found: institute open start began
 build: build builder construct construction design designer architect erect complete completion
-discover: discover discovery discoverer invent invention inventor identify isolate develop pioneer devise describe
+discover: discover discovery discoverer identify isolate pioneer describe
+devise: invent invention inventor devise develop pioneer build builder construct construction design designer create
+devise: creator patent
 award: win winner award prize medal laureate receive recipient honour honor bestow confer earn accolade decorate
 marry: marry marriage wife husband spouse wed wedding bride widow widower
 parent: father mother parent son daughter child sire raise
@@ -143,7 +164,7 @@ sibling: brother sister sibling twin
 member: member membership join elect belong fellow
 place: locate location situate lie stand base headquarters headquarter seat site capital home
 place: house
-live: live reside residence settle move dwell inhabit resident emigrate relocate home
+live: live reside settle residence settle move dwell inhabit resident emigrate relocate home
 name: name call rename nickname known title
 population: population inhabitant populate
 measure: height tall length long area elevation depth deep wide width weigh weight cover measure stretch
@@ -153,7 +174,8 @@ language: speak spoken language
 play: play player football club team
 nationality: citizen nationality national citizenship
 retire: retire retirement resign resignation
-travel: travel journey expedition voyage sail explore visit
+occupation: occupation profession trade vocation
+travel: part participate participant join accompany travel journey expedition voyage sail explore visit
 flow: flow river tributary
 border: border adjoin neighbour neighbor
 hold: host held organise organize celebrate take-place occur happen
@@ -173,14 +195,28 @@ def _relation_table() -> dict[str, frozenset[str]]:
 RELATIONS = _relation_table()
 """{stem: relations that it speaks of}."""
 
+
+def relation_speaks(relation: str, stems: frozenset[str]) -> bool:
+    """Whether a text with these stems has a word that speaks of `relation` ("~" and a stem for an unlisted verb)."""
+    if relation.startswith("~"):
+        return relation[1:] in stems
+    return any(relation in RELATIONS.get(stem, ()) for stem in stems)
+
+
+WORDS_OF_RELATION: dict[str, str] = {}
+"""{relation: the words that speak of it}, for queries."""
+for _line in _RELATIONS.strip().splitlines():
+    _name, _, _entries = _line.partition(": ")
+    WORDS_OF_RELATION[_name] = f"{WORDS_OF_RELATION.get(_name, '')} {_entries}".strip()
+
 # Things that happen once to the one they happen to, so that a second time or place of them is a contradiction.
 ONCE_IN_A_LIFE = frozenset({"birth", "death", "burial"})
 # Things that happen once to what they bring forth; the one who does them may do many.
-ONCE_PER_RESULT = frozenset({"create", "found", "build", "discover"})
+ONCE_PER_RESULT = frozenset({"create", "found", "build", "discover", "devise"})
 # Relations whose place is one place.
 ONE_PLACE = ONCE_IN_A_LIFE | {"place", "found", "build"}
-# Symmetric or rarely repeated: one partner, one set of parents.
-ONE_PERSON = frozenset({"parent"})
+# Relations whose two people must not be exchanged: the pupil is the subject.
+ONE_WAY = ONCE_IN_A_LIFE | {"study"}
 
 _KIND_HEADS = {
     NameKind.AWARD: "prize award medal cup fellowship order trophy honour honor ribbon scholarship grant",
@@ -192,7 +228,8 @@ _KIND_HEADS = {
         county valley sea ocean desert coast province district region bridge park forest hill cape peninsula falls
         harbour harbor port village town kingdom republic state station airport palace castle""",
     NameKind.EVENT: """battle war treaty conference festival expedition games championship olympics revolution
-        congress exhibition fair siege uprising tournament summit symposium""",
+        congress voyage crossing survey journey
+        tour race campaign mission exhibition fair siege uprising tournament summit symposium""",
     NameKind.WORK: "novel book poem symphony opera sonata concerto painting film play album song treatise",
     NameKind.PERSON: "mr mrs ms dr prof sir lady lord king queen prince princess president pope saint captain general",
 }
@@ -209,7 +246,9 @@ PREPOSITIONS = words_of(
 DETERMINERS = words_of(
     """a an the this that these those his her its their our my your another each every some any no"""
 )
-AUXILIARIES = words_of("be have do will would can could may might shall should must")
+_AUXILIARIES = "be have do will would can could may might shall should must"
+AUXILIARIES = frozenset(map(stem, _AUXILIARIES.split()))
+"""As stems."""
 FUNCTION_WORDS = (
     PRONOUNS
     | PREPOSITIONS
@@ -233,6 +272,9 @@ january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|se
 november nov|december dec"""
 MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
 """{name or short name: 1 to 12}."""
+TIME_NOUNS = words_of(
+    "year years time times day days month months life age childhood youth spring summer autumn winter century decades"
+)
 WEEKDAYS = words_of("monday tuesday wednesday thursday friday saturday sunday")
 
 _BELOW_TWENTY = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen

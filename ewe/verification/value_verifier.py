@@ -12,8 +12,9 @@ from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.claims import ParsedClaim, extract_claims
-from ewe.verification.comparison import Finding, checkable_arguments, compare_frames
+from ewe.verification.comparison import Finding, Stance, checkable_arguments, compare_frames
 from ewe.verification.evidence import EvidenceFinder, ReadSentence
+from ewe.verification.values import Agreement, Value, compare
 
 _CREDIBLE = 0.5  # Sources below this decide nothing by themselves.
 _PREVAILS = 1.5  # One side wins if its weight is this many times the other's; in between they are in conflict.
@@ -40,7 +41,7 @@ class ValueVerifier:
     def __init__(
         self,
         retriever: Retriever,
-        evidence_top_k: int = 8,
+        evidence_top_k: int = 16,
         veracity_weighting: bool = False,
         assume_complete: bool = False,
     ) -> None:
@@ -65,14 +66,14 @@ class ValueVerifier:
 
     def _judge(self, claim: ParsedClaim, passages: Sequence[Passage]) -> _Judged:
         """The verdict of one claim: refuted if one of its values is, supported if all are."""
-        balances = [_Balance() for _ in range(1 + len(checkable_arguments(claim.frame)))]
+        balances = [_Balance(self._assume_complete) for _ in range(1 + len(checkable_arguments(claim.frame)))]
         for passage in passages:
             weight = passage.veracity if self._weighting else 1.0
             for sentence in self._finder.read(passage):
                 piece = _Piece(passage, sentence, weight)
                 for frame in sentence.frames:
                     for balance, finding in zip(balances, compare_frames(claim.frame, frame), strict=True):
-                        balance.add(piece, finding, self._assume_complete)
+                        balance.add(piece, finding)
         # The subject is first. It can be refuted ("X wrote Emma"), but stating it supports nothing by itself.
         verdicts = [balance.verdict() for balance in balances]
         verdict = Verdict.INCONCLUSIVE
@@ -93,23 +94,41 @@ class _Judged:
 
 
 class _Balance:
-    """What all evidence says about one value."""
+    """What all evidence says about one value.
 
-    def __init__(self) -> None:
+    Other values in a slot that may hold several count against the claim only where the collection is taken to be
+    complete, and then only if the slot holds one value in practice: no source gives two.
+    """
+
+    def __init__(self, assume_complete: bool) -> None:
+        self._assume_complete = assume_complete
         self.supports: list[_Piece] = []
-        self.refutes: list[_Piece] = []
+        self._contradicting: list[_Piece] = []
+        self._differing: list[_Piece] = []
+        self._others: dict[str, list[Value]] = {}
 
-    def add(self, piece: _Piece, finding: Finding, differing_refutes: bool) -> None:
+    def add(self, piece: _Piece, finding: Finding) -> None:
         """Account for one finding."""
-        if finding is Finding.STATES:
+        if finding.stance is Stance.STATES:
             self.supports.append(piece)
-        elif finding is Finding.CONTRADICTS or (finding is Finding.DIFFERS and differing_refutes):
-            self.refutes.append(piece)
+        elif finding.stance is Stance.CONTRADICTS:
+            self._contradicting.append(piece)
+        elif finding.stance is Stance.DIFFERS and self._assume_complete:
+            self._differing.append(piece)
+            self._others.setdefault(_source(piece), []).extend(finding.others)
 
     def opposing(self) -> list[_Piece]:
-        """The refuting pieces, without those of a source that states the value elsewhere: it knows of both."""
+        """The pieces that speak against the value; not those of a source that states it elsewhere: it knows of both."""
         stated = {_source(piece) for piece in self.supports}
-        return [piece for piece in self.refutes if _source(piece) not in stated]
+        differing = [] if self._holds_several(stated) and _weights(self.supports) else self._differing
+        return [piece for piece in [*self._contradicting, *differing] if _source(piece) not in stated]
+
+    def _holds_several(self, stated: set[str]) -> bool:
+        """Whether a source gives two values for the slot: two others, or the claim's and another."""
+        return any(
+            source in stated or any(compare(others[0], other) is Agreement.DIFFERENT for other in others)
+            for source, others in self._others.items()
+        )
 
     def verdict(self) -> tuple[Verdict, float]:
         """The verdict and its share of all weight, in [0, 1].

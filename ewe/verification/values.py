@@ -122,13 +122,16 @@ def _initials_agree(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A common noun that says what something is ("botanist"), as stem."""
+    """A common noun that says what something is ("botanist"), as stem; trade: whether it is a trade or profession."""
 
     stem: str
+    trade: bool = field(default=False, compare=False)
 
     def compare(self, other: Term) -> Agreement:
-        """Equal for the same stem, else different."""
-        return Agreement.EQUAL if self.stem == other.stem else Agreement.DIFFERENT
+        """Equal for the same stem; different for two trades; unclear otherwise, as one can be many things."""
+        if self.stem == other.stem:
+            return Agreement.EQUAL
+        return Agreement.DIFFERENT if self.trade and other.trade else Agreement.UNCLEAR
 
 
 Value = Moment | Quantity | Name | Term

@@ -1,0 +1,90 @@
+"""A sentence's items cut into segments: stretches between marks, relative words and clause conjunctions.
+
+Owns: where a clause may begin. Knows items and values; no subjects and no frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ewe.verification.items import Item, ItemKind
+from ewe.verification.values import Moment, Name
+
+_BREAKS = frozenset(",;:–—()[]")
+_CLAUSE_WORDS = (ItemKind.RELATION, ItemKind.COPULA)
+
+
+@dataclass(slots=True)
+class Segment:
+    """Items between two clause boundaries.
+
+    opener: the mark, relative word or "and" before them ("" at the beginning). comma: whether a mark came before that.
+    """
+
+    opener: str
+    items: list[Item]
+    comma: bool = False
+
+    @property
+    def has_relation(self) -> bool:
+        """Whether the segment holds a relation word or a copula."""
+        return any(item.kind in _CLAUSE_WORDS for item in self.items)
+
+    @property
+    def values(self) -> list[Item]:
+        """The items that are values."""
+        return [item for item in self.items if item.value is not None]
+
+    @property
+    def names(self) -> list[Name]:
+        """The names, without those that only describe a noun."""
+        return [item.name for item in self.items if item.name is not None and not item.modifier]
+
+    @property
+    def is_phrase_about(self) -> bool:
+        """Whether it says what the name before it is ("a botanist from Ulm")."""
+        opens = self.opener in (",", "–", "—") and self.items[0].norm in ("a", "an", "the")
+        return opens and len(self.items) > 1 and (self.items[1].kind is ItemKind.WORD or self.items[1].modifier)
+
+
+def cut_segments(items: Sequence[Item]) -> list[Segment]:
+    """The segments of a sentence, in order, none of them empty."""
+    segments = [Segment("", [])]
+    comma = False
+    for index, item in enumerate(items):
+        if item.kind is ItemKind.MARK:
+            if item.norm in _BREAKS:
+                segments.append(Segment(item.norm, []))
+                comma = True
+            continue
+        here = segments[-1]
+        if item.kind is ItemKind.RELATIVE and (here.items or segments[:-1]):
+            segments.append(Segment(item.norm, [], comma))
+        elif item.kind is ItemKind.CONJUNCTION and _begins_clause(items[index + 1 :], here):
+            segments.append(Segment("and", [item], comma and not here.items))
+        else:
+            here.items.append(item)
+        comma = False
+    return [segment for segment in segments if segment.items]
+
+
+def _begins_clause(following: Sequence[Item], here: Segment) -> bool:
+    """Whether a conjunction joins clauses (or gapped ones) and not just two values or words."""
+    if not here.items:
+        return True
+    if not here.has_relation:
+        return False
+    rest: list[Item] = []
+    for item in following:
+        ends = item.kind is ItemKind.MARK and item.norm in _BREAKS
+        if ends or item.kind in (ItemKind.CONJUNCTION, ItemKind.RELATIVE):
+            break
+        rest.append(item)
+    return any(item.kind in _CLAUSE_WORDS for item in rest) or is_gapped(rest)
+
+
+def is_gapped(items: Iterable[Item]) -> bool:
+    """Whether a name and a date stand without a relation of their own ("and to Anna Holm in 1935")."""
+    values = [item.value for item in items if item.value is not None]
+    return any(isinstance(value, Name) for value in values) and any(isinstance(value, Moment) for value in values)
