@@ -87,7 +87,7 @@ def first_arguments(method: str) -> set[str]:
 
 
 def test_trace_events() -> None:
-    [events] = [rows for rows in tables("trace.md").values() if ["`start`"] == [row[0] for row in rows[:1]]]
+    [events] = [rows for rows in tables("trace.md").values() if [row[0] for row in rows[:1]] == ["`start`"]]
     assert {row[0].strip("`") for row in events} == first_arguments("record")
 
 
