@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from ewe.memory.unit_template import FIELDS, check_template, fill_template
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
+_GAP = re.compile(r"\s+")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -91,30 +92,23 @@ class UnitTokenizer:
         def num_tokens(end: int) -> int:
             return len(self._token_ids({**fields, "text": text[:end].rstrip()}))
 
-        def too_long(end: int) -> bool:
-            return num_tokens(end) > self._unit_tokens
+        def last_fitting(ends: Sequence[int]) -> int:
+            count = bisect_left(ends, True, key=lambda end: num_tokens(end) > self._unit_tokens)
+            return ends[count - 1] if count else 0
 
-        if too_long(0):
+        if num_tokens(0) > self._unit_tokens:
             return 0
         # Look at a prefix only, so that the cost depends on the unit's size and not on the text's. Half a word may take
         # more tokens than the whole one, so a prefix says that the text is too long only if it is so by far.
         limit = min(8 * self._unit_tokens, len(text))
         while limit < len(text) and num_tokens(limit) <= 2 * self._unit_tokens:
             limit = min(2 * limit, len(text))
-        if limit == len(text) and not too_long(limit):
+        if limit == len(text) and last_fitting([limit]):
             return limit
-        ends = [end for _, end in self._splitter.completed(text[:limit])]
-        fitting = bisect_left(ends, True, key=too_long)
-        if fitting:
-            return ends[fitting - 1]
-        end = bisect_left(range(1, limit), True, key=too_long)
-        at_word = _word_end(text, end) if end else 0
-        return end if too_long(at_word) else at_word
-
-
-def _word_end(text: str, end: int) -> int:
-    """`end`, or the end of the last whole word before it if that keeps at least half: a cut number is a false one."""
-    if text[end].isspace():
-        return end
-    whole_words = len(text[:end].rsplit(None, 1)[0])
-    return whole_words if 2 * whole_words >= end else end
+        at_sentence = last_fitting([end for _, end in self._splitter.completed(text[:limit])])
+        if at_sentence:
+            return at_sentence
+        # A number cut in two is a false one, so cut between words, unless the text has hardly any spaces.
+        at_word = last_fitting([gap.start() for gap in _GAP.finditer(text, 0, limit)])
+        at_character = last_fitting(range(1, limit))
+        return at_word if 2 * at_word >= at_character else at_character

@@ -1,6 +1,5 @@
 """Unit texts under real tokenizers: capacity, sentence ends, BOS, and control tokens that passages spell out."""
 
-import copy
 from typing import Any
 
 import pytest
@@ -213,6 +212,8 @@ def test_a_sentence_longer_than_the_unit_is_cut_at_a_word(name: str) -> None:
     assert unit.was_cut
     assert 16 <= len(unit.token_ids) <= 32
     assert words.startswith(unit.text + " ")
+    next_word = words.find(" ", len(unit.text) + 1)
+    assert len(PREFIX[name]) + len(TOKENIZERS[name].encode(words[:next_word], add_special_tokens=False)) > 32
     assert TOKENIZERS[name].decode(body(name, unit.token_ids)) == unit.text
 
 
@@ -227,6 +228,12 @@ def test_a_cut_never_breaks_a_character(name: str, character: str, capacity: int
     assert decoded == unit.text
     assert text.startswith(decoded)
     assert len(unit.token_ids) > capacity - 4  # one character more would not have fitted
+
+
+def test_a_text_with_hardly_any_spaces_is_cut_at_a_character() -> None:
+    text = "東京 " + "語" * 40
+    unit = UnitTokenizer(TOKENIZERS["slow bytes"], 32, "{text}").encode(passage(text))
+    assert unit.text == "東京 " + "語" * 8
 
 
 def test_a_number_is_not_cut_in_two() -> None:
@@ -308,13 +315,30 @@ def test_an_empty_unit_is_refused() -> None:
         UnitTokenizer(TOKENIZERS["slow bytes"], 0, "{text}")
 
 
-def test_the_cost_depends_on_the_unit_and_not_on_the_text() -> None:
-    tokenizer = UnitTokenizer(copy.deepcopy(TOKENIZERS["byte-level, BOS"]), 64, "{text}")
+def test_long_words_do_not_make_a_text_look_too_long() -> None:
+    """Cut in the middle, a word of one token falls apart into letters."""
+    vocabulary = [("<unk>", 0.0), ("▁institutions", -1.0), *((letter, -9.0) for letter in "▁institution")]
+    backend = Tokenizer(models.Unigram(list(dict(vocabulary).items()), unk_id=0))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer = UnitTokenizer(PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>"), 16, "{text}")
+    unit = tokenizer.encode(passage(" ".join(["institutions"] * 16)))
+    assert (unit.token_ids, unit.was_cut) == ((1,) * 16, False)
+    longer = tokenizer.encode(passage(" ".join(["institutions"] * 17)))
+    assert (longer.token_ids, longer.was_cut) == ((1,) * 16, True)
+
+
+@pytest.mark.parametrize(
+    ("long", "limit"),
+    [(passage("It moved to the river. " * 50_000), 20_000), (passage("It moved.", "Mira " * 50_000), 300_000)],
+    ids=["text", "title"],
+)
+def test_the_cost_depends_on_the_unit_and_not_on_the_text(long: Passage, limit: int) -> None:
+    tokenizer = UnitTokenizer(byte_level(adds_bos=True), 64, "{title}: {text}")
     seen: list[int] = []
     plain = tokenizer._encoder.encode
     tokenizer._encoder.encode = lambda text: (seen.append(len(text)), plain(text))[1]  # type: ignore[method-assign]
-    tokenizer.encode(passage("It moved to the river. " * 50_000))
-    assert sum(seen) < 20_000
+    tokenizer.encode(long)
+    assert sum(seen) < limit
 
 
 TEXTS = st.lists(
