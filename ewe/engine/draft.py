@@ -73,12 +73,12 @@ class Draft:
         self._is_finished = True
         if self.text_end is None:
             self._detokenizer.text += self._detokenizer.flush()
-        self._add_sentences(self._splitter.split(self._rest()))
+        self._add_sentences(self._splitter.split(self.text[self._known_end() :]))
 
     def find_sentences(self) -> None:
         """Adds the sentences that have surely been completed since the last call: nothing can cut or extend them."""
-        rest = self._rest()
-        self._add_sentences(self._splitter.completed(rest[: len(rest) - self.held_back_chars()]))
+        begin, end = self._known_end(), len(self.text) - self.held_back_chars()
+        self._add_sentences(self._splitter.completed(self.text[begin:end]))
 
     def restore(self, tokens: Sequence[Token], spans: Sequence[Span]) -> bool:
         """Appends tokens that were dropped, with their sentences; returns whether a stop string is among them.
@@ -96,17 +96,18 @@ class Draft:
         self._detokenizer.truncate(num_tokens)
         self.text_end = None
         self._is_finished = False
-        length = len(self._detokenizer.text)
-        while self.sentences and self.sentences[-1].end > length:
-            self.sentences.pop()
+        self._reopen(len(self.text) - self.held_back_chars())
 
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)
 
-    def is_shared_end(self, span: Span) -> bool:
-        """Whether the token that ends a sentence holds words of the next: a rewind of that one reopens this one."""
-        return bool(self.text[span.end : self._detokenizer.end_of(span.end_token)].strip())
+    def is_reopened_by_next(self, span: Span) -> bool:
+        """Whether a rewind of the next sentence reopens this one: by a shared token, or a stop string at its end."""
+        text = self.text
+        following = len(text) - len(text[span.end :].lstrip())
+        kept = text[: self._detokenizer.end_of(self.tokens_before(following))]
+        return span.end > len(kept) - _overlap(kept, self._stop)
 
     def min_prob(self, span: Span) -> float:
         """The least token probability in a sentence."""
@@ -128,27 +129,35 @@ class Draft:
 
     def held_back_chars(self) -> int:
         """How many characters at the end could still turn out to begin a stop string."""
-        rest = self._rest()
-        return max((_overlap(rest, stop) for stop in self._stop), default=0) if self.text_end is None else 0
+        return _overlap(self.text, self._stop) if self.text_end is None else 0
 
     def _find_stop(self, seen: int) -> bool:
-        """Looks for a stop string that ends in the text from `seen` on; it never cuts a sentence that is complete."""
-        text, floor = self._detokenizer.text, self.sentences[-1].end if self.sentences else 0
-        found = [text.find(stop, max(floor, seen - len(stop) + 1)) for stop in self._stop]
+        """Looks for a stop string that ends in the text from `seen` on."""
+        text = self._detokenizer.text
+        found = [text.find(stop, max(0, seen - len(stop) + 1)) for stop in self._stop]
         self.text_end = min((begin for begin in found if begin >= 0), default=None)
+        if self.text_end is not None:
+            self._reopen(self.text_end)
         return self.text_end is not None
 
-    def _rest(self) -> str:
-        return self.text[self.sentences[-1].end if self.sentences else 0 :]
+    def _reopen(self, position: int) -> None:
+        """Forgets the sentences that end behind a code point."""
+        while self.sentences and self.sentences[-1].end > position:
+            self.sentences.pop()
+
+    def _known_end(self) -> int:
+        """Where the last known sentence ends."""
+        return self.sentences[-1].end if self.sentences else 0
 
     def _add_sentences(self, spans: Sequence[tuple[int, int]]) -> None:
-        offset = self.sentences[-1].end if self.sentences else 0
+        offset = self._known_end()
         for start, end in spans:
             first = self._detokenizer.tokens_ending_by(offset + start)
             last = self._detokenizer.tokens_covering(offset + end)
             self.sentences.append(Span(offset + start, offset + end, first, max(last, first + 1)))
 
 
-def _overlap(text: str, stop: str) -> int:
-    """The length of the longest proper prefix of `stop` that `text` ends with."""
-    return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)
+def _overlap(text: str, stops: Sequence[str]) -> int:
+    """The length of the longest end of `text` with which a longer stop string begins."""
+    sizes = ((stop, size) for stop in stops for size in range(1, min(len(stop) - 1, len(text)) + 1))
+    return max((size for stop, size in sizes if text.endswith(stop[:size])), default=0)

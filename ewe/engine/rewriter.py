@@ -89,7 +89,7 @@ class Rewriter:
         spans, states = draft.sentences[: index + 1], sequence.states[:index]
         span = spans.pop()
         self._go_back(sequence, index, "keep_best")
-        reopened = len(draft.sentences)  # fewer than `index` if the attempt began inside the token that ends another
+        reopened = len(draft.sentences)  # fewer than `index` if the rewind reopened another sentence
         end_token = span.first_token + len(best.tokens)
         restored = Span(span.start, span.start + len(best.text), span.first_token, end_token)
         stopped = draft.restore(best.tokens, [*spans[reopened:], restored])

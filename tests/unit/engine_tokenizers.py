@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 # Two, three and four bytes per character; the last ones are rare, so that no merge ever covers them.
@@ -31,7 +32,7 @@ def byte_level() -> PreTrainedTokenizerFast:
 
 @lru_cache
 def sentencepiece_like() -> PreTrainedTokenizerFast:
-    """Like Llama 2's: a space is part of the word's token, unknown characters fall back to bytes, the first is cut."""
+    """Like Llama 2's: spaces are part of tokens, unknown characters fall back to bytes; ids 1 and 2 are BOS and EOS."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     tokenizer.decoder = decoders.Sequence(
@@ -49,12 +50,11 @@ def sentencepiece_like() -> PreTrainedTokenizerFast:
     # The bytes must be ordinary tokens: special ones are left out of decoded text.
     state = tokenizer.to_str()
     plain = Tokenizer.from_str(_without_special_bytes(state))
+    plain.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return PreTrainedTokenizerFast(tokenizer_object=plain, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
 
 
 def _without_special_bytes(state: str) -> str:
-    import json
-
     values = json.loads(state)
     values["added_tokens"] = [item for item in values["added_tokens"] if not item["content"].startswith("<0x")]
     return json.dumps(values)

@@ -69,8 +69,8 @@ def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.Da
     # What was known to be a sentence before the cut stays known; the fresh draft may need more text to see it.
     assert draft.sentences[: len(fresh.sentences)] == fresh.sentences
     assert all(span.end <= len(draft.text) and span.end_token <= cut for span in draft.sentences)
+    assert draft.held_back_chars() == fresh.held_back_chars()
     if draft.sentences == fresh.sentences:
-        assert draft.held_back_chars() == fresh.held_back_chars()
         then = data.draw(st.lists(st.sampled_from(ids), max_size=8))
         assert write(draft, then, looks) == write(fresh, then, looks)
         draft.finish()
@@ -166,15 +166,41 @@ def test_a_sentence_that_a_stop_string_may_still_cut_is_not_complete() -> None:
     assert (cut.text, sentences(cut)) == ("One", ["One"])
 
 
-def test_a_stop_string_never_cuts_a_sentence_that_is_settled() -> None:
-    """The end of the text settles a sentence early; after a rewind behind it the text goes on."""
-    draft = pieces("One.", " ", "T", "XYZ", stop=("e. XYZ",))
+def test_a_rewind_reopens_a_sentence_whose_end_may_begin_a_stop_string() -> None:
+    draft = pieces("One.", " ", "Two", "!", " T", "END", stop=(". TEND",))
+    draft.find_sentences()
+    assert sentences(draft) == ["One.", "Two!"]
+    assert [draft.is_reopened_by_next(span) for span in draft.sentences] == [True, False]
+
+    draft.truncate(2)  # the start of "Two!"
+    assert sentences(draft) == []
+    assert draft.held_back_chars() == 2
+
+    draft.truncate(1)
+    draft.append(token(4))
+    assert draft.append(token(5))
+    assert draft.text == "One"
+
+
+def test_an_attempt_that_was_put_back_can_still_be_cut_by_a_stop_string() -> None:
+    draft = pieces("One.", " Two", " T", "END", stop=(". TEND",))
+    draft.find_sentences()
+    spans, tokens = list(draft.sentences), list(draft.tokens)
+    draft.truncate(0)
+    draft.restore(tokens[:1], spans)
+    assert not draft.append(token(2))
+    assert draft.append(token(3))
     draft.finish()
-    assert sentences(draft) == ["One.", "TXYZ"]
+    assert sentences(draft) == ["One"]
+
+
+def test_the_end_of_a_text_settles_sentences_only_for_good() -> None:
+    """Cut off by its length, the text was split; a rewind behind the first sentence makes it open again."""
+    draft = pieces("One.", " ", "T", stop=("e. XYZ",))
+    draft.finish()
+    assert sentences(draft) == ["One.", "T"]
     draft.truncate(2)
-    assert sentences(draft) == ["One."]
-    assert not draft.append(token(3))
-    assert draft.text == "One. XYZ"
+    assert sentences(draft) == []
 
 
 # --- sentences and tokens
@@ -184,7 +210,7 @@ def test_a_token_that_ends_a_sentence_and_begins_the_next_is_shared() -> None:
     draft = pieces("One", ". Two", " is", " here", ".\n\n", "Three", ".")
     draft.finish()
     assert sentences(draft) == ["One.", "Two is here.", "Three."]
-    assert [draft.is_shared_end(span) for span in draft.sentences] == [True, False, False]
+    assert [draft.is_reopened_by_next(span) for span in draft.sentences] == [True, False, False]
     assert [draft.tokens_before(span.start) for span in draft.sentences] == [0, 1, 5]
 
 
