@@ -198,8 +198,8 @@ class EngineCore:
             self._keeper.fork(sequence, sibling)
             sibling.is_admitted = True
             sibling.trace.extend(sequence.trace)
-            position = self.sequences.index(sequence) + 1
-            self.sequences.insert(position, sibling)
+        position = self.sequences.index(sequence) + 1
+        self.sequences[position:position] = siblings
         return siblings
 
     def _sampling_row(self, sequence: Sequence) -> SamplingRow:
