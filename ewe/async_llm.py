@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from collections.abc import Sequence as Batch
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ewe.client import Answer
@@ -56,14 +58,12 @@ class AsyncLLM:
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[StreamEvent | EngineDeadError] = asyncio.Queue()
 
-        def put(event: StreamEvent | EngineDeadError) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, event)
-
         def put_error(answer: Answer) -> None:
             if isinstance(answer, EngineDeadError):
-                put(answer)
+                _post(loop, events, answer)
 
-        sequence = self.llm.client.build(prompt, params, documents, put, add_special_tokens)
+        listener = partial(_post, loop, events)
+        sequence = self.llm.client.build(prompt, params, documents, listener, add_special_tokens)
         finished = False
         try:
             self.llm.client.submit(sequence, put_error)
@@ -86,7 +86,7 @@ class AsyncLLM:
         count = 1 + len(sequence.siblings)
         found: list[Generation] = []
         try:
-            self.llm.client.submit(sequence, lambda answer: loop.call_soon_threadsafe(answers.put_nowait, answer))
+            self.llm.client.submit(sequence, partial(_post, loop, answers))
             while len(found) < count:
                 answer = await answers.get()
                 if isinstance(answer, EngineDeadError):
@@ -95,3 +95,9 @@ class AsyncLLM:
         finally:
             self.llm.client.forget(sequence.request_id, abort=len(found) < count)
         return sorted(found, key=lambda generation: generation.index)
+
+
+def _post(loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Any], event: object) -> None:
+    """Puts an event into a queue of an event loop, from the engine's thread."""
+    with suppress(RuntimeError):  # the event loop has been closed: nobody reads, and the engine serves others
+        loop.call_soon_threadsafe(events.put_nowait, event)
