@@ -5,6 +5,7 @@ Owns: the parameters and their ranges. Knows `ewe.errors` only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -58,5 +59,6 @@ class SamplingParams:
         _check(-2.0 <= self.presence_penalty <= 2.0, "presence_penalty must lie in [-2, 2]")
         _check(-2.0 <= self.frequency_penalty <= 2.0, "frequency_penalty must lie in [-2, 2]")
         _check(self.repetition_penalty > 0.0, "repetition_penalty must be over 0")
+        _check(all(map(math.isfinite, self.logit_bias.values())), "logit_bias must hold finite numbers")
         _check(self.logprobs is None or self.logprobs >= 0, "logprobs must be 0 or more")
         _check(self.deadline_s is None or self.deadline_s > 0, "deadline_s must be over 0")
