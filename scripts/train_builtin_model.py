@@ -20,7 +20,7 @@ from builtin_training.checkpoint import export_model, load_checkpoint, save_chec
 from builtin_training.data import BatchSettings, batches
 from builtin_training.examples import LessonExamples
 from builtin_training.model import build_model, load_or_train_tokenizer, loss_and_hits
-from builtin_training.optim import build_optimizers, schedule, set_learning_rate
+from builtin_training.optim import Average, build_optimizers, schedule, set_learning_rate
 from builtin_training.probe import probe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +30,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--steps", type=int, default=5000, help="optimizer steps in all")
-    parser.add_argument("--examples", type=int, default=32, help="lessons per step")
+    parser.add_argument("--examples", type=int, default=56, help="answers per step (or a few more)")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of weights and lessons")
@@ -57,7 +57,10 @@ class Run:
         self.optimizers = build_optimizers(self.model, args.matrix_lr, args.other_lr)
         self.examples = LessonExamples(self.tokenizer, self.settings.unit_tokens)
         self.checkpoint = args.run_dir / "checkpoint.safetensors"
-        self.step = load_checkpoint(self.checkpoint, self.model, self.optimizers) if self.checkpoint.exists() else 0
+        self.average = Average(self.model)
+        self.step = 0
+        if self.checkpoint.exists():
+            self.step = load_checkpoint(self.checkpoint, self.model, self.optimizers, self.average.tensors)
 
     def train_step(self, batch: Batch) -> torch.Tensor:
         """One optimizer step; returns [loss, token accuracy on copied values, gradient norm]."""
@@ -68,22 +71,24 @@ class Run:
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+        self.average.update(self.step)
         self.step += 1
         return torch.stack([loss.detach(), accuracy, norm.detach()])
 
     def save(self) -> None:
         """Writes the checkpoint."""
-        save_checkpoint(self.checkpoint, self.model, self.optimizers, self.step)
+        save_checkpoint(self.checkpoint, self.model, self.optimizers, self.average.tensors, self.step)
 
     def probe_and_export(self) -> None:
         """Measures copying on lessons that training does not see, and writes the model directory."""
-        print(probe(self.model, self.tokenizer, self.settings.unit_tokens, 40, self.args.device), flush=True)
-        export_model(self.args.model_dir, self.model, self.tokenizer, torch.bfloat16)
+        with self.average.in_place():
+            print(probe(self.model, self.tokenizer, self.settings.unit_tokens, 40, self.args.device), flush=True)
+            export_model(self.args.model_dir, self.model, self.tokenizer, torch.bfloat16)
 
     def run(self) -> None:
         """All steps that are left."""
         saved = probed = told = time.monotonic()
-        totals, tokens = torch.zeros(3), 0
+        totals, count, tokens = torch.zeros(3), 0, 0
         stopped = False
 
         def stop(*_: object) -> None:
@@ -95,17 +100,18 @@ class Run:
             if stopped:
                 break
             totals += self.train_step(batch).cpu()
+            count += 1
             tokens += batch.input_ids.numel()
             now = time.monotonic()
             if self.step % 20 == 0:
-                loss, accuracy, norm = (totals / 20).tolist()
+                loss, accuracy, norm = (totals / count).tolist()
                 clock = time.strftime("%H:%M:%S")
                 print(
                     f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} copied tokens {accuracy:.1%} "
                     f"norm {norm:.2f} {tokens / (now - told):.0f} tokens/s",
                     flush=True,
                 )
-                totals, tokens, told = torch.zeros(3), 0, now
+                totals, count, tokens, told = torch.zeros(3), 0, 0, now
             if now - saved > self.args.save_minutes * 60:
                 self.save()
                 saved = now

@@ -101,6 +101,14 @@ def _reference(rng: Random, pronoun_rate: float) -> Reference:
     return "surname" if rng.random() < 0.3 else "full"
 
 
+def retell(rng: Random, statement: Statement, pronoun_rate: float, named: bool) -> Statement:
+    """Another sentence on a topic of `statement` about the same person; `named`: with the full name."""
+    topic = TOPIC_OF_SLOT[rng.choice(statement.wording.slots)]
+    reference = "full" if named else _reference(rng, pronoun_rate)
+    wording = _pick(rng, topic, reference).fill(statement.person, reference, other_item=topic.endswith("2"))
+    return Statement(statement.person, wording)
+
+
 def _answer_slot(rng: Random, person: Person, slot: str) -> Wording:
     """A sentence with the person's name that states `slot` (and perhaps more)."""
     topic = "teacher" if slot == "teacher" and rng.random() < 0.5 else TOPIC_OF_SLOT[slot]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ewe.types import Passage
 from ewe.world import names
-from ewe.world.answers import Statement, compose_answer
+from ewe.world.answers import Statement, compose_answer, retell
 from ewe.world.articles import ATLAS, FORUM, GAZETTE, STORIES, Source, Telling, tell
 from ewe.world.names import Split
 from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person, draw_person
@@ -111,9 +111,15 @@ class _Draft:
 
 def sample_lesson(rng: Random | np.random.Generator, settings: LessonSettings | None = None) -> Lesson:
     """One lesson, drawn from `rng` alone."""
-    settings = settings or LessonSettings()
     if isinstance(rng, np.random.Generator):
         rng = Random(int(rng.integers(2**63)))
+    return sample_lessons(rng, settings or LessonSettings(), 1)[0]
+
+
+def sample_lessons(rng: Random, settings: LessonSettings, tellings: int) -> list[Lesson]:
+    """A lesson and, if it tells a life, `tellings` - 1 more that tell it in other words and another order under the
+    same units.
+    """
     pool = EntityPool.draw(rng, settings.split, rng.randint(4, 10))
     subject = draw_person(rng, pool)
     surname = subject.surname if rng.random() < 0.3 else None
@@ -130,7 +136,13 @@ def sample_lesson(rng: Random | np.random.Generator, settings: LessonSettings | 
         visible = _rolling_memory(draft, statements)
     else:
         visible = _fixed_memory(draft, statements)
-    return _finish(draft, prompt.text, statements, visible)
+    lessons = [_finish(draft, prompt.text, statements, visible)]
+    for _ in range(tellings - 1 if prompt.kind == "life" else 0):
+        other_prompt = draw_prompt(rng, prompt.kind, subject, others[-1])
+        order = rng.sample(range(len(statements)), len(statements))
+        retold = [retell(rng, statements[number], settings.pronoun_rate, named=number == order[0]) for number in order]
+        lessons.append(_finish(draft, other_prompt.text, retold, [visible[number] for number in order]))
+    return lessons
 
 
 def _finish(draft: _Draft, prompt: str, statements: list[Statement], visible: list[list[int]]) -> Lesson:

@@ -15,6 +15,9 @@ from torch import Tensor
 
 from builtin_training.attention import ContextGroup, Layout, merge_biases
 
+EMPHASIS = {"occupation": 4.0, "teacher": 2.0}
+"""Factors on the loss of fact types that are learned late: their values occur with no other type."""
+
 GROUP_SIZE = 8
 """Contexts that are padded to a common length."""
 
@@ -65,6 +68,25 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class LossWeights:
+    """Weights of the next-token loss, 1 for an answer's other tokens.
+
+    unit: tokens of units (a third of them, drawn at random); value: values that memory holds; unknown: values that it
+    lacks, which can only be guessed.
+    """
+
+    unit: float = 0.1
+    value: float = 4.0
+    unknown: float = 0.25
+
+    def of(self, span: Span | None) -> float:
+        """The weight of an answer's token that belongs to `span`."""
+        if span is None:
+            return 1.0
+        return self.value * EMPHASIS.get(span.kind, 1.0) if span.copied else self.unknown
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A flat batch of T tokens, padding at its end; ids and positions [1, T].
 
@@ -104,13 +126,8 @@ def add_distractors(examples: Sequence[Example], rng: random.Random, max_units: 
     return result
 
 
-def collate(
-    examples: Sequence[Example], unit_tokens: int, rng: random.Random, unit_loss: float, value_loss: float
-) -> Batch:
-    """Packs examples; equal units are encoded once and shared. Contexts start at position `unit_tokens`.
-
-    unit_loss: weight of the next-token loss on units (a third of them, drawn by `rng`); value_loss: of copied values.
-    """
+def collate(examples: Sequence[Example], unit_tokens: int, rng: random.Random, losses: LossWeights) -> Batch:
+    """Packs examples; equal units are encoded once and shared. Contexts start at position `unit_tokens`."""
     places: dict[tuple[int, ...], int] = {}
     ids: list[int] = []
     positions: list[int] = []
@@ -126,7 +143,7 @@ def collate(
         positions.extend(range(unit_tokens, unit_tokens + len(example.context)))
     padding = -len(ids) % FLAT_STEP
     layout = _layout(examples, places, starts, len(ids) + padding)
-    predict, targets, weights, is_value = _targets(examples, places, starts, rng, unit_loss, value_loss)
+    predict, targets, weights, is_value = _targets(examples, places, starts, rng, losses)
     return Batch(
         torch.tensor([ids + [0] * padding]),
         torch.tensor([positions + [0] * padding]),
@@ -207,24 +224,24 @@ def _targets(
     places: dict[tuple[int, ...], int],
     starts: Sequence[int],
     rng: random.Random,
-    unit_loss: float,
-    value_loss: float,
+    losses: LossWeights,
 ) -> tuple[list[int], list[int], list[float], list[bool]]:
     predict: list[int] = []
     targets: list[int] = []
     weights: list[float] = []
     is_value: list[bool] = []
     for example, start in zip(examples, starts, strict=True):
-        copied = {token for span in example.spans if span.copied for token in range(span.start, span.end)}
+        span_of = {token: span for span in example.spans for token in range(span.start, span.end)}
         for token in range(example.answer_start, len(example.context)):
             predict.append(start + token - 1)
             targets.append(example.context[token])
-            weights.append(value_loss if token in copied else 1.0)
-            is_value.append(token in copied)
+            span = span_of.get(token)
+            weights.append(losses.of(span))
+            is_value.append(span is not None and span.copied)
     for unit, start in places.items():
-        if unit_loss and rng.random() < 1 / 3:
+        if losses.unit and rng.random() < 1 / 3:
             predict.extend(range(start, start + len(unit) - 1))
             targets.extend(unit[1:])
-            weights.extend([unit_loss] * (len(unit) - 1))
+            weights.extend([losses.unit] * (len(unit) - 1))
             is_value.extend([False] * (len(unit) - 1))
     return predict, targets, weights, is_value

@@ -17,9 +17,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-def save_checkpoint(path: Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
-    """Writes parameters (dtype kept), optimizer states and `step` (steps done) to `path`, replacing it at once."""
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    average: Sequence[Tensor],
+    step: int,
+) -> None:
+    """Writes parameters (dtype kept), their average, optimizer states and `step` (steps done) to `path` at once."""
     tensors: dict[str, Tensor] = {f"model.{name}": parameter.detach() for name, parameter in model.named_parameters()}
+    tensors.update({f"average.{index}": tensor for index, tensor in enumerate(average)})
     for number, optimizer in enumerate(optimizers):
         for index, state in optimizer.state_dict()["state"].items():
             for key, value in state.items():
@@ -30,8 +37,10 @@ def save_checkpoint(path: Path, model: nn.Module, optimizers: Sequence[torch.opt
     os.replace(temporary, path)
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> int:
-    """Loads what `save_checkpoint` wrote into model and optimizers; returns the steps done.
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], average: Sequence[Tensor]
+) -> int:
+    """Loads what `save_checkpoint` wrote into model, optimizers and average; returns the steps done.
 
     Raises KeyError if a parameter is missing.
     """
@@ -41,6 +50,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizers: Sequence[torch.opt
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(tensors[f"model.{name}"])
+        for index, tensor in enumerate(average):
+            tensor.copy_(tensors[f"average.{index}"])
     for number, optimizer in enumerate(optimizers):
         states: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():

@@ -6,30 +6,36 @@ Owns: the stream of batches. Knows nothing of the model.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from torch.utils.data import DataLoader, Dataset
 
-from builtin_training.batch import Batch, Example, add_distractors, collate
+from builtin_training.batch import Batch, Example, LossWeights, add_distractors, collate
 
-ExampleSource = Callable[[random.Random, float], Example]
-"""Draws one example; the number in [0, 1] is how far training has come (for the curriculum)."""
+ExampleSource = Callable[[random.Random, float], list[Example]]
+"""Draws examples that share their units; the number in [0, 1] is how far training has come (for the curriculum)."""
+
+
+def ramp(progress: float, start: float, end: float) -> float:
+    """0 up to `start`, 1 from `end` on, linear between."""
+    return min(max((progress - start) / (end - start), 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """How batches are made; weights of the losses as in `collate`, distractors as in `add_distractors` (their share
-    grows over the first tenth of the training). Half of the batches let contexts start at `unit_tokens`, the others
-    anywhere from 64 to three times as far, so that the model works with other capacities too.
+    """How batches are made; distractors as in `add_distractors` (their share grows while training goes on).
+
+    Later half of the batches let contexts start at `unit_tokens`, the others anywhere from 64 to three times as far,
+    so that the model works with other capacities too.
     """
 
-    examples: int = 32
+    examples: int = 56
     unit_tokens: int = 96
     max_units: int = 8
-    distractor_share: float = 0.6
-    unit_loss: float = 0.1
-    value_loss: float = 2.0
+    distractor_share: float = 0.3
+    losses: LossWeights = field(default_factory=LossWeights)
     seed: int = 1_000_000
 
 
@@ -46,11 +52,17 @@ class StepBatches(Dataset[Batch]):
         settings = self._settings
         rng = random.Random(f"{settings.seed}/{step}")
         progress = step / self._total_steps
-        examples: Sequence[Example] = [self._source(rng, progress) for _ in range(settings.examples)]
-        share = settings.distractor_share * min(progress / 0.1, 1.0)
+        examples: list[Example] = []
+        while len(examples) < settings.examples:
+            examples += self._source(rng, progress)
+        share = settings.distractor_share * ramp(progress, 0.15, 0.4)
         examples = add_distractors(examples, rng, settings.max_units, share)
-        first_position = settings.unit_tokens if rng.random() < 0.5 else rng.randint(64, 3 * settings.unit_tokens)
-        return collate(examples, first_position, rng, settings.unit_loss, settings.value_loss)
+        first_position = (
+            settings.unit_tokens
+            if rng.random() > 0.5 * ramp(progress, 0.2, 0.4)
+            else rng.randint(64, 3 * settings.unit_tokens)
+        )
+        return collate(examples, first_position, rng, settings.losses)
 
 
 def batches(
@@ -63,5 +75,11 @@ def batches(
         sampler=range(first_step, total_steps),
         num_workers=workers,
         prefetch_factor=8 if workers else None,
+        worker_init_fn=_leave_signals_to_the_parent,
     )
     yield from loader
+
+
+def _leave_signals_to_the_parent(_: int) -> None:
+    """A signal to the whole process group must not end the worker before the parent has saved its checkpoint."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

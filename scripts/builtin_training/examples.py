@@ -14,20 +14,27 @@ from itertools import accumulate
 from transformers import PreTrainedTokenizerBase
 
 from builtin_training.batch import Example, Span, View
-from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lesson
+from builtin_training.data import ramp
+from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lessons
 from ewe.world.wording import ValueSpan
+
+TELLINGS = 3
+"""Answers under the same units: most of a step's time goes into encoding units."""
 
 UNSPACED_SHARE = 0.1
 """Share of lessons whose units do not begin with a space, as other unit templates may have it."""
 
 
 def curriculum(progress: float) -> LessonSettings:
-    """Lesson settings at `progress` in [0, 1]: few units and full names first, all units and pronouns later."""
-    grown = min(progress / 0.25, 1.0)
+    """Lesson settings at `progress` in [0, 1]: one or two units that hold what is asked and full names first, then more
+    units, pronouns, and facts that memory lacks.
+    """
+    grown = ramp(progress, 0.12, 0.4)
     return LessonSettings(
-        max_units=3 + round(5 * grown),
-        max_total_units=5 + round(9 * grown),
-        pronoun_rate=0.3 * min(max(progress - 0.1, 0.0) / 0.2, 1.0),
+        max_units=2 + round(6 * grown),
+        pronoun_rate=0.3 * ramp(progress, 0.12, 0.3),
+        missing_rate=0.04 + 0.08 * grown,
+        rolling_rate=0.8 - 0.3 * grown,
     )
 
 
@@ -38,10 +45,11 @@ class LessonExamples:
     tokenizer: PreTrainedTokenizerBase
     unit_tokens: int
 
-    def __call__(self, rng: random.Random, progress: float) -> Example:
-        """One example, drawn from `rng` alone."""
-        lesson = sample_lesson(rng, curriculum(progress))
-        return self.encode(lesson, "" if rng.random() < UNSPACED_SHARE else " ")
+    def __call__(self, rng: random.Random, progress: float) -> list[Example]:
+        """Examples that share their units, drawn from `rng` alone."""
+        lessons = sample_lessons(rng, curriculum(progress), TELLINGS)
+        before_unit = "" if rng.random() < UNSPACED_SHARE else " "
+        return [self.encode(lesson, before_unit) for lesson in lessons]
 
     def encode(self, lesson: Lesson, before_unit: str = " ") -> Example:
         """BOS + prompt + answer + EOS with the views of each sentence; units are BOS + `before_unit` + text."""

@@ -1,12 +1,14 @@
 """Muon for the matrices, AdamW for the rest, and the learning-rate schedule.
 
-Owns: which parameter goes to which optimizer. Knows nothing of data.
+Owns: which parameter goes to which optimizer, and the average of the parameters over the last steps. Knows nothing
+of data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -32,6 +34,39 @@ def build_optimizers(model: nn.Module, matrix_lr: float, other_lr: float) -> lis
         for group in optimizer.param_groups:
             group["peak_lr"] = group["lr"]
     return optimizers
+
+
+class Average:
+    """A running average of a model's parameters, which copies better than the parameters of any one step.
+
+    decay: share that stays per step, less in the first steps.
+    """
+
+    def __init__(self, model: nn.Module, decay: float = 0.99) -> None:
+        self._parameters = list(model.parameters())
+        self._decay = decay
+        self.tensors = [parameter.detach().clone() for parameter in self._parameters]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Takes the present parameters in; to be called after every step (counted from 0)."""
+        decay = min(self._decay, (step + 1) / (step + 10))
+        torch._foreach_lerp_(self.tensors, self._parameters, 1 - decay)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While the context lasts, the model has the averaged parameters."""
+        own = [parameter.detach().clone() for parameter in self._parameters]
+        self._fill(self.tensors)
+        try:
+            yield
+        finally:
+            self._fill(own)
+
+    @torch.no_grad()
+    def _fill(self, tensors: Sequence[torch.Tensor]) -> None:
+        for parameter, tensor in zip(self._parameters, tensors, strict=True):
+            parameter.copy_(tensor)
 
 
 def schedule(progress: float, warmup: float = 0.02, hold: float = 0.3, floor: float = 0.02) -> float:

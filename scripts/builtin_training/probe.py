@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 
-from builtin_training.batch import Example, Span, collate
+from builtin_training.batch import Example, LossWeights, Span, collate
 from builtin_training.examples import LessonExamples
 from ewe.world.lessons import LessonSettings, sample_lesson
 
@@ -61,7 +61,7 @@ def measure(
     """Each copied span that the text before it determines: with its example, and whether every one of its tokens has
     the largest logit (float32).
     """
-    batch = collate(examples, unit_tokens, random.Random(0), unit_loss=0.0, value_loss=1.0)
+    batch = collate(examples, unit_tokens, random.Random(0), LossWeights(unit=0.0))
     hidden = model.model(
         input_ids=batch.input_ids.to(device),
         position_ids=batch.position_ids.to(device),

@@ -10,7 +10,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from builtin_training.attention import training_attention
-from builtin_training.batch import FLAT_STEP, Example, Span, View, add_distractors, collate
+from builtin_training.batch import FLAT_STEP, Example, LossWeights, Span, View, add_distractors, collate
 
 HEADS, KV_HEADS, DIM = 4, 2, 8
 TOLERANCE = 1e-7
@@ -47,7 +47,7 @@ def literal(
 def test_training_attention_is_equation_1() -> None:
     torch.manual_seed(0)
     examples = make_examples()
-    batch = collate(examples, 16, random.Random(0), unit_loss=1.0, value_loss=1.0)
+    batch = collate(examples, 16, random.Random(0), LossWeights())
     length = 6 + 3 + 9 + 5 + 11  # the shared unit is encoded once
     assert batch.input_ids.shape[1] == FLAT_STEP
     assert not batch.input_ids[0, length:].any()
@@ -79,7 +79,7 @@ def test_training_attention_is_equation_1() -> None:
 
 def test_positions_and_targets() -> None:
     examples = make_examples()
-    batch = collate(examples, 16, random.Random(0), unit_loss=0.0, value_loss=3.0)
+    batch = collate(examples, 16, random.Random(0), LossWeights(unit=0.0, value=3.0, unknown=0.5))
     positions = batch.position_ids[0, :34].tolist()
     assert positions == [*range(6), *range(3), *range(9), *range(16, 21), *range(16, 27)]
     answers = [token for example in examples for token in example.context[example.answer_start :]]
@@ -87,12 +87,12 @@ def test_positions_and_targets() -> None:
     assert batch.input_ids[0, batch.predict + 1].tolist() == answers
 
 
-def test_copied_values_weigh_more() -> None:
+def test_copied_values_weigh_more_and_guessed_ones_less() -> None:
     example = make_examples()[0]
     spans = (Span(2, 3, "birth_year", True), Span(3, 4, "death_year", False))
     marked = Example(example.units, example.context, 2, example.views, example.view_of, spans)
-    batch = collate([marked], 16, random.Random(0), unit_loss=0.0, value_loss=3.0)
-    assert batch.weights.tolist() == [3.0, 1.0, 1.0]
+    batch = collate([marked], 16, random.Random(0), LossWeights(unit=0.0, value=3.0, unknown=0.5))
+    assert batch.weights.tolist() == [3.0, 0.5, 1.0]
     assert batch.is_value.tolist() == [True, False, False]
 
 

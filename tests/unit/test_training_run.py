@@ -17,7 +17,7 @@ from builtin_training.data import batches
 from builtin_training.examples import LessonExamples
 from builtin_training.model import load_or_train_tokenizer
 
-from ewe.world.lessons import LessonSettings, sample_lesson
+from ewe.world.lessons import LessonSettings, sample_lesson, sample_lessons
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,26 @@ def test_examples_spell_the_lesson(tokenizer: PreTrainedTokenizerBase) -> None:
         ]
         spelt = [(tokenizer.decode(example.context[s.start : s.end]).strip(), s.copied) for s in example.spans]
         assert spelt == spans
+
+
+def test_retold_lessons_say_the_same_under_the_same_units() -> None:
+    retold = 0
+    for seed in range(30):
+        first, *others = sample_lessons(random.Random(seed), LessonSettings(), 3)
+        values: dict[tuple[str, str, str], set[str]] = {}
+        for lesson in (first, *others):
+            assert lesson.units == first.units
+            for sentence in lesson.answer:
+                for span, known in zip(sentence.spans, sentence.known, strict=True):
+                    assert sentence.text[span.start : span.end] == span.fact.value
+                    held = any(span.fact.value in first.units[unit] for unit in sentence.visible)
+                    assert held or not known
+                    if span.fact.relation not in ("work", "prize"):
+                        key = (span.fact.subject, span.fact.relation, span.fact.about)
+                        values.setdefault(key, set()).add(span.fact.value)
+        assert all(len(found) == 1 for found in values.values())
+        retold += len(others)
+    assert retold >= 20
 
 
 def test_each_token_is_predicted_under_the_memory_of_its_own_sentence(tokenizer: PreTrainedTokenizerBase) -> None:
