@@ -106,7 +106,7 @@ def main() -> None:
         loaded = load_model(ModelConfig(name="builtin", dtype="float32", device=arguments.device))
         memory = resolve_config("builtin", None).memory
         rig, lengths = Rig(loaded, memory.unit_tokens, _CAPACITY), Lengths(8, 32, 32)
-        cases = list(world_cases(rig, memory.unit_template, lengths, 40))
+        cases = list(world_cases(rig, memory.unit_template, lengths, 20))
     figures: dict[str, float] = {"cases": len(cases)}
     for replaced in sorted({0, 1, lengths.units // 2, lengths.units}):
         results = [compare(rig, case, lengths, replaced) for case in cases]
