@@ -68,7 +68,7 @@ class FeedbackConfig(_Settings):
     """When the engine pauses and what it does with what it finds (ewe.txt 3.1, appendices B and D).
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
-    datastore knows everything about whom it knows, so that a further work or prize than those in it is refuted.
+    datastore tells everything, so that a claim that nothing in it states is refuted.
     """
 
     retrieve_every: int = Field(1, gt=0)

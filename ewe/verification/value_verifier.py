@@ -34,8 +34,8 @@ class ValueVerifier:
     """Judges claims by names, numbers and dates in evidence of the same subject and relation.
 
     evidence_top_k: passages per query. veracity_weighting: whether a source counts by its veracity, or all count 1.
-    assume_complete: whether the collection knows all values of a relation for a subject of which it knows one
-    (comparison.py); without it, another work, prize or post than those in the evidence stays inconclusive.
+    assume_complete: whether the collection tells everything (a closed world): what nothing in it states is refuted, and
+    so is another work, prize or post than those in it; without it both stay inconclusive.
     """
 
     def __init__(
@@ -81,6 +81,8 @@ class ValueVerifier:
             verdict = Verdict.REFUTED
         elif all(found is Verdict.SUPPORTED for found, _ in verdicts[1:]):
             verdict = Verdict.SUPPORTED
+        elif self._assume_complete and any(not balance.supports for balance in balances[1:]):
+            return _Judged(replace(claim.claim, verdict=Verdict.REFUTED, score=1.0), ())
         score = _score(verdict, verdicts if verdict is Verdict.REFUTED else verdicts[1:])
         evidence = _evidence(verdict, balances if verdict is Verdict.REFUTED else balances[1:], score)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in evidence))
