@@ -9,7 +9,7 @@ import pytest
 
 from ewe.world import names
 from ewe.world.grader import read_sentence
-from ewe.world.lessons import Lesson, LessonSettings, sample_lesson
+from ewe.world.lessons import Lesson, LessonSettings, sample_lesson, sample_lessons
 from ewe.world.people import Fact
 
 COUNT = 120
@@ -134,3 +134,19 @@ def test_pronoun_rate():
 
     assert pronouns(0.0) == 0.0
     assert pronouns(1.0) > 0.4
+
+
+def test_a_life_is_told_again_in_other_words_under_the_same_units():
+    settings = LessonSettings(kind_weights=(1.0, 0.0, 0.0, 0.0), no_memory_rate=0.0)
+    for seed in range(30):
+        first, *again = sample_lessons(Random(seed), settings, tellings=3)
+        assert first == sample_lesson(Random(seed), settings)
+        assert len(again) == 2
+        for lesson in again:
+            assert (lesson.units, lesson.weights) == (first.units, first.weights)
+            assert [s.text for s in lesson.answer] != [s.text for s in first.answer]
+            assert {f.subject for s in lesson.answer for f in s.facts} == {f.subject for f in first.answer[0].facts}
+            for sentence in lesson.answer:
+                for span, known in zip(sentence.spans, sentence.known, strict=True):
+                    assert sentence.text[span.start : span.end] == span.fact.value
+                    assert not known or any(unit_says(lesson.units[i], span.fact) for i in sentence.visible)
