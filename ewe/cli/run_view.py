@@ -27,7 +27,8 @@ class RunView:
         self.console = console
         self.text = ""
         self.done = 0
-        self.memory: dict[str, list[Any]] = {}
+        self.memory: dict[str, list[int]] = {}
+        self.titles: dict[int, str] = {}
         self.check: dict[str, Any] = {}
         live = console.is_terminal and not console.is_dumb_terminal
         self.live = Live(console=console, refresh_per_second=20, transient=True) if live else None
@@ -48,18 +49,21 @@ class RunView:
             self.text = self.text[: data["start"]] + data["text"]
         elif kind == "verification":
             self.check = data
-        elif kind == "refresh":
-            passage = data["passage"]
-            self.memory.setdefault(data["lane"], []).append((data["unit_id"], passage.get("title") or passage["id"]))
-        elif kind == "evict":
-            held = self.memory.get(data["lane"], [])
-            self.memory[data["lane"]] = [unit for unit in held if unit[0] != data["unit_id"]]
+        elif kind in ("refresh", "restore", "evict"):
+            self._remember(kind, data)
         elif kind == "rewind":
             self._withdraw(data)
         elif kind == "sentence":
             self._finish(data)
         if self.live:
             self.live.update(self._draft())
+
+    def _remember(self, kind: str, data: dict[str, Any]) -> None:
+        unit = data["unit_id"]
+        if kind == "refresh":
+            self.titles[unit] = data["passage"].get("title") or data["passage"]["id"]
+        held = [other for other in self.memory.get(data["lane"], []) if other != unit]
+        self.memory[data["lane"]] = held if kind == "evict" else [*held, unit]
 
     def _finish(self, data: dict[str, Any]) -> None:
         line = verdict_text(data["text"], data["verdict"])
@@ -87,7 +91,7 @@ class RunView:
         draft = Text(clean(self.text[self.done :].lstrip()), style="dim italic")
         lanes = Text(style="bright_black")
         for lane, units in self.memory.items():
-            names = ", ".join(clean(title) for _, title in units)
+            names = ", ".join(clean(self.titles.get(unit, unit)) for unit in units)
             lanes.append(f"{'   ' if lanes else ''}{lane}: ", style="bold").append(names or "empty")
         lanes.truncate(max(self.console.width - 1, 10), overflow="ellipsis")
         return Group(_line(Text("…", style="dim"), draft), Text(), lanes)

@@ -113,6 +113,10 @@ class MemoryKeeper:
             if unit.unit_id not in kept:
                 sequence.record("evict", lane=unit.lane.value, unit_id=unit.unit_id)
             self.cache.release(unit.encoded)
+        was_there = {unit.unit_id for unit in current}
+        for unit in restored:
+            if unit.unit_id not in was_there:
+                sequence.record("restore", lane=unit.lane.value, unit_id=unit.unit_id)
 
     def drop_pending(self, sequence: Sequence) -> None:
         """Forgets the units that are not in memory yet."""

@@ -134,9 +134,9 @@ class Rewriter:
         sequence.record(
             "rewind", start=span.start, text=text, discarded_tokens=discarded, attempt=attempt, reason=reason
         )
-        self._return_memory(sequence)
         sequence.draft.truncate(keep)
         assert len(sequence.draft.text) >= sequence.sent_chars, "text that has been sent cannot be taken back"
+        self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.table.truncate(min(sequence.table.length, sequence.num_tokens - 1))
         del sequence.states[len(sequence.draft.sentences) :]

@@ -37,8 +37,8 @@ class StreamEvent:
     """Something a reader of the stream learns.
 
     kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind",
-    "retrieval", "verification", "refresh", "evict": the trace event's data; "sentence": a sentence is final; "finish"
-    {reason}, with `generation`.
+    "retrieval", "verification", "refresh", "evict", "restore": the trace event's data; "sentence": a sentence is final;
+    "finish" {reason}, with `generation`.
     """
 
     kind: str
@@ -141,6 +141,7 @@ class Sequence:
     finish: FinishReason | None = None
     error: str = ""
     is_finished: bool = False
+    is_started: bool = False
     is_admitted: bool = False
     swapped: SwappedContext | None = None
 
@@ -198,7 +199,7 @@ class Sequence:
         """Adds a trace event and passes it to the listener, if the stream shows its kind."""
         elapsed = time.monotonic() - self.arrived
         self.trace.append(TraceEvent(kind, elapsed, len(self.draft), data))
-        if kind in {"rewind", "retrieval", "verification", "refresh", "evict"}:
+        if kind in {"rewind", "retrieval", "verification", "refresh", "evict", "restore"}:
             self.emit(kind, data)
 
     def emit(self, kind: str, data: Mapping[str, Any], generation: Any = None) -> None:

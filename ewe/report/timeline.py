@@ -95,17 +95,20 @@ def _withdraw(axis: Axis, remaining: int, text: str) -> None:
 
 
 def build_lanes(events: Sequence[TraceEvent], axis: Axis) -> list[dict[str, Any]]:
-    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`."""
+    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`.
+
+    A unit that a rewind brought back is there a second time.
+    """
     units: dict[tuple[str, Any], dict[str, Any]] = {}
     stays: list[dict[str, Any]] = []
     for event, position in zip(events, axis.positions, strict=True):
         key = (str(event.data.get("lane")), event.data.get("unit_id"))
-        if event.kind == "refresh":
-            stay = {**event.data, "from": position, "to": axis.length, "time_s": event.time_s, "stays": True}
-            units[key] = stay
-            stays.append(stay)
+        if event.kind == "refresh" or (event.kind == "restore" and key in units):
+            known = units.get(key, {}) if event.kind == "restore" else event.data
+            units[key] = {**known, "from": position, "to": axis.length, "time_s": event.time_s, "stays": True}
+            stays.append(units[key])
         elif event.kind == "evict" and key in units:
-            units.pop(key).update({"to": position, "stays": False})
+            units[key].update({"to": position, "stays": False})
     names = dict.fromkeys(["retrieval", "verification", *(str(stay.get("lane")) for stay in stays)])
     return [_lane(name, [stay for stay in stays if str(stay.get("lane")) == name]) for name in names]
 

@@ -64,7 +64,7 @@ def test_without_a_terminal_there_are_no_escape_codes_and_no_drafts() -> None:
 def test_memory_follows_refreshes_and_evictions() -> None:
     view = RunView(Console(file=io.StringIO()))
     follow(stream_events(), view)
-    titles = {lane: [title for _, title in units] for lane, units in view.memory.items()}
+    titles = {lane: [view.titles[unit] for unit in units] for lane, units in view.memory.items()}
     assert titles == {
         "retrieval": [PASSAGES["p6"].title, "The Glass Delta"],
         "verification": ["Mirela Hask", "Larch Prize"],

@@ -53,7 +53,9 @@ def test_an_anchor_behind_a_later_rewind_is_forgotten() -> None:
 
 
 def unit(kind: str, at: int, unit_id: int, lane: str = "retrieval") -> TraceEvent:
-    return TraceEvent(kind, 0.0, at, {"lane": lane, "unit_id": unit_id, "passage": {"id": f"p{unit_id}"}, "weight": 1.0})
+    return TraceEvent(
+        kind, 0.0, at, {"lane": lane, "unit_id": unit_id, "passage": {"id": f"p{unit_id}"}, "weight": 1.0}
+    )
 
 
 def test_units_lie_in_their_lane_from_refresh_to_eviction() -> None:
@@ -70,6 +72,15 @@ def test_units_lie_in_their_lane_from_refresh_to_eviction() -> None:
     assert places == [(0, 0, 0, 10, False), (1, 1, 0, 12, True), (2, 0, 10, 12, True)]
     assert [(item["unit_id"], item["from"], item["to"]) for item in verification["units"]] == [(3, 10, 12)]
     assert (retrieval["rows"], verification["rows"]) == (2, 1)
+
+
+def test_a_unit_that_a_rewind_brings_back_is_there_twice() -> None:
+    events = [unit("refresh", 0, 0), unit("evict", 10, 0), unit("refresh", 10, 1), rewind(20, 15)]
+    events += [unit("evict", 5, 1), unit("restore", 5, 0)]
+    [lane, _] = build_lanes(events, build_axis(generation(events, 8)))
+    places = [(item["unit_id"], item["passage"]["id"], item["from"], item["to"]) for item in lane["units"]]
+    assert places == [(0, "p0", 0, 10), (1, "p1", 10, 20), (0, "p0", 20, 23)]
+    assert lane["rows"] == 1
 
 
 def test_without_memory_both_lanes_are_empty() -> None:
