@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import nupunkt
+
+from ewe.text.abbreviations import BEFORE_NUMBERS, is_abbreviation
 
 Span = tuple[int, int]
 
@@ -91,7 +94,7 @@ class _Judge:
     """Decides one gap at a time, from the words around it."""
 
     def __init__(self) -> None:
-        self._punkt: Any = nupunkt.load("default")
+        self._punkt = _corrected_punkt()
         self._abbreviations: frozenset[str] = self._punkt.abbreviations
         # nupunkt's pairs that begin with a number are debris of its training text ("1901. Euronet"): left out.
         self._collocated = {first for first, _ in self._punkt.parameters.collocations} - {_NUMBER}
@@ -111,13 +114,14 @@ class _Judge:
         if not _ENDING.search(chunk):
             return None if "\n" in gap and not is_whole else False
         opens = _opens_line(text, start, before - len(chunk))
-        if self._is_plain_end(chunk, opens) and ("\n" in gap or following[:1].isupper()):
+        capital = following[:1].isupper()
+        if ("\n" in gap or capital) and self._is_plain_end(chunk, opens, capital):
             return True
         if not is_whole:
             return None
         return not _ONLY_PUNCTUATION.match(following) and self._breaks(chunk, opens, gap, following)
 
-    def _is_plain_end(self, chunk: str, opens: bool) -> bool:
+    def _is_plain_end(self, chunk: str, opens: bool, capital: bool) -> bool:
         """Whether the chunk ends a sentence before any capitalised word: no abbreviation, initial or enumerator."""
         mark = _ENDING.search(chunk)
         if mark is None or "…" in mark.group() or ".." in mark.group():
@@ -125,6 +129,8 @@ class _Judge:
         word = chunk[: mark.start()].lstrip("\"'([{“‘«*")
         if not _WORD.fullmatch(word) or (opens and _ENUMERATOR.match(chunk)):
             return False
+        if capital and word.lower() in BEFORE_NUMBERS:
+            return True
         kind = _NUMBER if word[0].isdigit() else word.lower()
         return kind not in self._abbreviations and kind not in self._collocated
 
@@ -134,6 +140,14 @@ class _Judge:
         window = lead + chunk + gap + following
         end = len(lead) + len(chunk)
         return any(stop == end for _, stop in self._punkt.span_tokenize(window))
+
+
+@lru_cache(maxsize=1)
+def _corrected_punkt() -> Any:
+    """nupunkt with its default model, less the ordinary words among its abbreviations."""
+    learnt = nupunkt.load("default").parameters
+    kept = {entry for entry in learnt.abbrev_types if is_abbreviation(entry)}
+    return nupunkt.PunktSentenceTokenizer(replace(learnt, abbrev_types=kept), include_common_abbrevs=False)
 
 
 def _word_after(text: str, after: int) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import FUNCTION_WORDS, is_trade
+from ewe.verification.lexicon import EVALUATIONS, FUNCTION_WORDS, is_trade
 from ewe.verification.values import Term
 
 _MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
@@ -86,7 +86,10 @@ class _Binder:
     def end_of_phrase(self) -> None:
         """Turn the noun phrase read so far into a term, if it is one that can be compared."""
         if self._phrase and len(self._phrase) <= _MAX_NOUNS and (self._complement or self._bare):
-            head = self._phrase[-1]
             role = Role.CAPACITY if self._complement else self._preposition or Role.OBJECT
-            self.found.append(Argument(Term(head.stem, is_trade(head.norm)), role, head.norm))
+            # "A private university": what the adjectives say is claimed too.
+            for word in self._phrase if self._complement else self._phrase[-1:]:
+                trade = word is self._phrase[-1] and is_trade(word.norm)
+                if word.norm not in EVALUATIONS:
+                    self.found.append(Argument(Term(word.stem, trade), role, word.norm))
         self._phrase.clear()

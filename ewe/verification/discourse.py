@@ -22,6 +22,7 @@ class Discourse:
     def __init__(self, topic: Name | None = None) -> None:
         self.topic = topic
         self._focus = topic
+        self._opened = False
         self._names: list[Name] = [topic] if topic else []
         self._first = topic
         self._people: set[tuple[str, ...]] = set()
@@ -35,6 +36,15 @@ class Discourse:
     @focus.setter
     def focus(self, name: Name | None) -> None:
         self._focus = name
+
+    def begin_sentence(self) -> None:
+        """Note that what is read from now on is a new sentence."""
+        self._opened = False
+
+    def open_with(self, name: Name) -> None:
+        """Make `name` the subject at hand: it is the subject of the sentence being read."""
+        self._focus = name
+        self._opened = True
 
     @property
     def first(self) -> Name | None:
@@ -80,8 +90,9 @@ class Discourse:
         """Whom or what a folded pronoun means: the subject at hand if it fits, else the last name that does."""
         if word in PERSONAL or word.startswith("the"):  # they, them, their; "they" is often one person
             focus = self.focus
-            if focus is None or focus.kind not in (NameKind.UNKNOWN, NameKind.PERSON):
-                focus = self._last(self.is_person)
+            if focus is not None and not self.is_person(focus):
+                may_be = focus.kind is NameKind.UNKNOWN
+                focus = focus if may_be and (self._opened or not self._people) else self._last(self.is_person)
             found = focus or self._last(lambda name: name.kind is NameKind.UNKNOWN)
             if found is not None and word in PERSONAL:
                 self.mark_person(found)

@@ -12,10 +12,20 @@ from dataclasses import dataclass, field, replace
 from ewe.verification.discourse import Discourse
 from ewe.verification.frames import Argument, Frame, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import FUNCTION_WORDS, KIND_OF_NOUN, ONCE_IN_A_LIFE, ONCE_PER_RESULT, NameKind
+from ewe.verification.lexicon import (
+    FUNCTION_WORDS,
+    KIND_OF_NOUN,
+    ONCE_IN_A_LIFE,
+    ONCE_PER_RESULT,
+    RESTRICTIONS,
+    NameKind,
+)
 from ewe.verification.values import Agreement, Moment, Name, Quantity, Term
 
-_PERSONAL = frozenset({"birth", "death", "study", "teach", "marry", "live", "retire", "occupation"})
+_PERSONAL = frozenset(
+    {"birth", "death", "study", "teach", "marry", "live", "retire", "award", "member", "work", "nationality", "travel"}
+)
+_HOMES = frozenset({"birth", "death", "burial", "live"})
 _MADE_BY_PEOPLE = frozenset({"create", "discover"})
 _DOER = re.compile(r"(?:er|or|ist|ect)s?$")
 _TITLED = {"create": NameKind.WORK, "devise": NameKind.THING}
@@ -95,7 +105,11 @@ def finish(draft: Draft, discourse: Discourse) -> Frame:
             discourse.learn_kind(draft.head, KIND_OF_NOUN.get(argument.text, NameKind.UNKNOWN))
     subject, arguments = _active(draft, frozenset(relations))
     if subject is not None:
-        subject = _learn_person(subject, relations, bool(arguments), discourse)
+        is_noun = any(a.role is Role.OF and isinstance(a.value, Name) for a in draft.arguments)
+        made = relations & _MADE_BY_PEOPLE and arguments
+        if subject is not draft.head or (relations & _PERSONAL and not is_noun) or made:
+            discourse.mark_person(subject)
+        subject = replace(subject, kind=NameKind.PERSON) if discourse.is_person(subject) else subject
     content = [i for i in draft.items if i.kind in (ItemKind.RELATION, ItemKind.WORD) and i.norm not in FUNCTION_WORDS]
     return Frame(
         relations=frozenset(relations),
@@ -106,6 +120,7 @@ def finish(draft: Draft, discourse: Discourse) -> Frame:
         start=min((item.start for item in draft.items), default=0),
         end=max((item.end for item in draft.items), default=0),
         negated=any(item.kind is ItemKind.NEGATION for item in draft.items),
+        restricted=any(item.norm in RESTRICTIONS for item in draft.items),
     )
 
 
@@ -114,6 +129,8 @@ def _active(draft: Draft, relations: frozenset[str]) -> tuple[Name | None, list[
     head = draft.head
     if head is None:
         return None, draft.arguments
+    if relations & _HOMES:
+        return _at_home(draft, head)
     if "study" in relations:
         return _taught(draft, head)
     doers = []
@@ -130,6 +147,16 @@ def _active(draft: Draft, relations: frozenset[str]) -> tuple[Name | None, list[
         return doer, [Argument(head, Role.OBJECT), *rest]
     if relations & ONCE_PER_RESULT and not any(_is_object(argument) for argument in draft.arguments):
         return head, [replace(a, role=Role.OBJECT) if a.role is Role.OF else a for a in draft.arguments]
+    return head, draft.arguments
+
+
+def _at_home(draft: Draft, head: Name) -> tuple[Name, list[Argument]]:
+    """Whose the place is as the subject: "Ulm was the birthplace of X"."""
+    whose = [a for a in draft.arguments if a.role is Role.OF and isinstance(a.value, Name)]
+    copula = any(item.kind is ItemKind.COPULA for item in draft.items)
+    if whose and copula and not draft.of_head and isinstance(whose[0].value, Name):
+        rest = [argument for argument in draft.arguments if argument is not whose[0]]
+        return whose[0].value, [Argument(head, Role.PLACE), *rest]
     return head, draft.arguments
 
 
@@ -152,14 +179,6 @@ def _taught(draft: Draft, head: Name) -> tuple[Name, list[Argument]]:
 
 def _is_object(argument: Argument) -> bool:
     return argument.role is Role.OBJECT and isinstance(argument.value, Name)
-
-
-def _learn_person(subject: Name, relations: set[str], has_arguments: bool, discourse: Discourse) -> Name:
-    """The subject with its kind, if it does what only people do."""
-    made = relations & _MADE_BY_PEOPLE and has_arguments
-    if relations & _PERSONAL or made:
-        discourse.mark_person(subject)
-    return replace(subject, kind=NameKind.PERSON) if discourse.is_person(subject) else subject
 
 
 def _with_kind(argument: Argument, relations: set[str], discourse: Discourse) -> Argument:

@@ -32,7 +32,7 @@ class Role(StrEnum):
 
 
 _ROLES = {
-    Role.PLACE: "in near within inside around outside through",
+    Role.PLACE: "in within inside",
     Role.SITE: "at on during",
     Role.SOURCE: "from",
     Role.START: "since between",
@@ -59,9 +59,9 @@ class Argument:
 class Frame:
     """One statement: what kind of relation, whose, with which values.
 
-    relations: names of relations, "be" for a bare copula, or "~stem" for a verb outside the word lists.
-    stems: stems of all content words. start and end: code points of the sentence. subject: who does
-    it, in the active voice; head: the grammatical subject.
+    relations: names of relations, "be" for a bare copula, or "~stem" for a verb outside the word lists. subject: who
+    does it, in the active voice; head: the grammatical subject. stems: stems of all content words. start and end: code
+    points of the sentence. restricted: said in a way that a comparison of values cannot follow ("only").
     """
 
     relations: frozenset[str]
@@ -72,6 +72,7 @@ class Frame:
     start: int = 0
     end: int = 0
     negated: bool = False
+    restricted: bool = False
 
     def names(self) -> tuple[Name, ...]:
         """All names of the frame, the subject first."""

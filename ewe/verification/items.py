@@ -77,6 +77,7 @@ class Item:
 
 def read_items(sentence: str, discourse: Discourse) -> list[Item]:
     """The items of a sentence in order; names are noticed in `discourse` as they are met."""
+    discourse.begin_sentence()
     tokens = tokenize(sentence)
     mentions = {mention.first: mention for mention in find_mentions(sentence, tokens)}
     items: list[Item] = []
@@ -153,7 +154,7 @@ def _mentioned(
         opens = not is_governed(before) and not any(_stands_alone(before, index) for index in range(len(before)))
         value = discourse.notice(value)
         if opens:
-            discourse.focus = value
+            discourse.open_with(value)
     owner = tokens[mention.last - 1].possessive
     return Item(ItemKind.VALUE, sentence[start:end], "", start, end, value=value, owner=owner)
 

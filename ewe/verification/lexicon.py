@@ -289,4 +289,16 @@ HEDGES = words_of(
     """about around approximately roughly nearly almost over under circa c ca some least most than up fewer estimated"""
 )
 """Words before a number that make it a bound or an approximation."""
-NEGATIONS = words_of("""not never no neither nor without cannot n't didn't wasn't isn't doesn't hasn't weren't""")
+NEGATIONS = words_of(
+    """not never no neither nor without cannot didn't wasn't isn't doesn't hasn't weren't unable incapable failed
+    refused"""
+)
+RESTRICTIONS = words_of(
+    """only just barely hardly merely solely rarely no neither nor without unable incapable failed refused"""
+)
+"""Words that say less, or more, than the sentence without them."""
+EVALUATIONS = words_of(
+    """famous notable great renowned celebrated prominent influential important distinguished acclaimed popular
+    well-known known major leading respected remarkable brilliant beloved legendary noted prolific talented successful"""
+)
+"""Adjectives that nothing can check."""

@@ -12,7 +12,7 @@ from ewe.text.words import fold
 from ewe.verification.lexicon import stem
 
 _TOKEN = re.compile(
-    r"(?P<number>\d+(?:[.,]\d+)*)(?P<suffix>st|nd|rd|th|s)?(?![^\W_])"
+    r"(?P<number>\d+(?:[.,]\d+)*)(?P<suffix>st|nd|rd|th|['’]?s)?(?![^\W_])"
     r"|(?P<initials>(?:[^\W\d_]\.){2,}|[A-Z]\.(?=\s*[A-Z]))"
     r"|(?P<word>[^\W_]+(?:(?:['’&]|[-‐‑])[^\W_]+)*)"
     r"|(?P<mark>\S)"
@@ -56,7 +56,9 @@ def _token(match: re.Match[str]) -> Token:
     text = match.group()
     if match.group("number"):
         number = match.group("number")
-        return Token(text, number, number, match.start(), match.end(), "number", match.group("suffix") or "")
+        return Token(
+            text, number, number, match.start(), match.end(), "number", (match.group("suffix") or "").lstrip("'’")
+        )
     norm = fold(text).replace("’", "'")
     if kind == "mark":
         return Token(text, norm, norm, match.start(), match.end(), kind)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
+from ewe.verification.places import level
 
 
 class Agreement(StrEnum):
@@ -90,13 +91,16 @@ class Name:
     def compare(self, other: Name) -> Agreement:
         """Equal if the words of one are all in the other or one abbreviates the other; else different.
 
-        Unclear if the kinds of both are known and differ: an institute is no wrong value for a river.
+        Unclear if the kinds of both are known and differ (an institute is no wrong value for a river), or if one is the
+        name of a country or continent and the other is not.
         """
         short, long = sorted((self, other), key=lambda name: len(name.words))
         if set(short.words) <= set(long.words):
             return Agreement.EQUAL if _is_short_form(short, long) else Agreement.UNCLEAR
         if _abbreviates(short, long) or _initials_agree(short.words, long.words):
             return Agreement.EQUAL
+        if level(self.words) != level(other.words):  # a town may lie in the country, a county in the state
+            return Agreement.UNCLEAR
         known = NameKind.UNKNOWN not in (self.kind, other.kind)
         return Agreement.UNCLEAR if known and self.kind != other.kind else Agreement.DIFFERENT
 

@@ -109,3 +109,19 @@ def test_long_text_without_spaces_takes_linear_work():
     splitter._judge._breaks = lambda *window: calls.append(sum(map(len, window[::2]))) or original(*window)
     splitter.split(("x." * 5000 + " ") * 3)
     assert max(calls) < 500
+
+
+def test_ordinary_words_are_no_abbreviations():
+    for word in ["book", "life", "art", "century", "day", "park", "no", "works", "car", "series"]:
+        assert split(f"It was the {word}. Keller left.") == [f"It was the {word}.", "Keller left."], word
+        assert completed(f"It was the {word}. K") == [f"It was the {word}."], word
+
+
+def test_abbreviations_before_numbers_and_names_do_not_split():
+    for text in [
+        "See No. 5 and Art. 3.",
+        "Gen. Lee met Prof. Keller.",
+        "Smith et al. Cambridge",
+        "He is St. John of Acme Corp. London",
+    ]:
+        assert len(split(text)) == 1, text

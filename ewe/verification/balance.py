@@ -1,0 +1,137 @@
+"""From what single sentences say about the values of a claim to its verdict.
+
+Owns: how sources weigh against each other. Knows stances, passages and values; no retrieval and no frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ewe.types import Evidence, Passage, Verdict
+from ewe.verification.comparison import Finding, Stance
+from ewe.verification.values import Agreement, Value, compare
+
+_CREDIBLE = 0.5  # Sources below this decide nothing by themselves.
+_PREVAILS = 1.5  # One side wins if its weight is this many times the other's; in between they are in conflict.
+_MAX_EVIDENCE = 3  # Pieces of evidence per value that a verdict carries.
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence of a passage that says something about a value, and how much its source counts, in [0, 1]."""
+
+    passage: Passage
+    sentence: str
+    weight: float
+
+    @property
+    def source(self) -> str:
+        """Who says it; passages without a source speak for themselves."""
+        return self.passage.source or self.passage.id
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, how clear it is in [0, 1], and the evidence that decided."""
+
+    verdict: Verdict
+    score: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Balance:
+    """What all evidence says about one value.
+
+    Other values in a slot that may hold several count against the claim only where the collection is taken to be
+    complete, and then only if the slot holds one value in practice: no source gives two.
+    """
+
+    def __init__(self, assume_complete: bool) -> None:
+        self._assume_complete = assume_complete
+        self.supports: list[Piece] = []
+        self._contradicting: list[Piece] = []
+        self._differing: list[Piece] = []
+        self._others: dict[str, list[Value]] = {}
+
+    def add(self, piece: Piece, finding: Finding) -> None:
+        """Account for one finding."""
+        if finding.stance is Stance.STATES:
+            self.supports.append(piece)
+        elif finding.stance is Stance.CONTRADICTS:
+            self._contradicting.append(piece)
+        elif finding.stance is Stance.DIFFERS and self._assume_complete:
+            self._differing.append(piece)
+            self._others.setdefault(piece.source, []).extend(finding.others)
+
+    def opposing(self) -> list[Piece]:
+        """The pieces that speak against the value; not those of a source that states it elsewhere: it knows of both."""
+        stated = {piece.source for piece in self.supports}
+        differing = [] if stated and self._holds_several(stated) else self._differing
+        return [piece for piece in [*self._contradicting, *differing] if piece.source not in stated]
+
+    def _holds_several(self, stated: set[str]) -> bool:
+        """Whether a source gives two values for the slot: two others, or the claim's and another."""
+        return any(
+            source in stated or any(compare(others[0], other) is Agreement.DIFFERENT for other in others)
+            for source, others in self._others.items()
+        )
+
+    def verdict(self) -> tuple[Verdict, float]:
+        """The verdict and its share of all weight, in [0, 1].
+
+        A side needs a credible source, more weight than the other by a margin, and a source at least as credible as
+        the other's best. Copies of one source count once.
+        """
+        supporting, refuting = _weights(self.supports), _weights(self.opposing())
+        sides = ((refuting, supporting, Verdict.REFUTED), (supporting, refuting, Verdict.SUPPORTED))
+        for mine, other, verdict in sides:
+            total, against = sum(mine), sum(other)
+            if mine and max(mine) >= max(_CREDIBLE, *other, 0) and total >= _PREVAILS * against:
+                return verdict, total / (total + against)
+        return Verdict.INCONCLUSIVE, 0.0
+
+
+def decide(subject: Balance, values: Sequence[Balance], negated: bool = False, restricted: bool = False) -> Decision:
+    """The verdict of a claim: refuted if a value (or the subject) is, supported if all values are.
+
+    A negated claim ("not in 1931") is refuted by what states all its values; that others are stated settles nothing.
+    Nothing settles a restricted one ("only").
+    """
+    found = [balance.verdict() for balance in (subject, *values)]
+    supported = bool(values) and all(verdict is Verdict.SUPPORTED for verdict, _ in found[1:])
+    if restricted or (negated and not supported):
+        return Decision(Verdict.INCONCLUSIVE)
+    refuting = [share for verdict, share in found if verdict is Verdict.REFUTED]
+    if refuting:
+        score = max(refuting)
+        pieces = (piece for balance in (subject, *values) for piece in _best(balance, Verdict.REFUTED))
+        return Decision(Verdict.REFUTED, score, _evidence(pieces, Verdict.REFUTED, score))
+    if not supported:
+        return Decision(Verdict.INCONCLUSIVE)
+    verdict = Verdict.REFUTED if negated else Verdict.SUPPORTED
+    score = min(share for _, share in found[1:])
+    pieces = (piece for balance in values for piece in _best(balance, Verdict.SUPPORTED))
+    return Decision(verdict, score, _evidence(pieces, verdict, score))
+
+
+def _weights(pieces: Sequence[Piece]) -> list[float]:
+    """The greatest weight of each source."""
+    best: dict[str, float] = {}
+    for piece in pieces:
+        best[piece.source] = max(best.get(piece.source, 0.0), piece.weight)
+    return list(best.values())
+
+
+def _best(balance: Balance, verdict: Verdict) -> list[Piece]:
+    """The weightiest pieces behind a balance's verdict, if it is this one."""
+    if balance.verdict()[0] is not verdict:
+        return []
+    pieces = balance.opposing() if verdict is Verdict.REFUTED else balance.supports
+    return sorted(pieces, key=lambda piece: -piece.weight)[:_MAX_EVIDENCE]
+
+
+def _evidence(pieces: Iterable[Piece], verdict: Verdict, score: float) -> tuple[Evidence, ...]:
+    """The deciding sentences, each once."""
+    unique = {(piece.passage.id, piece.sentence): piece for piece in pieces}
+    return tuple(Evidence(p.passage, verdict, score * p.weight, p.sentence) for p in unique.values())
