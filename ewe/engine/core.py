@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 
 import torch
 
@@ -49,6 +50,7 @@ class EngineCore:
         self.sequences: list[Sequence] = []
         self._optimistic = config.feedback.mode == "optimistic"
         self._retry_temperature = config.feedback.retry_temperature
+        self._max_num_seqs = config.scheduler.max_num_seqs
         self._runner = runner
         self._scheduler = scheduler
         self._keeper = keeper
@@ -62,7 +64,6 @@ class EngineCore:
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
         self.sequences.append(sequence)
-        self._pauses.start(sequence)
 
     def abort(self, request_id: str) -> None:
         """Ends all sequences of a request, whatever they are doing."""
@@ -78,11 +79,13 @@ class EngineCore:
         for worker in self._workers:
             worker.abandon_overdue(now)
         self._expire(now)
-        wanted = [(sequence, self._advance(sequence)) for sequence in list(self.sequences)]
+        self._start_waiting()
+        started = [sequence for sequence in self.sequences if sequence.is_started]
+        wanted = [(sequence, self._advance(sequence)) for sequence in started]
         plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished])
         if plan.rows:
             self._run(plan)
-        elif self.sequences and not plan.progressed:
+        elif self.sequences and not plan.progressed and not any(sequence.is_finished for sequence in started):
             self._changed.wait(self._time_to_wait(now))
             self._changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
@@ -107,6 +110,17 @@ class EngineCore:
             limit = sequence.params.deadline_s
             if limit is not None and now - sequence.arrived >= limit:
                 self.end(sequence, "timeout")
+
+    def _start_waiting(self) -> None:
+        """Starts the oldest requests with their first retrieval: as many as can be admitted together, and no more.
+
+        A retriever that got the queries of thousands of requests at once would answer none of them in time.
+        """
+        room = self._max_num_seqs - sum(item.is_started and not item.is_admitted for item in self.sequences)
+        waiting = (sequence for sequence in self.sequences if not sequence.is_started)
+        for sequence in islice(waiting, max(0, room)):
+            sequence.is_started = True
+            self._pauses.start(sequence)
 
     def _time_to_wait(self, now: float) -> float:
         deadlines = [worker.next_deadline() for worker in self._workers]
@@ -196,7 +210,7 @@ class EngineCore:
         for sibling in siblings:
             sibling.table = sequence.table.fork()
             self._keeper.fork(sequence, sibling)
-            sibling.is_admitted = True
+            sibling.is_started = sibling.is_admitted = True
             sibling.trace.extend(sequence.trace)
         position = self.sequences.index(sequence) + 1
         self.sequences[position:position] = siblings

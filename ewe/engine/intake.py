@@ -79,7 +79,7 @@ class Intake:
         self._check_ids("stop_token_ids", params.stop_token_ids)
         passages = self._passages(documents or ())
         start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
-        max_tokens = self._fit(prompt_ids, params, start)
+        max_tokens = self._fit(prompt_ids, params, start, len(passages))
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         first, *others = [
@@ -169,7 +169,7 @@ class Intake:
                 raise InvalidRequestError(f"document {passage.id!r} is empty")
         return passages
 
-    def _fit(self, prompt_ids: tuple[int, ...], params: SamplingParams, start: int) -> int:
+    def _fit(self, prompt_ids: tuple[int, ...], params: SamplingParams, start: int, num_documents: int) -> int:
         """How many tokens may be generated; raises if the prompt leaves no room for any."""
         memory, size = self._config.memory, self._manager.block_size
         room = self._limits.max_model_len - start
@@ -180,7 +180,8 @@ class Intake:
                 + f" leaves room for {max(room - 1, 0)}"
             )
         # A refresh holds the old units until the new ones are encoded.
-        units = 2 * memory.num_units * math.ceil(memory.unit_tokens / size) if start else 0
+        places = 2 * memory.num_units if self._uses_memory else num_documents
+        units = places * math.ceil(memory.unit_tokens / size)
         pool_room = (self._manager.num_blocks - 1 - units) * size
         if len(prompt_ids) >= pool_room:
             raise InvalidRequestError(
