@@ -1,4 +1,4 @@
-"""LLM with the built-in model, datastore and verifier: verdicts, rewrites and memory on a model that writes sentences."""
+"""LLM with the built-in model, datastore and verifier: verdicts, rewrites and memory where sentences are written."""
 
 from __future__ import annotations
 

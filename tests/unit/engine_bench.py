@@ -212,7 +212,7 @@ class GatedBench(Bench):
 
 
 class Reader:
-    """A listener that checks the stream's promises while it reads: under a policy that rewrites, only final is shown."""
+    """A listener that checks the stream's promises: under a policy that rewrites, only what is final is shown."""
 
     def __init__(self, rewrites: bool = True) -> None:
         self.events: list[StreamEvent] = []

@@ -46,7 +46,7 @@ def run(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st.DataObject) -> None:
     feedback = {
@@ -119,8 +119,10 @@ def test_decoding_goes_on_while_a_check_is_open_only_in_optimistic_mode() -> Non
 
 def test_a_late_refutation_takes_back_everything_since_and_nothing_before() -> None:
     """Three sentences are written while the first is being checked; it is refuted."""
-    expected = run(config("blocking", {"verify_every": 1}), ["Tell me"], SamplingParams(max_tokens=60), None)
-    late = run(config("optimistic", {"verify_every": 1}), ["Tell me"], SamplingParams(max_tokens=60), [0] * 61)
+    params = SamplingParams(max_tokens=60)
+    expected = run(config("blocking", {"verify_every": 1}), ["a"], params, None)
+    late = run(config("optimistic", {"verify_every": 1}), ["a"], params, [0] * 61)
     assert late == expected
     [(_, _, _, parts, (rewrites, _, _))] = expected.values()
-    assert rewrites and any(part[5] for part in parts)
+    assert rewrites
+    assert parts[0][5]

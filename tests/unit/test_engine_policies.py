@@ -16,7 +16,6 @@ from ewe.engine.draft import Draft
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.policies import (
     EWEPolicy,
-    FLAREPolicy,
     PlainPolicy,
     RAGPolicy,
     View,
@@ -92,7 +91,7 @@ def test_several_sentences_at_one_look_make_one_query_and_one_check() -> None:
     notebook, judge = Notebook(), Judge(lambda _: Verdict.SUPPORTED)
     generation = write(config(retrieve_every=15, verify_every=15), notebook, judge, words(TEXT))
     assert notebook.queries == ["q:", "q: Aa bb. Cc dd."]
-    assert [e.data["for"] for e in generation.trace if e.kind == "pause"][0] == ["retrieval", "verification"]
+    assert next(e.data["for"] for e in generation.trace if e.kind == "pause") == ["retrieval", "verification"]
     assert generation.stats.verifications == 2
     assert generation.stats.verification_wait_s >= 0
 

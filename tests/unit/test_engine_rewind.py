@@ -1,4 +1,4 @@
-"""Rewinds as transactions: after one, everything is as it was at that token, and as in a run that never went further."""
+"""Rewinds as transactions: everything is as it was at that token, as in a run that never went further."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class History:
 
 
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_the_state_after_a_rewind_is_the_state_of_then(mode: str, data: st.DataObject) -> None:
     on_exhausted = data.draw(st.sampled_from(["keep_best", "flag", "drop"]))
@@ -83,7 +83,7 @@ def test_the_state_after_a_rewind_is_the_state_of_then(mode: str, data: st.DataO
     bench = GatedBench(config(mode, on_exhausted=on_exhausted), Library(), judge, sentences)
     bench.runner.strength = 6.0
     params = SamplingParams(
-        max_tokens=60,
+        max_tokens=45,
         temperature=data.draw(st.sampled_from([0.0, 0.9])),
         seed=salt,
         presence_penalty=0.5,
@@ -151,7 +151,7 @@ def run_pieces(mode: str, prompt: str, schedule: list[int] | None, **feedback: A
     return generation.text, generation.token_ids, parts, generation.stats.rewrites
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     prompt=st.text("abcdefgh", min_size=1, max_size=6),
     schedule=schedules,

@@ -1,0 +1,139 @@
+"""A thousand requests that come, are aborted, fail and finish in random order; bad passes; nothing is lost."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from conftest import Bench
+from engine_bench import GatedBench, Judge, Library, Reader, number, sentences
+
+from ewe.config import Config
+from ewe.sampling import SamplingParams
+from ewe.types import Verdict
+
+WORDS = ["one two", "three", "four five six", "a b c d e", "do re mi fa"]
+
+
+def config(mode: str = "blocking", **groups: Any) -> Config:
+    values: dict[str, Any] = {
+        "memory": {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 2},
+        "feedback": {"mode": mode, "verify_every": 4, "retrieve_every": 5, "max_attempts": 2},
+        "cache": {"block_size": 4},
+        "scheduler": {"max_num_seqs": 6, "max_num_batched_tokens": 40},
+    }
+    return Config.from_mapping({**values, **groups})
+
+
+def refute_some(sentence: str) -> Verdict:
+    return Verdict.REFUTED if number(sentence) % 4 == 0 else Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize("mode", ["blocking", "optimistic"])
+def test_a_thousand_requests_in_random_order(mode: str) -> None:
+    """500 per mode, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
+    choose = random.Random(mode)
+    bench = GatedBench(config(mode), Library(), Judge(refute_some), sentences, num_blocks=36)
+    bench.runner.strength = 6.0
+    waiting = list(range(500))
+    expected: dict[str, int] = {}
+    readers: dict[str, Reader] = {}
+    states: set[str] = set()
+    while waiting or bench.core.sequences:
+        if waiting and len(bench.core.sequences) < 12 and choose.random() < 0.6:
+            name = f"r{waiting.pop()}"
+            n = choose.choice([1, 1, 1, 2])
+            params = SamplingParams(
+                max_tokens=choose.randint(1, 24), n=n, temperature=choose.choice([0.0, 1.0]), seed=7, deadline_s=1000.0
+            )
+            readers[name] = Reader()
+            listener = readers[name] if n == 1 else None
+            documents = choose.sample(WORDS, choose.randint(0, 2))
+            bench.add(name, choose.choice(["Tell me", "of a", "who"]), params, documents, listener)
+            expected[name] = n
+        if bench.core.sequences and choose.random() < 0.15:
+            victim = choose.choice(bench.core.sequences)
+            states.add("swapped" if victim.swapped else "waiting" if not victim.is_admitted else "running")
+            if choose.random() < 0.5:
+                bench.core.abort(victim.request_id)
+            else:
+                victim.arrived -= 2000.0
+        if choose.random() < 0.01:
+            bench.runner.fail_next = RuntimeError("out of order")
+        for gate, _position in bench.open_jobs():
+            if gate.jobs and choose.random() < 0.5:
+                gate.release(choose.randrange(len(gate.jobs)))
+        bench.step()
+        bench.check()
+
+    assert {name: sum(key[0] == name for key in bench.finished) for name in expected} == expected
+    reasons = {generation.finish_reason for generation in bench.finished.values()}
+    assert reasons >= {"length", "abort", "timeout", "error"}
+    assert states == {"swapped", "waiting", "running"}
+    for name, reader in readers.items():
+        if expected[name] == 1:
+            assert reader.text == bench.finished[name, 0].text
+            assert reader.kinds().count("finish") == 1
+    assert bench.core._scheduler.swaps > 0
+    cached = bench.engine.keeper.cache.num_cached_blocks
+    assert bench.engine.manager.num_free + cached == bench.engine.manager.num_blocks - 1
+
+
+def test_nan_logits_fail_one_request_alone() -> None:
+    expected = _answers(lambda context: False)
+    found = _answers(lambda context: context.startswith("bad") and len(context) > 12)
+    assert found["bad", 0].finish_reason == "error"
+    assert "not finite" in found["bad", 0].error
+    assert expected["bad", 0].text.startswith(found["bad", 0].text)
+    assert len(found["bad", 0].text) == 10
+    for name in ("good", "fine"):
+        assert found[name, 0].text == expected[name, 0].text
+        assert found[name, 0].finish_reason == "length"
+
+
+def _answers(nan_if: Any) -> Any:
+    bench = Bench(config(), None, None, sentences)
+    bench.runner.nan_if = nan_if
+    for name in ("good", "bad", "fine"):
+        bench.add(name, f"{name}", SamplingParams(max_tokens=30))
+    return bench.run()
+
+
+def test_nan_in_the_prompt_fails_all_answers_to_it() -> None:
+    bench = Bench(config(), None, None, sentences)
+    bench.runner.nan_if = lambda context: context.startswith("bad")
+    bench.add("bad", "bad", SamplingParams(max_tokens=9, n=3))
+    results = bench.run()
+    assert [generation.finish_reason for generation in results.values()] == ["error"] * 3
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no memory"), TypeError("odd"), IndexError("far"), AssertionError("!")])
+def test_a_failing_pass_fails_its_requests_and_the_engine_goes_on(error: Exception) -> None:
+    bench = GatedBench(config(), Library(), Judge(refute_some), sentences)
+    bench.add("in the pass", "Tell me", SamplingParams(max_tokens=30), ["one two"])
+    for _ in range(3):
+        for gate, _position in bench.open_jobs():
+            gate.release()
+        bench.step()
+    bench.add("waiting", "of a", SamplingParams(max_tokens=10))  # for its retrieval: it is in no pass
+    bench.runner.fail_next = error
+    bench.step()
+    bench.check()
+
+    failed = bench.finished["in the pass", 0]
+    assert failed.finish_reason == "error"
+    assert failed.error == f"the forward pass failed: {type(error).__name__}: {error}"
+    results = bench.run_prompt()
+    assert results["waiting", 0].finish_reason == "length"
+
+
+def test_a_unit_whose_pass_failed_is_encoded_by_the_next_who_needs_it() -> None:
+    bench = Bench(config(), None, None, sentences)
+    bench.add("a", "Tell me", SamplingParams(max_tokens=3), ["one two"])
+    bench.runner.fail_next = RuntimeError("once")
+    assert bench.run()["a", 0].finish_reason == "error"
+    bench.add("b", "Tell me", SamplingParams(max_tokens=3), ["one two"])
+    assert bench.run()["b", 0].finish_reason == "length"
+    units = [row for rows in bench.runner.rows_run for row in rows if row.start_position == 0]
+    assert len(units) == 1  # the failed pass is not among the rows: it never ran

@@ -1,0 +1,137 @@
+"""The engine's thread: requests are handed over, its end is told to whoever waits, nothing is lost on the way."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any
+
+import pytest
+from conftest import Bench
+from engine_bench import GatedBench, Judge, sentences
+
+from ewe.config import Config
+from ewe.engine.loop import EngineLoop
+from ewe.errors import EngineDeadError
+from ewe.sampling import SamplingParams
+from ewe.types import Verdict
+
+LONG = 60.0
+
+
+class LoopBench(Bench):
+    """A bench that is stepped by a loop; finished requests and the loop's end come out of `news`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.news: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.loop = EngineLoop(self.core, self.engine.changed, self.news.put)
+
+    def _on_finish(self, sequence: Any, generation: Any) -> None:
+        self.news.put((sequence.request_id, generation))
+
+    def submit(self, name: str, params: SamplingParams) -> None:
+        sequence = self.engine.intake.build(name, "Tell me", params)
+        self.loop.do(lambda core: core.add(sequence))
+
+    def next(self) -> Any:
+        return self.news.get(timeout=LONG)
+
+
+CONFIG = Config.from_mapping({"memory": {"unit_tokens": 24}, "feedback": {"verify_every": 2}})
+
+
+def test_requests_are_served_and_the_thread_ends_at_close() -> None:
+    bench = LoopBench(CONFIG, None, None, sentences)
+    assert bench.loop.is_alive
+    for name in "abc":
+        bench.submit(name, SamplingParams(max_tokens=5, ignore_eos=True))
+    assert {bench.next()[0] for _ in range(3)} == set("abc")
+    bench.submit("d", SamplingParams(max_tokens=5, ignore_eos=True))
+    assert bench.next()[1].finish_reason == "length"
+    bench.loop.close()
+    bench.loop.close()  # once more does nothing
+    assert not bench.loop.is_alive
+    assert not bench.loop._thread.is_alive()
+    assert str(bench.next()) == "the engine was closed"
+    with pytest.raises(EngineDeadError, match="was closed"):
+        bench.submit("e", SamplingParams())
+
+
+def test_close_aborts_what_is_under_way() -> None:
+    gate = threading.Event()
+
+    class Slow(Judge):
+        def verify(self, requests: Any) -> Any:
+            assert gate.wait(LONG)
+            return super().verify(requests)
+
+    bench = LoopBench(CONFIG, None, Slow(lambda _: Verdict.SUPPORTED), sentences)
+    bench.submit("a", SamplingParams(max_tokens=500, ignore_eos=True))
+    bench.loop.close()
+    answer = bench.next()
+    if not isinstance(answer, EngineDeadError):  # closed before it had looked at its inbox, or after
+        assert answer[1].finish_reason == "abort"
+        assert isinstance(bench.next(), EngineDeadError)
+    bench.check()
+    gate.set()
+    bench.core.close()
+
+
+def test_an_error_in_the_loop_ends_it_and_is_told_with_its_cause() -> None:
+    bench = LoopBench(CONFIG, None, None, sentences)
+
+    def break_it(core: Any) -> None:
+        raise KeyError("lost")
+
+    bench.loop.do(break_it)
+    error = bench.next()
+    assert isinstance(error, EngineDeadError)
+    assert isinstance(error.__cause__, KeyError)
+    assert "KeyError: 'lost'" in str(error)
+    assert not bench.loop.is_alive
+    with pytest.raises(EngineDeadError, match="KeyError"):
+        bench.submit("a", SamplingParams())
+    bench.loop.close()
+
+
+def test_an_abort_reaches_a_loop_that_waits_for_an_answer() -> None:
+    gate, called = threading.Event(), threading.Event()
+
+    class Slow(Judge):
+        def verify(self, requests: Any) -> Any:
+            called.set()
+            assert gate.wait(LONG)
+            return super().verify(requests)
+
+    bench = LoopBench(CONFIG, None, Slow(lambda _: Verdict.SUPPORTED), sentences)
+    bench.submit("held", SamplingParams(max_tokens=500, ignore_eos=True))
+    assert called.wait(LONG)
+    bench.loop.do(lambda core: core.abort("held"))
+    assert bench.next()[1].finish_reason == "abort"
+    bench.submit("next", SamplingParams(max_tokens=5, ignore_eos=True))
+    gate.set()
+    assert bench.next()[0] == "next"
+    bench.loop.close()
+    bench.core.close()
+
+
+def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
+    bench = GatedBench(CONFIG, None, Judge(lambda _: Verdict.SUPPORTED), sentences)
+    bench.add("a", "Tell me", SamplingParams(max_tokens=500, ignore_eos=True))
+    while not bench.open_jobs():
+        bench.step()
+    waits: list[bool] = []
+
+    class Spy(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(self.is_set())
+            return True
+
+    bench.core._changed = Spy()
+    bench.core._changed.set()
+    bench.core.step()
+    assert waits == [True]
+    assert not bench.core._changed.is_set()
+    bench.core.step()
+    assert waits == [True, False]

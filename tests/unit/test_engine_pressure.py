@@ -1,0 +1,277 @@
+"""Memory pressure: in a pool of any size that holds one request, everything finishes with the same text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from conftest import Bench
+from engine_bench import GatedBench, Judge, Library, sentences, words
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ewe.config import Config
+from ewe.errors import InvalidRequestError
+from ewe.sampling import SamplingParams
+
+DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
+UNIT_TOKENS, UNITS, LENGTH = 12, 4, 40  # capacity of a unit, of both lanes, and of the longest context
+
+
+def config(block_size: int = 4, mode: str = "blocking", cache: bool = True, **scheduler: Any) -> Config:
+    return Config.from_mapping(
+        {
+            "memory": {"unit_tokens": UNIT_TOKENS, "retrieval_units": 2, "verification_units": 2},
+            "feedback": {"mode": mode, "verify_every": 5, "retrieve_every": 3},
+            "cache": {"block_size": block_size, "unit_cache": cache},
+            "scheduler": {"max_num_seqs": 4, **scheduler},
+        }
+    )
+
+
+def smallest_pool(block_size: int) -> int:
+    """Blocks of a pool that just holds one request: the null block, old and new units, a context."""
+    return 1 + 2 * UNITS * math.ceil(UNIT_TOKENS / block_size) + math.ceil(LENGTH / block_size)
+
+
+def run(settings_: Config, num_blocks: int, requests: list[dict[str, Any]], schedule: list[int]) -> Any:
+    bench = GatedBench(settings_, Library(), Judge(), sentences, num_blocks=num_blocks)
+    bench.runner.strength = 6.0
+    for index, request in enumerate(requests):
+        params = SamplingParams(max_tokens=LENGTH - 8, temperature=0.7, seed=index, n=request["n"])
+        documents = [DOCUMENTS[i] for i in request["documents"]]
+        bench.add(f"r{index}", request["prompt"], params, documents)
+    results = bench.run_late(schedule)
+    return bench, {key: (g.text, g.finish_reason, g.logprobs) for key, g in results.items()}
+
+
+requests = st.lists(
+    st.fixed_dictionaries(
+        {
+            "prompt": st.sampled_from(["Tell me", "of a", "who is it"]).filter(lambda text: len(text) <= 8),
+            "documents": st.lists(st.integers(0, 4), max_size=2, unique=True),
+            "n": st.sampled_from([1, 1, 1, 3]),
+        }
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+@settings(max_examples=20)
+@given(
+    requests=requests,
+    block_size=st.sampled_from([1, 3, 4, 16]),
+    more=st.integers(0, 12),
+    mode=st.sampled_from(["blocking", "optimistic"]),
+    cache=st.booleans(),
+    schedule=st.lists(st.integers(0, 5), max_size=40),
+    max_num_seqs=st.integers(1, 4),
+    budget=st.integers(0, 12),
+)
+def test_any_pool_gives_the_same_texts(
+    requests: list[dict[str, Any]],
+    block_size: int,
+    more: int,
+    mode: str,
+    cache: bool,
+    schedule: list[int],
+    max_num_seqs: int,
+    budget: int,
+) -> None:
+    limits = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_seqs + UNIT_TOKENS + budget}
+    tight = config(block_size, mode, cache, **limits)
+    _, found = run(tight, smallest_pool(block_size) + more, requests, schedule)
+    _, expected = run(config(), 2000, requests, [])
+    assert found == expected
+
+
+def test_contexts_are_swapped_out_and_back_when_blocks_run_short() -> None:
+    requests_ = [{"prompt": "Tell me", "documents": [i], "n": 1} for i in range(4)]
+    bench, found = run(config(), smallest_pool(4), requests_, [])
+    _, expected = run(config(), 2000, requests_, [])
+    assert found == expected
+    assert bench.core._scheduler.swaps > 0
+    events = [event.kind for g in bench.finished.values() for event in g.trace]
+    assert events.count("swap_out") == bench.core._scheduler.swaps
+    assert events.count("swap_in") > 0
+
+
+def test_a_request_in_any_state_can_be_aborted_while_it_is_swapped_out() -> None:
+    bench = GatedBench(config(), Library(), Judge(), sentences, num_blocks=smallest_pool(4))
+    for index in range(6):
+        bench.add(f"r{index}", "Tell me", SamplingParams(max_tokens=30), [DOCUMENTS[index % 5]])
+    aborted = set()
+    for _ in range(2000):
+        for gate, _position in bench.open_jobs():
+            gate.release()
+        swapped = [sequence for sequence in bench.core.sequences if sequence.swapped is not None]
+        if swapped and len(aborted) < 2:
+            aborted.add(swapped[-1].request_id)
+            bench.core.abort(swapped[-1].request_id)
+            bench.check()
+        if not bench.step():
+            break
+    bench.check()
+    assert len(aborted) == 2
+    assert {name for (name, _), g in bench.finished.items() if g.finish_reason == "abort"} == aborted
+    assert len(bench.finished) == 6
+
+
+# --- the scheduler's limits
+
+
+def test_prompts_run_in_chunks_and_units_in_one_pass() -> None:
+    bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "", "Aa."))
+    bench.add("a", "a prompt of thirty-four tokens....:", SamplingParams(max_tokens=8), ["one", "two three"])
+    bench.run()
+    sizes = [[len(row.token_ids) for row in rows] for rows in bench.runner.rows_run]
+    assert sizes[0] == [3, 9]  # both units together
+    assert sizes[1:4] == [[16], [16], [3]]
+    assert all(sum(step) <= 16 for step in sizes)
+
+
+def test_a_unit_comes_in_while_others_decode() -> None:
+    """However long it is: the settings leave room for it beside all decoding sequences."""
+    bench = Bench(config(max_num_batched_tokens=4 + UNIT_TOKENS), None, None, sentences)
+    for name in "abc":
+        bench.add(name, "Tell me", SamplingParams(max_tokens=60, ignore_eos=True))
+    for _ in range(5):
+        bench.core.step()
+    late = bench.add("d", "of a", SamplingParams(max_tokens=5, ignore_eos=True), ["twelve tokens and more"])
+    for _ in range(10):
+        bench.core.step()
+    assert late.is_finished
+    bench.run()
+
+
+def test_no_more_sequences_run_at_once_than_allowed() -> None:
+    bench = Bench(config(max_num_seqs=2), None, None, sentences)
+    for name in "abcde":
+        bench.add(name, "Tell me", SamplingParams(max_tokens=10, ignore_eos=True))
+    bench.run()
+    assert max(len(rows) for rows in bench.runner.rows_run) == 2
+    assert list(bench.finished) == [(name, 0) for name in "abcde"]  # first come, first served
+
+
+# --- units and prompt blocks are shared
+
+
+def test_answers_share_the_prompt_and_copy_on_write() -> None:
+    bench = Bench(config(), None, None, sentences)
+    bench.runner.strength = 6.0
+    params = SamplingParams(max_tokens=20, n=4, temperature=1.0, seed=1, ignore_eos=True)
+    first = bench.add("a", "a prompt of 21 tokens", params)
+    bench.core.step()
+    members = bench.core.sequences
+    assert len(members) == 4
+    shared = first.table.blocks
+    assert len(shared) == 6  # of 4 tokens
+    assert [bench.engine.manager.reference_count(block) for block in shared] == [4] * 6
+    bench.core.step()
+    # Each writes its first token into the last block, so all but one have made a copy of it.
+    assert [member.table.blocks[:5] for member in members] == [shared[:5]] * 4
+    assert len({member.table.blocks[5] for member in members}) == 4
+    bench.check()
+    results = bench.run()
+    assert len({g.text for g in results.values()}) == 4
+    # Every answer is what it would be if it were the only one: the prompt's KV was not disturbed.
+    assert {key: g.text for key, g in results.items()} == _texts_of_a_roomy_run(params)
+
+
+def _texts_of_a_roomy_run(params: SamplingParams) -> dict[Any, str]:
+    bench = Bench(config(block_size=64), None, None, sentences)
+    bench.runner.strength = 6.0
+    bench.add("a", "a prompt of 21 tokens", params)
+    return {key: g.text for key, g in bench.run().items()}
+
+
+def encoded(bench: Bench) -> list[int]:
+    """The lengths of the units that were encoded, in order."""
+    return [len(row.token_ids) for rows in bench.runner.rows_run for row in rows if row.start_position == 0]
+
+
+def test_a_unit_is_encoded_once_for_all_requests_now_and_later() -> None:
+    bench = Bench(config(), None, None, words("Aa."))
+    for name in "abc":
+        bench.add(name, "q:", SamplingParams(max_tokens=5), ["one two"])
+    bench.run()
+    bench.add("d", "q:", SamplingParams(max_tokens=5), ["one two", "three"])
+    result = bench.run()["d", 0]
+    assert encoded(bench) == [7, 5]
+    events = [event.data for event in result.trace if event.kind == "refresh"]
+    assert [event["cached"] for event in events] == [True, False]
+    assert result.stats.unit_tokens_encoded == 5
+
+
+def test_without_the_unit_cache_units_leave_with_their_requests() -> None:
+    bench = Bench(config(cache=False), None, None, words("Aa."))
+    for name in "ab":
+        bench.add(name, "q:", SamplingParams(max_tokens=5), ["one two"])
+        bench.run()
+        assert bench.engine.manager.num_free == bench.engine.manager.num_blocks - 1
+    assert encoded(bench) == [7, 7]
+
+
+def test_unused_units_make_room_and_are_encoded_again_when_they_are_needed() -> None:
+    bench = Bench(config(), None, None, words("", "", "Aa."), num_blocks=smallest_pool(4))
+    expected = None
+    for round_ in range(6):
+        pair = [DOCUMENTS[round_ % 5], DOCUMENTS[(round_ + 1) % 5]]
+        bench.add(f"r{round_}", "a prompt of thirty-four tokens...:", SamplingParams(max_tokens=3), pair)
+        text = bench.run()[f"r{round_}", 0].text
+        assert text == (expected or text)
+        expected = text
+    cache = bench.engine.keeper.cache
+    assert cache.num_cached_blocks + bench.engine.manager.num_free == bench.engine.manager.num_blocks - 1
+
+
+# --- what does not fit
+
+
+@pytest.mark.parametrize(
+    ("num_blocks", "prompt", "documents", "names"),
+    [
+        (smallest_pool(4), "p" * 40, [], ["40 tokens", "cache.num_blocks", "memory.unit_tokens"]),
+        (10, "prompt", [], ["cache.num_blocks", "leaves room for 0"]),
+        (2000, "p" * 300, [], ["300 tokens", "model.max_model_len 200", "memory.unit_tokens 12", "room for 187"]),
+        (2000, "prompt", ["a", "b", "c"], ["3 documents", "2 units", "memory.retrieval_units"]),
+        (2000, "prompt", "one text", ["documents must be a list"]),
+        (2000, "prompt", ["a", " "], ["document-2", "empty"]),
+        (2000, "", [], ["prompt is empty"]),
+        (2000, [], [], ["prompt is empty"]),
+        (2000, [1, 99], [], ["99", "[0, 52)"]),
+        (2000, [1, "2"], [], ["'2'"]),
+    ],
+)
+def test_what_cannot_fit_is_refused_by_name(num_blocks: int, prompt: Any, documents: Any, names: list[str]) -> None:
+    bench = Bench(config(), Library(), None, sentences, num_blocks=num_blocks, max_model_len=200)
+    with pytest.raises(InvalidRequestError) as caught:
+        bench.add("a", prompt, SamplingParams(max_tokens=5), documents)
+    for name in names:
+        assert name in str(caught.value)
+    bench.check()
+    assert not bench.core.sequences
+
+
+def test_the_text_ends_where_the_pool_or_the_model_does() -> None:
+    bench = Bench(config(), Library(), None, sentences, num_blocks=smallest_pool(4), max_model_len=200)
+    bench.add("a", "prompt", SamplingParams(max_tokens=500, ignore_eos=True))
+    assert len(bench.run()["a", 0].token_ids) == LENGTH - 6
+    bench = Bench(config(), None, None, sentences, max_model_len=50)
+    bench.add("a", "prompt", SamplingParams(max_tokens=500, ignore_eos=True))
+    bench.add("b", "prompt", SamplingParams(max_tokens=500, ignore_eos=True), ["one"])
+    results = bench.run()
+    assert len(results["a", 0].token_ids) == 50 - 6  # no memory, no positions kept free
+    assert len(results["b", 0].token_ids) == 50 - UNIT_TOKENS - 6
+    assert results["b", 0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [SamplingParams(logit_bias={99: 1.0}), SamplingParams(logit_bias={-1: 1.0}), SamplingParams(stop_token_ids=(52,))],
+)
+def test_ids_outside_the_vocabulary_are_refused(params: SamplingParams) -> None:
+    with pytest.raises(InvalidRequestError, match="not a token id in"):
+        Bench(config(), None, None, sentences).add("a", "prompt", params)
