@@ -12,10 +12,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from ewe.attention.attribution import segment_lse, segment_shares
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import FlatBatch
-from ewe.attention.torch_plan import DecodeGroup, PrefillRow, TorchPlan, make_plan
+from ewe.attention.torch_plan import DecodeGroup, GroupLimits, PrefillRow, TorchPlan, make_plan
 
-# On a CPU, gathering this much padding takes as long as the calls that one more decode group costs.
-_CALL_BYTES = 128 * 1024
+# On a CPU, gathering this much padding takes as long as the calls that one more decode group costs,
+_PADDING_BYTES = 192 * 1024
+# and a group larger than this has left the cache before attention reads it.
+_GROUP_BYTES = 4 * 1024 * 1024
 # Attribution holds the logits of this many tokens of a row at a time.
 _SHARE_TOKENS = 256
 
@@ -25,12 +27,12 @@ class TorchBackend:
 
     def __init__(self, device: torch.device, slot_bytes: int) -> None:
         self._device = device
-        self._group_cost = _CALL_BYTES // slot_bytes if device.type == "cpu" else None
+        self._limits = GroupLimits(_PADDING_BYTES // slot_bytes, _GROUP_BYTES // slot_bytes)
         self._buffers: dict[tuple[str, torch.Size], torch.Tensor] = {}
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TorchPlan:
         """See AttentionBackend.plan."""
-        return make_plan(batch, window, attribution, self._device, self._group_cost)
+        return make_plan(batch, window, attribution, self._device, self._limits if self._device.type == "cpu" else None)
 
     def attend(self, call: LayerCall, plan: TorchPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""

@@ -19,6 +19,14 @@ _PADDING_SLOT = 0
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """The most slots of padding that a decode group may have, and the most slots in all (of several rows)."""
+
+    padding: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeGroup:
     """Rows of one token each, at flat tokens begin..end, gathered together and padded to the longest of them.
 
@@ -62,24 +70,25 @@ class TorchPlan:
 
 
 def make_plan(
-    batch: FlatBatch, window: int | None, attribution: bool, device: torch.device, group_cost: int | None
+    batch: FlatBatch, window: int | None, attribution: bool, device: torch.device, limits: GroupLimits | None
 ) -> TorchPlan:
-    """The plan of one step; group_cost: padded slots that are worth one more gather (None: never split)."""
+    """The plan of one step; without limits all rows of one token make one group."""
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-    decodes = [_decode_group(rows, window, attribution, device) for rows in _split(singles, window, group_cost)]
+    decodes = [_decode_group(rows, window, attribution, device) for rows in _split(singles, window, limits)]
     return TorchPlan(decodes, [_prefill_row(item, window, attribution, device) for item in longer])
 
 
-def _split(rows: Sequence[PlacedRow], window: int | None, group_cost: int | None) -> list[Sequence[PlacedRow]]:
-    """Neighbouring rows in groups such that each group pads at most `group_cost` slots."""
-    if group_cost is None or len(rows) < 2:
+def _split(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits | None) -> list[Sequence[PlacedRow]]:
+    """Neighbouring rows in groups within the limits."""
+    if limits is None or len(rows) < 2:
         return [rows] if rows else []
     lengths = [item.num_keys(window) for item in rows]
     groups: list[Sequence[PlacedRow]] = []
     begin, longest, total = 0, 0, 0
     for index, length in enumerate(lengths):
         longest, total = max(longest, length), total + length
-        if longest * (index + 1 - begin) - total > group_cost:
+        padded = longest * (index + 1 - begin)
+        if index > begin and (padded - total > limits.padding or padded > limits.slots):
             groups.append(rows[begin:index])
             begin, longest, total = index, length, length
     return [*groups, rows[begin:]]
