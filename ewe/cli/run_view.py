@@ -17,7 +17,7 @@ from rich.text import Text
 from ewe.cli.terminal import clean, mark, verdict_text
 from ewe.types import Verdict
 
-_MOST_PROOFS = 3
+_MOST_PROOFS = 2
 
 
 class RunView:
@@ -67,9 +67,8 @@ class RunView:
 
     def _finish(self, data: dict[str, Any]) -> None:
         line = verdict_text(data["text"], data["verdict"])
-        if data.get("removed"):
-            times = len(data["removed"])
-            line.append(f"  (rewritten{'' if times == 1 else f' {times} times'})", style="bright_black")
+        if note := _history(data):
+            line.append(f"  ({note})", style="bright_black")
         self.console.print(_line(mark(data["verdict"]), line))
         self.text = self.text[: data["start"]] + data["text"] + self.text[data["end"] :]
         self.done = data["end"]
@@ -97,10 +96,23 @@ class RunView:
         return Group(_line(Text("…", style="dim"), draft), Text(), lanes)
 
 
+def _history(data: dict[str, Any]) -> str:
+    """What became of a sentence before it was final."""
+    attempts = data.get("attempts", 1)
+    if data["verdict"] == Verdict.REFUTED:
+        return f"kept, though refuted, after {attempts} attempt{'' if attempts == 1 else 's'}"
+    if not data.get("removed"):
+        return ""
+    return "rewritten" if attempts == 2 else f"rewritten {attempts - 1} times"
+
+
 def _proofs(evidence: Any) -> list[dict[str, Any]]:
-    """The evidence to show for a withdrawn sentence: what speaks against it, else whatever was found."""
+    """The evidence to show for a withdrawn sentence: what speaks against it, else whatever was found; one per title."""
     against = [item for item in evidence if item.get("stance") == Verdict.REFUTED]
-    return (against or list(evidence))[:_MOST_PROOFS]
+    by_title: dict[Any, dict[str, Any]] = {}
+    for item in against or list(evidence):
+        by_title.setdefault(item.get("title") or item["id"], item)
+    return list(by_title.values())[:_MOST_PROOFS]
 
 
 def _line(sign: Text, text: Text) -> Table:

@@ -27,13 +27,13 @@ function claimNode(claim) {
     el('div', { class: 'claim-verdict' }, `${VERDICTS[verdict].mark} ${VERDICTS[verdict].name} ${number(claim.score)}`));
 }
 
-function removedNode(item, sources) {
+function removedNode(item, sources, open) {
   const refuted = item.claims.filter((claim) => claim.verdict === 'refuted');
   const against = item.evidence.filter((entry) => entry.stance === 'refuted');
   const shown = against.length ? against : item.evidence;
   return el('div', { class: 'wording v-refuted' }, el('del', null, item.text),
     refuted.length || shown.length
-      ? el('details', { open: true }, el('summary', null, 'why it was withdrawn'), refuted.map(claimNode),
+      ? el('details', { open }, el('summary', null, 'why it was withdrawn'), refuted.map(claimNode),
         shown.map((entry) => proof(entry, sources)))
       : null);
 }
@@ -56,7 +56,7 @@ function drawEvidence(generation, index) {
     ...section('Claims', sentence.claims.map(claimNode)),
     ...section('Evidence', sentence.evidence.map((item) => proof(item, generation.sources))),
     ...section('Also in its sources', others.map((id) => proof({ id }, generation.sources))),
-    ...section(`Withdrawn before (${sentence.removed.length})`, sentence.removed.map((item) => removedNode(item, generation.sources))),
+    ...section(`Withdrawn before (${sentence.removed.length})`, sentence.removed.map((item) => removedNode(item, generation.sources, sentence.removed.length === 1))),
   );
 }
 

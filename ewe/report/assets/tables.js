@@ -1,10 +1,11 @@
 // Attention shares, statistics, settings and the list of events.
 const LEAST_SHARE = 0.01;
 
-function bar(name, share, hint, rest) {
+function bar(name, source, share, hint, rest) {
   const part = el('div', { class: 'bar-fill' });
   part.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  return el('div', { class: rest ? 'bar rest' : 'bar' }, el('span', { class: 'bar-name', title: hint }, name),
+  return el('div', { class: rest ? 'bar rest' : 'bar' }, el('span', { class: 'bar-name', title: hint }, name,
+      source ? el('span', { class: 'bar-source' }, ` ${source}`) : null),
     el('span', { class: 'bar-track' }, part), el('span', { class: 'bar-value' }, `${(share * 100).toFixed(1)}%`));
 }
 
@@ -18,10 +19,10 @@ function drawShares(sentence, index, sources) {
   return el('div', { class: 'share' }, el('p', { class: 'share-title' }, `${index + 1}. ${sentence.text}`),
     shown.map(([id, share]) => {
       const passage = sources[id] ?? { id };
-      return bar(label(passage), share, [passage.source, passage.text].filter(Boolean).join(': '), false);
+      return bar(label(passage), passage.source, share, passage.text ?? '', false);
     }),
-    minor.length ? bar(count(minor.length, 'other unit'), sum(minor), 'each under 1%', true) : null,
-    bar('prompt and text so far', 1 - sum(shares), 'what went to no unit', true));
+    minor.length ? bar(count(minor.length, 'other unit'), '', sum(minor), 'each under 1%', true) : null,
+    bar('prompt and text so far', '', 1 - sum(shares), 'what went to no unit', true));
 }
 
 function drawAttention(generation) {
@@ -37,18 +38,21 @@ const STATS = {
   unit_tokens_encoded: 'unit tokens encoded', decode_s: 'decode', retrieval_wait_s: 'waited for retrieval',
   verification_wait_s: 'waited for verification', total_s: 'total',
 };
-const row = (name, value) => el('div', null, el('dt', null, name), el('dd', null, value));
+const CLOCK = { decode_s: 'decode', retrieval_wait_s: 'retrieval', verification_wait_s: 'verification' };
+const row = (name, value, part) => el('div', null, el('dt', part ? { class: `dot ${part}` } : null, name), el('dd', null, value));
 
 function drawNumbers(generation) {
   const { stats } = generation;
   byId('stats').replaceChildren(...Object.entries(stats).map(([name, value]) =>
-    row(STATS[name] ?? name, name.endsWith('_s') ? seconds(value) : String(value))));
-  const parts = [['decode', stats.decode_s], ['retrieval', stats.retrieval_wait_s], ['verification', stats.verification_wait_s]];
+    row(STATS[name] ?? name, name.endsWith('_s') ? seconds(value) : String(value), CLOCK[name])));
+  const parts = Object.entries(CLOCK).map(([name, part]) => [part, stats[name]]);
   const whole = Math.max(stats.total_s, parts.reduce((sum, [, value]) => sum + value, 0));
   byId('clock').hidden = !whole;
   byId('clock').replaceChildren(...parts.filter(([, value]) => value > 0).map(([name, value]) => {
-    const node = el('span', { class: name, title: `${name} ${seconds(value)}` }, `${name} ${seconds(value)}`);
-    node.style.width = `${(value / whole) * 100}%`;
+    const share = value / whole;
+    const text = `${name} ${seconds(value)}`;
+    const node = el('span', { class: name, title: text }, share > 0.2 ? text : null);
+    node.style.width = `${share * 100}%`;
     return node;
   }));
   const settings = flatten(generation.settings);
