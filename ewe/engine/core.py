@@ -107,8 +107,7 @@ class EngineCore:
 
     def _expire(self, now: float) -> None:
         for sequence in list(self.sequences):
-            limit = sequence.params.deadline_s
-            if limit is not None and now - sequence.arrived >= limit:
+            if sequence.deadline is not None and now >= sequence.deadline:
                 self.end(sequence, "timeout")
 
     def _start_waiting(self) -> None:
@@ -124,11 +123,7 @@ class EngineCore:
 
     def _time_to_wait(self, now: float) -> float:
         deadlines = [worker.next_deadline() for worker in self._workers]
-        deadlines += [
-            sequence.arrived + sequence.params.deadline_s
-            for sequence in self.sequences
-            if sequence.params.deadline_s is not None
-        ]
+        deadlines += [sequence.deadline for sequence in self.sequences]
         nearest = min((deadline for deadline in deadlines if deadline is not None), default=now + _IDLE_S)
         return max(0.0, min(nearest - now, _IDLE_S))
 

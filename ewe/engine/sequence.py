@@ -161,6 +161,11 @@ class Sequence:
     stats: GenerationStats = field(default_factory=GenerationStats)
 
     @property
+    def deadline(self) -> float | None:
+        """When the text ends with what it has, in seconds of time.monotonic."""
+        return None if self.params.deadline_s is None else self.arrived + self.params.deadline_s
+
+    @property
     def num_tokens(self) -> int:
         """Tokens of prompt and text."""
         return len(self.prompt_ids) + len(self.draft)
