@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from unit.engine_bench import number
+from unit.engine_parts import number
 
 from ewe import LLM, Claim, Evidence, Generation, Passage, SamplingParams, Verdict
 from ewe.client import resolve_config

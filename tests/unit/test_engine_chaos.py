@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import Bench
-from engine_bench import GatedBench, Judge, Library, Reader, number, sentences
+from engine_bench import GatedBench, Reader
+from engine_parts import Judge, Library, number, sentences
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import Bench
-from engine_bench import GatedBench, Judge, sentences
+from engine_bench import GatedBench
+from engine_parts import Judge, sentences
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_bench import GatedBench, Judge, Library, Reader, sentences
+from engine_bench import GatedBench, Reader
+from engine_parts import Judge, Library, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

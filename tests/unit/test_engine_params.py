@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 from conftest import ALPHABET, EOS, Bench
-from engine_bench import Reader, number, sentences, words
+from engine_bench import Reader
+from engine_parts import number, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 import pytest
-from engine_bench import GatedBench, Judge, Library, Reader, sentences
+from engine_bench import GatedBench, Reader
+from engine_parts import Judge, Library, sentences
 
 from ewe.config import Config
 from ewe.engine.sequence import Sequence

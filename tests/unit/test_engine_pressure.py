@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pytest
 from conftest import Bench
-from engine_bench import GatedBench, Judge, Library, sentences, words
+from engine_bench import GatedBench
+from engine_parts import Judge, Library, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.config import Config
-from ewe.errors import InvalidRequestError
 from ewe.sampling import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
@@ -225,53 +224,3 @@ def test_unused_units_make_room_and_are_encoded_again_when_they_are_needed() -> 
         expected = text
     cache = bench.engine.keeper.cache
     assert cache.num_cached_blocks + bench.engine.manager.num_free == bench.engine.manager.num_blocks - 1
-
-
-# --- what does not fit
-
-
-@pytest.mark.parametrize(
-    ("num_blocks", "prompt", "documents", "names"),
-    [
-        (smallest_pool(4), "p" * 40, [], ["40 tokens", "cache.num_blocks", "memory.unit_tokens"]),
-        (10, "prompt", [], ["cache.num_blocks", "leaves room for 0"]),
-        (2000, "p" * 300, [], ["300 tokens", "model.max_model_len 200", "memory.unit_tokens 12", "room for 187"]),
-        (2000, "prompt", ["a", "b", "c"], ["3 documents", "2 units", "memory.retrieval_units"]),
-        (2000, "prompt", "one text", ["documents must be a list"]),
-        (2000, "prompt", ["a", " "], ["document-2", "empty"]),
-        (2000, "", [], ["prompt is empty"]),
-        (2000, [], [], ["prompt is empty"]),
-        (2000, [1, 99], [], ["99", "[0, 52)"]),
-        (2000, [1, "2"], [], ["'2'"]),
-    ],
-)
-def test_what_cannot_fit_is_refused_by_name(num_blocks: int, prompt: Any, documents: Any, names: list[str]) -> None:
-    bench = Bench(config(), Library(), None, sentences, num_blocks=num_blocks, max_model_len=200)
-    with pytest.raises(InvalidRequestError) as caught:
-        bench.add("a", prompt, SamplingParams(max_tokens=5), documents)
-    for name in names:
-        assert name in str(caught.value)
-    bench.check()
-    assert not bench.core.sequences
-
-
-def test_the_text_ends_where_the_pool_or_the_model_does() -> None:
-    bench = Bench(config(), Library(), None, sentences, num_blocks=smallest_pool(4), max_model_len=200)
-    bench.add("a", "prompt", SamplingParams(max_tokens=500, ignore_eos=True))
-    assert len(bench.run()["a", 0].token_ids) == LENGTH - 6
-    bench = Bench(config(), None, None, sentences, max_model_len=50)
-    bench.add("a", "prompt", SamplingParams(max_tokens=500, ignore_eos=True))
-    bench.add("b", "prompt", SamplingParams(max_tokens=500, ignore_eos=True), ["one"])
-    results = bench.run()
-    assert len(results["a", 0].token_ids) == 50 - 6  # no memory, no positions kept free
-    assert len(results["b", 0].token_ids) == 50 - UNIT_TOKENS - 6
-    assert results["b", 0].finish_reason == "length"
-
-
-@pytest.mark.parametrize(
-    "params",
-    [SamplingParams(logit_bias={99: 1.0}), SamplingParams(logit_bias={-1: 1.0}), SamplingParams(stop_token_ids=(52,))],
-)
-def test_ids_outside_the_vocabulary_are_refused(params: SamplingParams) -> None:
-    with pytest.raises(InvalidRequestError, match="not a token id in"):
-        Bench(config(), None, None, sentences).add("a", "prompt", params)

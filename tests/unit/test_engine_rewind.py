@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import CharTokenizer
-from engine_bench import DeepRunner, GatedBench, Judge, Library, Reader, number, sentences
+from engine_bench import DeepRunner, GatedBench, Reader
+from engine_parts import Judge, Library, number, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
