@@ -60,13 +60,16 @@ format: $(BIN)/.installed-lint
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.run_all --device cpu $(ARGS)
 
-# The check imports all that the engine and its tests import; only if that fails is anything installed.
-GPU_CHECK := import sys, torch, pytest, hypothesis, ewe.cli.main; sys.exit(not torch.cuda.is_available())
+# The check imports what the engine and its tests import; only if that fails is anything installed.
+GPU_CHECK := import sys, torch, pytest, hypothesis, ewe.cli.main, ewe.llm; \
+  sys.exit(None if torch.cuda.is_available() else 'torch sees no CUDA device')
 GPU_PATH = PYTHONPATH=.:kernels$${PYTHONPATH:+:$$PYTHONPATH}
 define FIND_GPU_PYTHON
-if $(GPU_PATH) $(PYTHON) -c "$(GPU_CHECK)" 2>/dev/null; then python=$(PYTHON); \
-else $(MAKE) $(BIN)/.installed-test; python=$(BIN)/python; fi; \
-$(GPU_PATH) $$python -c "$(GPU_CHECK)" || { echo "no CUDA device that torch can use; nothing was run" >&2; exit 1; }
+python=$(PYTHON); \
+if ! reason="$$($(GPU_PATH) $$python -c "$(GPU_CHECK)" 2>&1)"; then \
+  echo "$$python will not do ($${reason##*$$'\n'}): installing into $(VENV)"; \
+  $(MAKE) $(BIN)/.installed-test; python=$(BIN)/python; $(GPU_PATH) $$python -c "$(GPU_CHECK)"; \
+fi
 endef
 
 gpu-test:

@@ -14,11 +14,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 SHARED = {"__init__", "common", "rig", "run_all"}
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_benchmark_ends_in_one_json_document(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--device", "cpu"])
+    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--device", device])
     importlib.import_module(f"benchmarks.{name}").main()
     document = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert document["benchmark"] == name
