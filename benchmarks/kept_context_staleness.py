@@ -24,7 +24,7 @@ from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.world.world import World
+from ewe.world.builtin import load_world
 
 _CAPACITY = 16384
 
@@ -48,8 +48,8 @@ class Lengths:
 
 
 def world_cases(rig: Rig, template: str, lengths: Lengths, count: int) -> Iterator[Case]:
-    """People of a small world that no training saw: the best passages first, then the next best."""
-    world = World.generate(seed=7, num_people=60)
+    """People whom no training saw: the best passages first, then the next best."""
+    world = load_world()
     retriever = BM25Retriever(world.passages)
     encoder = UnitTokenizer(rig.tokenizer, rig.unit_tokens, template)
     for prompt in random.Random(0).sample(world.prompts(kinds=("life",)), count):
