@@ -135,14 +135,13 @@ class Rewriter:
             "rewind", start=span.start, text=text, discarded_tokens=discarded, attempt=attempt, reason=reason
         )
         sequence.draft.truncate(keep)
-        assert len(sequence.draft.text) >= sequence.sent_chars, "text that has been sent cannot be taken back"
+        assert len(sequence.draft.sentences) >= sequence.settled, "a final sentence cannot be taken back"
         self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.table.truncate(min(sequence.table.length, sequence.num_tokens - 1))
         del sequence.states[len(sequence.draft.sentences) :]
         sequence.retrieved = min(sequence.retrieved, len(sequence.draft.sentences))
         sequence.verified = min(sequence.verified, len(sequence.draft.sentences))
-        sequence.settled = min(sequence.settled, len(sequence.draft.sentences))
         sequence.shown_chars = min(sequence.shown_chars, len(sequence.draft.text))
         sequence.finish = None
         sequence.rewinds += 1
