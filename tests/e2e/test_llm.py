@@ -78,6 +78,21 @@ def test_documents_change_the_text(llm: LLM) -> None:
     assert list(with_them.sources) == ["document-1", "document-2", "document-3"]
 
 
+def test_attention_shares_per_source_do_not_change_the_text(llm: LLM) -> None:
+    config = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "attribution": True}
+    [plain] = llm.generate("The river", TEN, documents=DOCUMENTS)
+    with tiny_llm(config) as attributing:
+        [result] = attributing.generate("The river", TEN, documents=DOCUMENTS)
+        [without] = attributing.generate("The river", TEN)
+    assert result.token_ids == plain.token_ids
+    for sentence in result.sentences:
+        assert sentence.attention.keys() == {"document-1", "document-2", "document-3"}
+        assert all(share > 0 for share in sentence.attention.values())
+        assert sum(sentence.attention.values()) < 1  # the rest went to the context
+    assert [sentence.attention for sentence in plain.sentences] == [{}] * len(plain.sentences)
+    assert [sentence.attention for sentence in without.sentences] == [{}] * len(without.sentences)
+
+
 def test_token_ids_as_prompts(llm: LLM) -> None:
     ids = [llm.tokenizer(prompt)["input_ids"] for prompt in PROMPTS]
     by_text = llm.generate(PROMPTS, TEN)
