@@ -58,7 +58,6 @@ class Intake:
         self._keeper = keeper
         self._uses_memory = uses_memory
         self._splitter = SentenceSplitter()
-        self._next_id = 0
 
     def build(
         self,
@@ -110,9 +109,7 @@ class Intake:
         listener: Callable[[StreamEvent], None] | None,
     ) -> Sequence:
         memory = self._config.memory
-        self._next_id += 1
         return Sequence(
-            seq_id=self._next_id,
             request_id=request_id,
             index=index,
             prompt=prompt,

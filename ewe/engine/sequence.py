@@ -116,7 +116,6 @@ class Sequence:
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     """
 
-    seq_id: int
     request_id: str
     index: int
     prompt: str
