@@ -19,7 +19,7 @@ class TextView:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.position = 0
+        self.position = self.column = 0
         self.sentences: list[tuple[int, int, Any]] = []
 
     def handle(self, kind: str, data: dict[str, Any]) -> None:
@@ -46,4 +46,12 @@ class TextView:
                 line.append(" ").append_text(mark(verdict))
             place = last
         line.append(clean(text[place - start :]))
-        self.console.print(line, end="", soft_wrap=True)
+        self._wrap(line)
+
+    def _wrap(self, line: Text) -> None:
+        """Prints at the cursor and breaks lines between words; what stands in the line already counts as a filler."""
+        filler = Text("x" * self.column, end="").append_text(line)
+        lines = list(filler.wrap(self.console, self.console.width))
+        lines[0] = lines[0][self.column :]
+        self.column = lines[-1].cell_len + (self.column if len(lines) == 1 else 0)
+        self.console.print(Text("\n").join(lines), end="", soft_wrap=True)

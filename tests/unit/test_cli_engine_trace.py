@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from engine_bench import GatedBench, Judge, Library, sentences
+from engine_bench import GatedBench
+from engine_parts import Judge, Library, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -104,7 +105,7 @@ def check_views(generation: Generation, events: list[StreamEvent]) -> None:
     for event in events:
         view.handle(event.kind, event.data)
     assert view.text == generation.text
-    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system=None, _environ={})
+    console = Console(file=io.StringIO(), width=2000, force_terminal=True, color_system=None, _environ={})
     text = TextView(console)
     for event in events:
         if event.kind != "finish":
