@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -98,6 +99,9 @@ def check_memory(generation: Generation) -> None:
             held[event.data["lane"]].append(event.data["unit_id"])
         elif event.kind == "evict":
             held[event.data["lane"]].remove(event.data["unit_id"])
+    for before, event in pairwise(generation.trace):
+        if before.kind == "rewind" and event.kind in ("evict", "restore"):
+            assert event.num_tokens == before.num_tokens - before.data["discarded_tokens"]
 
 
 def check_views(generation: Generation, events: list[StreamEvent]) -> None:
