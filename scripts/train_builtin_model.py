@@ -29,15 +29,15 @@ ROOT = Path(__file__).resolve().parents[1]
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--steps", type=int, default=5000, help="optimizer steps in all")
+    parser.add_argument("--steps", type=int, default=12000, help="optimizer steps in all")
     parser.add_argument("--examples", type=int, default=56, help="answers per step (or a few more)")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of weights and lessons")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--matrix-lr", type=float, default=0.02)
-    parser.add_argument("--other-lr", type=float, default=3e-3)
+    parser.add_argument("--matrix-lr", type=float, default=0.01)
+    parser.add_argument("--other-lr", type=float, default=1.5e-3)
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--probe-minutes", type=float, default=10.0, help="every so often: probe and export")
     parser.add_argument("--run-dir", type=Path, default=ROOT / "runs" / "builtin")
@@ -66,7 +66,7 @@ class Run:
         """One optimizer step; returns [loss, token accuracy on copied values, gradient norm]."""
         set_learning_rate(self.optimizers, schedule(self.step / self.args.steps))
         loss, accuracy = loss_and_hits(self.model, batch, self.args.device)
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()

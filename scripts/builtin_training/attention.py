@@ -102,8 +102,8 @@ def training_attention(
 
     parts = []
     if layout.unit_index.numel():
-        own = [rows(flat, layout.unit_index) for flat in (flat_q, flat_k, flat_v)]
-        parts.append(attend(*own, layout.unit_mask).flatten(0, 1))
+        queries, keys, values = (rows(flat, layout.unit_index) for flat in (flat_q, flat_k, flat_v))
+        parts.append(attend(queries, keys, values, layout.unit_mask).flatten(0, 1))
     for group in layout.groups:
         visible = torch.cat([group.memory_index, group.index], 1)
         keys, values = rows(flat_k, visible), rows(flat_v, visible)

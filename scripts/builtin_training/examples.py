@@ -18,6 +18,21 @@ from builtin_training.data import ramp
 from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lessons
 from ewe.world.wording import ValueSpan
 
+ASKING = (
+    "When",
+    "In which",
+    "Where",
+    "What",
+    "Which",
+    "Who was the teacher",
+    "Under whom",
+    "With whom",
+    "As what",
+    "At",
+)
+ASKING_PLACE = ("Where", "What")
+"""How prompts begin that ask for one value, and those of them that ask for a place of birth."""
+
 TELLINGS = 3
 """Answers under the same units: most of a step's time goes into encoding units."""
 
@@ -81,15 +96,21 @@ def _spans(lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], sh
         for span, known in zip(sentence.spans, sentence.known, strict=True):
             begin = bisect_right(firsts, start + span.start) - 1
             end = bisect_right(firsts, start + span.end - 1)
-            determined = _is_determined(lesson.prompt + sentence.text[: span.start], sentence, span)
+            determined = _is_determined(lesson.prompt, sentence, span)
             spans.append(Span(begin + shift, end + shift, span.fact.relation, known, determined))
     return spans
 
 
-def _is_determined(before: str, sentence: AnswerSentence, span: ValueSpan) -> bool:
-    """Whether the text before a value tells which of a person's two works or prizes is meant."""
-    if span.fact.about:
-        return span.fact.about in before
-    if span.fact.relation not in ("work", "prize"):
-        return True
-    return any(other.fact.about == span.fact.value and other.start < span.start for other in sentence.spans)
+def _is_determined(prompt: str, sentence: AnswerSentence, span: ValueSpan) -> bool:
+    """Whether prompt and sentence up to a value leave one true value: not so where it stands before what is said of it
+    ("In 1885 she published"), where year or place may follow ("born in"), or where either of two works or prizes may.
+    """
+    before = sentence.text[: span.start].strip()
+    if span.fact.about and span.fact.about not in prompt + before:
+        return False
+    if span.fact.relation in ("work", "prize"):
+        return any(other.fact.about == span.fact.value and other.start < span.start for other in sentence.spans)
+    asked = prompt.startswith(ASKING)
+    if before.lower().endswith("born in"):
+        return asked and span.fact.relation == ("birth_place" if prompt.startswith(ASKING_PLACE) else "birth_year")
+    return asked or before not in ("", "In", "The")

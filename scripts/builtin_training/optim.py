@@ -43,7 +43,7 @@ class Average:
     """
 
     def __init__(self, model: nn.Module, decay: float = 0.99) -> None:
-        self._parameters = list(model.parameters())
+        self._parameters: list[torch.Tensor] = list(model.parameters())
         self._decay = decay
         self.tensors = [parameter.detach().clone() for parameter in self._parameters]
 

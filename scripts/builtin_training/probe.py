@@ -50,6 +50,7 @@ def probe_settings(num_units: int, pronoun_rate: float = 0.3) -> LessonSettings:
         no_memory_rate=0.0,
         weighted_rate=0.0,
         pronoun_rate=pronoun_rate,
+        kind_weights=(0.5, 0.4, 0.05, 0.05),
         split="test",
     )
 
