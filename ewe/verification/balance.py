@@ -5,6 +5,7 @@ Owns: how sources weigh against each other. Knows stances, passages and values; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,14 +13,14 @@ from ewe.types import Evidence, Passage, Verdict
 from ewe.verification.comparison import Finding, Stance
 from ewe.verification.values import Agreement, Value, compare
 
-_CREDIBLE = 0.5  # Sources below this decide nothing by themselves.
+_MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 _PREVAILS = 1.5  # One side wins if its weight is this many times the other's; in between they are in conflict.
 _MAX_EVIDENCE = 3  # Pieces of evidence per value that a verdict carries.
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence of a passage that says something about a value, and how much its source counts, in [0, 1]."""
+    """A sentence of a passage that says something about a value; weight: how much its source counts, in [0, 1]."""
 
     passage: Passage
     sentence: str
@@ -80,14 +81,14 @@ class Balance:
     def verdict(self) -> tuple[Verdict, float]:
         """The verdict and its share of all weight, in [0, 1].
 
-        A side needs a credible source, more weight than the other by a margin, and a source at least as credible as
-        the other's best. Copies of one source count once.
+        A side needs more weight than the other by a margin, and a source at least as credible as the other's best.
+        Copies of one source count once.
         """
         supporting, refuting = _weights(self.supports), _weights(self.opposing())
         sides = ((refuting, supporting, Verdict.REFUTED), (supporting, refuting, Verdict.SUPPORTED))
         for mine, other, verdict in sides:
             total, against = sum(mine), sum(other)
-            if mine and max(mine) >= max(_CREDIBLE, *other, 0) and total >= _PREVAILS * against:
+            if total > 0 and max(mine) >= max(other, default=0.0) and total >= _PREVAILS * against:
                 return verdict, total / (total + against)
         return Verdict.INCONCLUSIVE, 0.0
 
@@ -113,6 +114,19 @@ def decide(subject: Balance, values: Sequence[Balance], negated: bool = False, r
     score = min(share for _, share in found[1:])
     pieces = (piece for balance in values for piece in _best(balance, Verdict.SUPPORTED))
     return Decision(verdict, score, _evidence(pieces, verdict, score))
+
+
+def source_weight(veracity: float) -> float:
+    """What a source of this veracity adds to its side, in [0, 1]: the log-odds that it is right, over their greatest.
+
+    Independent sources add up (naive Bayes); one that is wrong as often as right, or more often, adds nothing.
+    """
+    bounded = min(veracity, _MOST_CREDIBLE)
+    return max(0.0, _log_odds(bounded)) / _log_odds(_MOST_CREDIBLE) if bounded > 0 else 0.0
+
+
+def _log_odds(probability: float) -> float:
+    return math.log(probability / (1.0 - probability))
 
 
 def _weights(pieces: Sequence[Piece]) -> list[float]:

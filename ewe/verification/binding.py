@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import EVALUATIONS, FUNCTION_WORDS, is_trade
+from ewe.verification.lexicon import EVALUATIONS, FUNCTION_WORDS, KIND_OF_NOUN, is_trade
 from ewe.verification.values import Term
 
 _MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
@@ -49,9 +49,13 @@ class _Binder:
             if not (item.owner and not item.explicit):  # "her novel": whose it is says the subject
                 self._value(item)
             return
+        if item.kind is ItemKind.TIME:  # "a wonderful time", "in later years"
+            self._phrase.clear()
+        # "in the town of Ulm" is in Ulm, "at the end of the war" is not at the war.
+        passes_on = bool(self._phrase) and self._phrase[-1].norm in KIND_OF_NOUN
         self.end_of_phrase()
         if item.kind is ItemKind.PREPOSITION:
-            if not (item.norm == "of" and self._preposition is not None):
+            if not (item.norm == "of" and self._preposition is not None and passes_on):
                 self._preposition = ROLE_OF_PREPOSITION.get(item.norm, Role.OTHER)
             self._complement = self._after_copula = item.norm == "as"
             self._bare = True

@@ -65,11 +65,13 @@ def _is_checkable(frame: Frame) -> bool:
     """Whether the frame states something about a known subject that evidence could settle."""
     if frame.subject is None or not frame.relations:
         return False
+    terms = [argument.value for argument in frame.arguments if isinstance(argument.value, Term)]
+    if terms and terms[-1].stem not in _EMPTY_TERMS:
+        return True
     for argument in frame.arguments:
         if isinstance(argument.value, Term):
-            if argument.value.stem not in _EMPTY_TERMS:
-                return True
-        elif not isinstance(argument.value, Name) or compare(argument.value, frame.subject) is not Agreement.EQUAL:
+            continue
+        if not isinstance(argument.value, Name) or compare(argument.value, frame.subject) is not Agreement.EQUAL:
             return True
     return False
 

@@ -18,6 +18,7 @@ from ewe.verification.lexicon import ONCE_PER_RESULT, NameKind
 from ewe.verification.segments import Segment, cut_segments, is_gapped
 from ewe.verification.values import Moment, Name
 
+_LONGEST = 2_000  # Longer "sentences" are tables or noise, and what is said of them would be wrong.
 _ASIDES = frozenset({"(", "who", "which", "that", "whom", "whose", "where", "when"})
 _DONE_TO = ONCE_PER_RESULT | {"award", "name"}
 _LINKING = (ItemKind.COPULA, ItemKind.AUXILIARY)
@@ -26,9 +27,9 @@ _LINKING = (ItemKind.COPULA, ItemKind.AUXILIARY)
 def parse_frames(sentence: str, discourse: Discourse) -> list[Frame]:
     """The frames of a sentence, in order; `discourse` resolves its pronouns and learns its names and subject.
 
-    Questions have none. Never raises.
+    Questions have none. Only the first 2,000 characters are read. Never raises.
     """
-    items = read_items(sentence, discourse)
+    items = read_items(sentence[:_LONGEST], discourse)
     if sentence.rstrip().endswith("?"):
         return []
     drafts = _Builder(discourse).build(cut_segments(items))
@@ -176,7 +177,7 @@ def _draft(head: Name | None, items: Sequence[Item], subject: Item | None) -> Dr
             draft.passive |= index > 0 and items[index - 1].kind is ItemKind.COPULA
         elif item.kind is ItemKind.COPULA and not has_word:
             draft.relations.add("be")
-    draft.arguments = bind_values([item for item in items if item is not subject])
+    draft.arguments = bind_values([item for item in items if item is not subject], Role.SUBJECT)
     return draft
 
 

@@ -81,9 +81,9 @@ class Discourse:
         if name.kind in (NameKind.UNKNOWN, NameKind.PERSON):
             self._people.add(name.words)
 
-    def learn_kind(self, name: Name, kind: NameKind) -> None:
-        """Remember the kind of a name that has none yet."""
-        if name.kind is NameKind.UNKNOWN:
+    def learn_kind(self, name: Name, kind: NameKind, even_if_known: bool = False) -> None:
+        """Remember the kind of a name that has none yet (or any name)."""
+        if even_if_known or name.kind is NameKind.UNKNOWN:
             self._names = [replace(known, kind=kind) if known.words == name.words else known for known in self._names]
 
     def pronoun(self, word: str) -> Name | None:

@@ -104,9 +104,11 @@ def finish(draft: Draft, discourse: Discourse) -> Frame:
         if isinstance(argument.value, Term) and draft.head is not None and argument.role is Role.CAPACITY:
             discourse.learn_kind(draft.head, KIND_OF_NOUN.get(argument.text, NameKind.UNKNOWN))
     subject, arguments = _active(draft, frozenset(relations))
+    if draft.head is not None and draft.passive and relations & ONCE_PER_RESULT:
+        discourse.learn_kind(draft.head, next((_TITLED[name] for name in _TITLED if name in relations), NameKind.THING))
     if subject is not None:
         is_noun = any(a.role is Role.OF and isinstance(a.value, Name) for a in draft.arguments)
-        made = relations & _MADE_BY_PEOPLE and arguments
+        made = relations & _MADE_BY_PEOPLE and any(_is_object(argument) for argument in arguments)
         if subject is not draft.head or (relations & _PERSONAL and not is_noun) or made:
             discourse.mark_person(subject)
         subject = replace(subject, kind=NameKind.PERSON) if discourse.is_person(subject) else subject
@@ -188,7 +190,7 @@ def _with_kind(argument: Argument, relations: set[str], discourse: Discourse) ->
         return argument
     titled = next((relation for relation in _TITLED if relation in relations and argument.role is Role.OBJECT), None)
     if titled is not None:  # whatever noun is in a title: "Mansfield Park" is written
-        discourse.learn_kind(name, _TITLED[titled])
+        discourse.learn_kind(name, _TITLED[titled], even_if_known=True)
         return replace(argument, value=replace(name, kind=_TITLED[titled]))
     if name.kind is not NameKind.UNKNOWN:
         return argument

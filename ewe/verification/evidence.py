@@ -24,6 +24,8 @@ from ewe.verification.tokens import tokenize
 from ewe.verification.values import Name
 
 _CACHED_PASSAGES = 4096
+# Relations that a text can tell of without a word for them: "X, a weaver", "X (1867 – 1934)".
+_UNSPOKEN = frozenset({"be", "have", "occupation", "birth", "death"})
 _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 
@@ -63,10 +65,10 @@ class EvidenceFinder:
         return results
 
     def _may_tell(self, passage: Passage, frame: Frame) -> bool:
-        """Whether a passage can be believed at all, names the subject and has a word that speaks of the relation."""
+        """Whether a passage can be believed at all, has a name of the claim and a word that speaks of the relation."""
         stems = self._stems(passage)
-        about = frame.subject is not None and stem(frame.subject.words[-1]) in stems
-        open_relation = not frame.relations.isdisjoint({"be", "occupation"})
+        about = any(stem(name.words[-1]) in stems for name in frame.names())
+        open_relation = not frame.relations.isdisjoint(_UNSPOKEN)
         told = open_relation or any(relation_speaks(name, stems) for name in frame.relations)
         return passage.veracity > 0 and about and told
 

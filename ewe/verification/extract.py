@@ -34,7 +34,9 @@ _YEAR_LEADS = words_of(
     """in since of from until till by to around circa c before after during between and through early late mid spring
     summer autumn fall winter year a an the her his its their"""
 )
+_BUILDINGS = words_of("bridge palace castle cathedral tower station")
 _MAX_WORDS = 10
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,8 @@ def _date(tokens: Sequence[Token], i: int) -> Mention | None:
     hedged = i > 0 and _is_hedge(tokens, i - 1)
     if _month(tokens, i):
         return _month_first(tokens, i, hedged)
-    if tokens[i].kind != "number" or not tokens[i].norm.isdigit():
-        if tokens[i].stem in ORDINALS and _norm(tokens, i + 1) == "century":
+    if tokens[i].kind != "number" or not tokens[i].norm.isdecimal() or len(tokens[i].norm) > _MAX_DIGITS:
+        if tokens[i].norm in ORDINALS and _norm(tokens, i + 1) == "century":
             return Mention(Moment(ORDINALS[tokens[i].norm] * 100 - 100, years=100, hedged=True), i, i + 2)
         return None
     number = int(tokens[i].norm)
@@ -109,7 +111,7 @@ def _month_first(tokens: Sequence[Token], i: int, hedged: bool) -> Mention | Non
     """ "May 3, 1901", "May 1901" or "3 May"; the bare name of a month is a date only if it cannot be a verb."""
     month = _month(tokens, i)
     following = tokens[i + 1] if i + 1 < len(tokens) else None
-    if following is not None and following.norm.isdigit() and int(following.norm) <= 31 and following.kind == "number":
+    if following is not None and _is_day(following):
         year, last = _year_at(tokens, i + 2)
         return Mention(Moment(year, month, int(following.norm), hedged=hedged), i, last)
     year, last = _year_at(tokens, i + 1)
@@ -120,13 +122,17 @@ def _month_first(tokens: Sequence[Token], i: int, hedged: bool) -> Mention | Non
     return Mention(Moment(month=month), i, i + 1)
 
 
+def _is_day(token: Token) -> bool:
+    return token.kind == "number" and token.norm.isdecimal() and len(token.norm) <= 2 and 1 <= int(token.norm) <= 31
+
+
 def _year_at(tokens: Sequence[Token], i: int) -> tuple[int | None, int]:
     """The year at token i or behind a comma or "of" there, and the token after the date."""
     at = i + 1 if _norm(tokens, i) in (",", "of") else i
     if (
         at < len(tokens)
         and tokens[at].kind == "number"
-        and tokens[at].norm.isdigit()
+        and tokens[at].norm.isdecimal()
         and 3 <= len(tokens[at].text) <= 4
     ):
         return int(tokens[at].norm), at + 1
@@ -137,7 +143,7 @@ def _iso(tokens: Sequence[Token], i: int) -> bool:
     parts = tokens[i : i + 5]
     if len(parts) < 5 or len(parts[0].text) != 4 or parts[1].text != "-" or parts[3].text != "-":
         return False
-    return all(part.norm.isdigit() and len(part.text) == 2 for part in (parts[2], parts[4]))
+    return all(part.norm.isdecimal() and len(part.text) == 2 for part in (parts[2], parts[4]))
 
 
 def _is_year(tokens: Sequence[Token], i: int) -> bool:
@@ -190,7 +196,7 @@ def _ordinal(tokens: Sequence[Token], i: int) -> Mention | None:
         token.kind == "number"
         and token.suffix in ("st", "nd", "rd", "th")
         and len(token.norm) < 10
-        and token.norm.isdigit()
+        and token.norm.isdecimal()
     ):
         value = int(token.norm)
     elif token.norm in ORDINALS and not token.is_capital:
@@ -217,7 +223,7 @@ def _units(tokens: Sequence[Token], i: int) -> frozenset[str]:
 
 def _name(tokens: Sequence[Token], i: int) -> Mention | None:
     """A proper name that begins at token i: capitalised words, with connectors between them where they belong."""
-    if not _may_be_named(tokens, i):
+    if not _may_be_named(tokens, i) and not _is_small_head(tokens, i):
         return None
     last = i + 1
     while last < len(tokens) and last - i < _MAX_WORDS and not tokens[last - 1].possessive:
@@ -242,7 +248,9 @@ def _name_step(tokens: Sequence[Token], first: int, at: int) -> int:
     if token.kind == "number" and tokens[at - 1].is_capital and len(token.norm) <= 3 and not token.suffix:
         return 1
     link = 1
-    if token.norm in ("of", "for") and any(part.norm in KIND_OF_NOUN for part in tokens[first:at]):
+    if token.norm in ("of", "for") and any(
+        part.norm in KIND_OF_NOUN or part.norm in _BUILDINGS for part in tokens[first:at]
+    ):
         link = 2 if _norm(tokens, at + 1) == "the" else 1
     elif token.norm not in _LINKS_OF_NAMES:
         return 0
@@ -266,6 +274,14 @@ def _may_be_named(tokens: Sequence[Token], i: int) -> bool:
     if opening and not goes_on and (token.stem in RELATIONS or token.norm.endswith("ly") or token.norm in KIND_OF_NOUN):
         return _norm(tokens, i + 1) in ("of", "for") and token.norm in KIND_OF_NOUN
     return True
+
+
+def _is_small_head(tokens: Sequence[Token], i: int) -> bool:
+    """Whether token i is the noun of a name written small ("the university of Ulm", "the battle of Ulm")."""
+    noun = tokens[i].norm
+    named_so = KIND_OF_NOUN.get(noun) in (NameKind.ORGANISATION, NameKind.EVENT) or noun in _BUILDINGS
+    behind = tokens[i + 2] if i + 2 < len(tokens) else None
+    return named_so and _norm(tokens, i + 1) == "of" and behind is not None and behind.is_capital
 
 
 def _kind(tokens: Sequence[Token]) -> NameKind:

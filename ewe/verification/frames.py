@@ -22,6 +22,7 @@ class Role(StrEnum):
     COMPANION = "with"
     CAPACITY = "as"
     OF = "of"
+    TOPIC = "for"
     PLACE = "in"
     SITE = "at"
     SOURCE = "from"
@@ -41,7 +42,8 @@ _ROLES = {
     Role.RECIPIENT: "to into onto",
     Role.COMPANION: "with alongside under against",
     Role.CAPACITY: "as",
-    Role.OF: "of for about",
+    Role.OF: "of",
+    Role.TOPIC: "for about",
 }
 ROLE_OF_PREPOSITION = {preposition: role for role, words in _ROLES.items() for preposition in words.split()}
 

@@ -299,6 +299,6 @@ RESTRICTIONS = words_of(
 """Words that say less, or more, than the sentence without them."""
 EVALUATIONS = words_of(
     """famous notable great renowned celebrated prominent influential important distinguished acclaimed popular
-    well-known known major leading respected remarkable brilliant beloved legendary noted prolific talented successful"""
+    known major leading respected remarkable brilliant beloved legendary noted prolific talented successful"""
 )
 """Adjectives that nothing can check."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Evidence, Passage, VerificationRequest, VerificationResult
-from ewe.verification.balance import Balance, Decision, Piece, decide
+from ewe.verification.balance import Balance, Decision, Piece, decide, source_weight
 from ewe.verification.claims import ParsedClaim, extract_claims
 from ewe.verification.comparison import checkable_arguments, compare_frames
 from ewe.verification.evidence import EvidenceFinder
@@ -48,7 +48,7 @@ class ValueVerifier:
         frame = claim.frame
         balances = [Balance(self._assume_complete) for _ in range(1 + len(checkable_arguments(frame)))]
         for passage in passages:
-            weight = passage.veracity if self._weighting else 1.0
+            weight = source_weight(passage.veracity) if self._weighting else 1.0
             for sentence in self._finder.read(passage):
                 piece = Piece(passage, sentence.text, weight)
                 for stated in sentence.frames:

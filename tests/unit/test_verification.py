@@ -1,0 +1,227 @@
+"""The verifier on ordinary English about real things; nothing here comes from the built-in world."""
+
+import pytest
+
+from ewe.protocols import Verifier
+from ewe.retrieval.bm25 import BM25Retriever
+from ewe.types import Passage, Verdict, VerificationRequest
+from ewe.verification.value_verifier import ValueVerifier
+
+CURIE = "Tell me about Marie Curie."
+PASSAGES = [
+    Passage(
+        "curie",
+        "Marie Curie was born on 7 November 1867 in Warsaw, Poland. She studied physics at the University of Paris and "
+        "won the Nobel Prize in Physics in 1903 with Pierre Curie. In 1911, she won the Nobel Prize in Chemistry. Her "
+        "teacher was Gabriel Lippmann. She died in 1934 in Passy.",
+        title="Marie Curie",
+    ),
+    Passage(
+        "nobel",
+        "The Nobel Prize was established in 1895 by Alfred Nobel. It was awarded to Henri Dunant in 1901 and to Linus "
+        "Pauling in 1954.",
+        title="Nobel Prize",
+    ),
+    Passage(
+        "austen",
+        "Jane Austen (16 December 1775 – 18 July 1817) was an English novelist. She wrote Emma (1815), Persuasion "
+        "(1817) and Lady Susan. Pride and Prejudice was published in 1813. She lived in Chawton until her death.",
+        title="Jane Austen",
+    ),
+    Passage(
+        "tuebingen",
+        "The University of Tübingen, founded in 1477 by Count Eberhard, is located in the town of Tübingen. The "
+        "university has 28,000 students. Johannes Kepler was among them.",
+        title="University of Tübingen",
+    ),
+    Passage(
+        "eiffel",
+        "The Eiffel Tower is 330 metres tall. It was built by Gustave Eiffel, who was born in Dijon, between 1887 and "
+        "1889 and opened on 31 March 1889.",
+        title="Eiffel Tower",
+    ),
+    Passage("seine", "The Seine flows through Paris. It is 777 kilometres long.", title="Seine"),
+]  # fmt: skip
+OPEN = ValueVerifier(BM25Retriever(PASSAGES))
+COMPLETE = ValueVerifier(BM25Retriever(PASSAGES), assume_complete=True)
+
+
+def verdict(verifier, sentence, prompt="", preceding=""):
+    return verifier.verify([VerificationRequest(prompt, preceding, sentence)])[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sentence"),
+    [
+        (CURIE, "She was born in Warsaw in 1867."),
+        (CURIE, "Born in Warsaw, Marie Curie studied physics at the University of Paris."),
+        (CURIE, "Curie, who was born in 1867, died in 1934."),
+        (CURIE, "She won the Nobel Prize in 1911."),
+        (CURIE, "She was awarded the Nobel Prize in 1903."),
+        (CURIE, "In 1903, the Nobel Prize was awarded to Marie Curie."),
+        (CURIE, "She was taught by Gabriel Lippmann."),
+        (CURIE, "Gabriel Lippmann was the teacher of Marie Curie."),
+        (CURIE, "The birth of Marie Curie took place in Poland."),
+        ("", "Jane Austen, an English novelist, was born in 1775."),
+        ("", "Emma, a novel by Jane Austen, was published in 1815."),
+        ("", "The author of Persuasion is Jane Austen."),
+        ("", "Jane Austen was the author of Lady Susan."),
+        ("", "The University of Tübingen was founded in 1477."),
+        ("", "Count Eberhard founded the University of Tübingen."),
+        ("", "The Eiffel Tower is 330 metres tall."),
+        ("", "The tower was built by Gustave Eiffel."),
+        ("", "Linus Pauling won the Nobel Prize in 1954."),
+        ("", "The Seine is about 780 kilometres long."),
+    ],
+)
+def test_true_sentences_are_supported(prompt, sentence):
+    if sentence.startswith("The tower"):
+        prompt = "Tell me about the Eiffel Tower."
+    assert verdict(OPEN, sentence, prompt) is Verdict.SUPPORTED
+    assert verdict(COMPLETE, sentence, prompt) is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sentence"),
+    [
+        (CURIE, "She was born in Krakow."),
+        (CURIE, "Marie Curie was born in Warsaw in 1868."),
+        (CURIE, "She was born on 8 November 1867."),
+        (CURIE, "Curie, who was born in Krakow, died in 1934."),
+        (CURIE, "She died in Paris."),
+        (CURIE, "She won the Nobel Prize in 1921."),
+        (CURIE, "The birth of Marie Curie took place in 1869."),
+        (CURIE, "Marie Curie was not born in Warsaw."),
+        ("", "Emma was published in 1820."),
+        ("", "Emma was written by Marie Curie."),
+        ("", "The author of Persuasion is Marie Curie."),
+        ("", "Marie Curie wrote Persuasion."),
+        ("", "Jane Austen was born in 1776."),
+        ("", "The University of Tübingen was founded in 1480."),
+        ("", "The University of Tübingen was founded by Marie Curie."),
+        ("", "The Eiffel Tower is 250 metres tall."),
+        ("", "The Seine is 900 kilometres long."),
+        ("", "Alfred Nobel established the Nobel Prize in 1901."),
+        ("", "The Eiffel Tower was built by Alfred Nobel."),
+    ],
+)
+def test_a_wrong_value_in_a_slot_that_holds_one_is_refuted(prompt, sentence):
+    assert verdict(OPEN, sentence, prompt) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "She won the Copley Medal in 1911.",
+        "She studied at the University of Krakow.",
+        "Her teacher was Henri Becquerel.",
+        "Jane Austen wrote Mansfield Park.",
+        "Jane Austen lived in Bath.",
+    ],
+)
+def test_another_value_in_a_slot_that_may_hold_several_refutes_only_if_the_collection_is_complete(sentence):
+    assert verdict(OPEN, sentence, CURIE) is Verdict.INCONCLUSIVE
+    assert verdict(COMPLETE, sentence, CURIE) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Marie Curie was born in Europe.",  # a town may lie on the continent
+        "Marie Curie was born around 1870.",
+        "She visited London in 1903.",  # nothing is known of it
+        "Marie Curie only won the Nobel Prize in 1911.",
+        "Marie Curie was not born in Krakow.",
+        "Pierre Curie was born in 1859.",
+        "The Eiffel Tower has 1,665 steps.",
+        "The Nobel Prize was awarded in 1921.",
+        "Johannes Kepler was born in Weil der Stadt.",
+    ],
+)
+def test_what_evidence_does_not_settle_is_inconclusive(sentence):
+    assert verdict(COMPLETE, sentence, CURIE) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    "sentence", ["It is lovely.", "Was she born in Paris?", "Here is what I know.", "", "!!!", "I hope this helps."]
+)
+def test_what_states_nothing_is_not_checked(sentence):
+    assert verdict(COMPLETE, sentence) is Verdict.NOT_CHECKED
+
+
+def test_a_pronoun_means_the_subject_at_hand():
+    sentence = "She died in 1817."
+    assert verdict(OPEN, sentence, CURIE, "Marie Curie was born in 1867. ") is Verdict.REFUTED
+    assert verdict(OPEN, sentence, CURIE, "Jane Austen was born in 1775. ") is Verdict.SUPPORTED
+
+
+def test_the_claims_of_a_sentence_are_judged_one_by_one():
+    request = VerificationRequest(CURIE, "", "She was born in Krakow in 1867 and died in 1934.")
+    born, died = OPEN.verify([request])[0].claims
+    assert (born.verdict, died.verdict) == (Verdict.REFUTED, Verdict.SUPPORTED)
+    assert (born.text, died.text) == ("Marie Curie was born in Krakow in 1867", "Marie Curie died in 1934")
+    assert request.sentence[born.start : born.end] == "She was born in Krakow in 1867"
+    assert born.evidence_ids == ("curie",)
+
+
+def test_evidence_names_the_deciding_sentence():
+    result = OPEN.verify([VerificationRequest(CURIE, "", "She died in Paris.")])[0]
+    [evidence] = result.evidence
+    assert (evidence.passage.id, evidence.stance) == ("curie", Verdict.REFUTED)
+    assert evidence.excerpt == "She died in 1934 in Passy."
+    assert 0 < evidence.score <= 1
+
+
+def source(name, year, veracity=1.0):
+    text = f"The bridge of Arta was built in {year}. It is long."
+    return Passage(name, text, title="Bridge of Arta", source=name, veracity=veracity)
+
+
+def judge(passages, weighting):
+    verifier = ValueVerifier(BM25Retriever(passages), veracity_weighting=weighting)
+    return verdict(verifier, "The Bridge of Arta was built in 1606.")
+
+
+def test_sources_of_equal_weight_that_disagree_leave_it_open():
+    assert judge([source("a", 1606), source("b", 1612)], weighting=False) is Verdict.INCONCLUSIVE
+    assert judge([source("a", 1606), source("b", 1612), source("c", 1612)], weighting=False) is Verdict.REFUTED
+    assert judge([source("a", 1606), source("b", 1606), source("c", 1612)], weighting=False) is Verdict.SUPPORTED
+
+
+def test_credible_sources_prevail_when_veracity_counts():
+    liars = [source(name, 1612, veracity=0.3) for name in ("b", "c", "d")]
+    assert judge([source("a", 1606, veracity=0.9), *liars], weighting=True) is Verdict.SUPPORTED
+    assert judge([source("a", 1606, veracity=0.9), *liars], weighting=False) is Verdict.REFUTED
+    assert judge(liars, weighting=True) is Verdict.INCONCLUSIVE
+    assert judge([source("a", 1606, veracity=0.3), source("b", 1612, veracity=0.9)], weighting=True) is Verdict.REFUTED
+
+
+def test_a_source_that_cannot_be_believed_at_all_is_not_heard():
+    assert judge([source("a", 1612, veracity=0.0)], weighting=False) is Verdict.INCONCLUSIVE
+
+
+def test_copies_of_one_source_count_once():
+    copies = [
+        Passage(f"b{i}", f"The bridge of Arta was built in 1612. Part {i}.", title="Bridge of Arta", source="b")
+        for i in range(3)
+    ]
+    assert judge([source("a", 1606), *copies], weighting=False) is Verdict.INCONCLUSIVE
+
+
+def test_a_batch_calls_the_retriever_once_and_keeps_the_order():
+    class Counting(BM25Retriever):
+        calls = 0
+
+        def retrieve(self, queries, top_k):
+            self.calls += 1
+            return super().retrieve(queries, top_k)
+
+    retriever = Counting(PASSAGES)
+    verifier = ValueVerifier(retriever)
+    assert isinstance(verifier, Verifier)
+    sentences = ["She died in Paris.", "It is lovely.", "She died in 1934.", "She won the Copley Medal."]
+    results = verifier.verify([VerificationRequest(CURIE, "", sentence) for sentence in sentences])
+    verdicts = [result.verdict for result in results]
+    assert verdicts == [Verdict.REFUTED, Verdict.NOT_CHECKED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE]
+    assert retriever.calls == 1
+    assert verifier.verify([]) == []
