@@ -139,10 +139,25 @@ def sample_lessons(rng: Random, settings: LessonSettings, tellings: int) -> list
     lessons = [_finish(draft, prompt.text, statements, visible)]
     for _ in range(tellings - 1 if prompt.kind == "life" else 0):
         other_prompt = draw_prompt(rng, prompt.kind, subject, others[-1])
-        order = rng.sample(range(len(statements)), len(statements))
-        retold = [retell(rng, statements[number], settings.pronoun_rate, named=number == order[0]) for number in order]
-        lessons.append(_finish(draft, other_prompt.text, retold, [visible[number] for number in order]))
+        retold, seen = _retell(rng, statements, visible, settings.pronoun_rate)
+        lessons.append(_finish(draft, other_prompt.text, retold, seen))
     return lessons
+
+
+def _retell(
+    rng: Random, statements: list[Statement], visible: list[list[int]], pronoun_rate: float
+) -> tuple[list[Statement], list[list[int]]]:
+    """The statements in other words and another order, each with the memory it had; none that tells nothing new."""
+    retold: list[Statement] = []
+    seen: list[list[int]] = []
+    told: set[str] = set()
+    for number in rng.sample(range(len(statements)), len(statements)):
+        statement = retell(rng, statements[number], pronoun_rate, named=not retold)
+        if not told.issuperset(statement.wording.slots):
+            retold.append(statement)
+            seen.append(visible[number])
+            told.update(statement.wording.slots)
+    return retold, seen
 
 
 def _finish(draft: _Draft, prompt: str, statements: list[Statement], visible: list[list[int]]) -> Lesson:
