@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
-from ewe.types import Evidence, Passage, VerificationRequest, VerificationResult
+from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.balance import Balance, Decision, Piece, decide, source_weight
 from ewe.verification.claims import ParsedClaim, extract_claims
 from ewe.verification.comparison import checkable_arguments, compare_frames
@@ -21,8 +21,8 @@ class ValueVerifier:
     """Judges claims by names, numbers and dates in evidence of the same subject and relation.
 
     evidence_top_k: passages per query. veracity_weighting: whether a source counts by its veracity, or all count 1.
-    assume_complete: whether the collection knows all values of a relation for a subject of which it knows one
-    (comparison.py); without it, another work, prize or post than those in the evidence stays inconclusive.
+    assume_complete: whether the collection tells everything (a closed world): a claim that no credible sentence in it
+    states is refuted, and so is another work, prize or post than those in it; without it both stay inconclusive.
     """
 
     def __init__(
@@ -54,7 +54,16 @@ class ValueVerifier:
                 for stated in sentence.frames:
                     for balance, finding in zip(balances, compare_frames(frame, stated), strict=True):
                         balance.add(piece, finding)
-        return decide(balances[0], balances[1:], frame.negated, frame.restricted)
+        decision = decide(balances[0], balances[1:], frame.negated, frame.restricted)
+        if self._assume_complete and _is_unstated(claim, decision, balances[1:]):
+            return Decision(Verdict.REFUTED, 1.0)
+        return decision
+
+
+def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[Balance]) -> bool:
+    """Whether nothing credible states a value of a plain claim that has no verdict."""
+    plain = decision.verdict is Verdict.INCONCLUSIVE and not (claim.frame.negated or claim.frame.restricted)
+    return plain and any(not any(piece.weight > 0 for piece in value.supports) for value in values)
 
 
 def _result(judged: Sequence[tuple[ParsedClaim, Decision]]) -> VerificationResult:
