@@ -18,7 +18,7 @@ from ewe.cli import options
 if TYPE_CHECKING:
     from ewe.engine.sequence import StreamEvent
 
-_PROMPTS = 8
+_SHOWN = (4, 19, 8, 22, 12)
 _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
@@ -64,8 +64,9 @@ def demo(
     console.print(stats_table(generation))
     if html:
         console.print(f"\nThe trace is in {html}", markup=False)
-    for other in [other for other in prompts if other != chosen][:2]:
-        console.print(f'\nAnother one: ewe demo --prompt "{other}"', markup=False, style="bright_black")
+    others = [f'  ewe demo --prompt "{other}"' for other in prompts if other != chosen]
+    if others:
+        console.print("\n".join(["", "Others:", *others[:2]]), markup=False, style="bright_black")
 
 
 def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[StreamEvent]:
@@ -79,8 +80,8 @@ def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[Strea
 
 
 def builtin_prompts() -> list[str]:
-    """Prompts of the built-in world about whose people the model has to be corrected now and then."""
+    """Prompts about people of the built-in world with whom the model is known to need correction."""
     from ewe.world.builtin import load_world
 
-    world = load_world()
-    return [prompt.text for prompt in world.prompts(kinds=("life",))][:_PROMPTS]
+    lives = load_world().prompts(kinds=("life",))
+    return [lives[number].text for number in _SHOWN]

@@ -74,7 +74,11 @@ class RunView:
         self.done = data["end"]
 
     def _withdraw(self, data: dict[str, Any]) -> None:
-        self.console.print(_line(mark(Verdict.REFUTED), Text(clean(data["text"]).strip(), style="strike red")))
+        refuted = data.get("reason") != "unsure"
+        line = Text(clean(data["text"]).strip(), style="strike red" if refuted else "strike")
+        if data.get("reason") == "drop":
+            line = Text.assemble(line, ("  (left out)", "bright_black"))
+        self.console.print(_line(mark(Verdict.REFUTED) if refuted else Text("↺"), line))
         if self.check.get("start") == data["start"]:
             for proof in _proofs(self.check.get("evidence", ())):
                 line = Text(clean(proof.get("title") or proof["id"]), style="cyan")

@@ -28,6 +28,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"result": json.loads(done.stdout), "events": events, "page": page.read_text(encoding="utf-8")}
 
 
+def test_the_demo_shows_a_sentence_written_again(demo: dict[str, Any]) -> None:
+    rewritten = [sentence for sentence in demo["result"]["sentences"] if sentence["removed"]]
+    assert rewritten
+    refuted = {event["data"]["text"] for event in demo["events"] if event["data"].get("verdict") == "refuted"}
+    assert all(set(sentence["removed"]) <= refuted for sentence in rewritten)
+    assert any(sentence["verdict"] == "supported" for sentence in rewritten)
+
+
 def test_sentences_lie_in_the_text(demo: dict[str, Any]) -> None:
     result = demo["result"]
     assert len(result["sentences"]) > 3
