@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
 import torch
 from conftest import ALPHABET, Bench, MockRunner
 from engine_parts import number
+from hypothesis import strategies as st
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardResult, ForwardRow
@@ -64,21 +66,49 @@ class DeepRunner(MockRunner):
         return logits
 
 
+@dataclass(frozen=True)
+class Latencies:
+    """After how many steps each answer comes; a component's n-th job takes its n-th number, over and over."""
+
+    retrieval: Sequence[int] = (0,)
+    verification: Sequence[int] = (0,)
+
+
+# Retrievals come soon; verdicts at once, late, or when the text has long gone on.
+LATENCIES = st.builds(
+    Latencies,
+    st.lists(st.integers(0, 5), min_size=1, max_size=4),
+    st.lists(st.sampled_from([0, 1, 3, 10, 30, 60]), min_size=1, max_size=5),
+)
+
+
 class GatedWorker:
     """Stands in for a Worker: a job is answered when the test releases it, on the test's own thread."""
 
     def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._call = call
         self.jobs: list[Job] = []
+        self.clock = 0
+        self._submitted = 0
+        self._origins: list[tuple[int, int]] = []  # per open job: its number and when it came
 
     def submit(self, payload: Any, timeout_s: float) -> Job:
         job = Job(payload, math.inf)
         self.jobs.append(job)
+        self._origins.append((self._submitted, self.clock))
+        self._submitted += 1
         return job
 
     def release(self, position: int = 0) -> None:
         job = self.jobs.pop(position)
+        self._origins.pop(position)
         job.settle(self._call([job.payload])[0])
+
+    def release_due(self, latencies: Sequence[int]) -> None:
+        for position in reversed(range(len(self.jobs))):
+            number_, born = self._origins[position]
+            if self.clock - born >= latencies[number_ % len(latencies)]:
+                self.release(position)
 
     def abandon_overdue(self, now: float) -> None:
         pass
@@ -108,6 +138,9 @@ class GatedBench(Bench):
         return [(gate, position) for gate in gates for position in range(len(gate.jobs))]
 
     def step(self) -> bool:
+        for gate in (self.retrieval, self.verification):
+            if gate is not None:
+                gate.clock += 1
         self.engine.changed.set()  # a step without work does not wait
         return self.core.step()
 
@@ -118,6 +151,22 @@ class GatedBench(Bench):
                 gate.release()
             if not self.step():
                 self.check()
+                return self.finished
+        raise AssertionError("the engine did not come to an end")
+
+    def release_due(self, latencies: Latencies) -> None:
+        if self.retrieval is not None:
+            self.retrieval.release_due(latencies.retrieval)
+        if self.verification is not None:
+            self.verification.release_due(latencies.verification)
+
+    def run_with(self, latencies: Latencies) -> dict[tuple[str, int], Generation]:
+        """To the end, with answers that take their time; checked after every step."""
+        for _ in range(20_000):
+            self.release_due(latencies)
+            going_on = self.step()
+            self.check()
+            if not going_on:
                 return self.finished
         raise AssertionError("the engine did not come to an end")
 

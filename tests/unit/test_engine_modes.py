@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_bench import GatedBench, Reader
+from engine_bench import LATENCIES, GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams
-from ewe.types import Generation
+from ewe.types import Generation, Verdict
 
-schedules = st.lists(st.integers(0, 6), max_size=60)
+AT_ONCE = Latencies()
 
 
 def config(mode: str, feedback: dict[str, Any] | None = None, **groups: Any) -> Config:
@@ -31,18 +31,24 @@ def essence(generation: Generation) -> Any:
 
 
 def run(
-    settings_: Config, prompts: list[str], params: SamplingParams, schedule: list[int] | None, checks: bool = True
+    settings_: Config,
+    prompts: list[str],
+    params: SamplingParams,
+    latencies: Latencies = AT_ONCE,
+    checks: bool = True,
 ) -> dict[Any, Any]:
-    """The results by request; without a schedule every answer is there at once."""
+    """The essence of the results by request."""
     bench = GatedBench(settings_, Library(), Judge() if checks else None, sentences)
     bench.runner.strength = 6.0
     readers = {f"r{i}": Reader(rewrites=checks) for i in range(len(prompts))}
     for name, prompt in zip(readers, prompts, strict=True):
         bench.add(name, prompt, params, listener=readers[name])
-    results = bench.run_prompt() if schedule is None else bench.run_late(schedule)
+    results = bench.run_with(latencies)
     for (name, _), generation in results.items():
         assert readers[name].text == generation.text
         assert readers[name].kinds()[-1] == "finish"
+        if checks and settings_.feedback.verify_when == "interval":
+            assert all(sentence.verdict is not Verdict.NOT_CHECKED for sentence in generation.sentences)
     return {key: essence(generation) for key, generation in results.items()}
 
 
@@ -58,47 +64,46 @@ def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st
     }
     prompts = data.draw(st.lists(st.sampled_from(["Tell me", "of a", "who is it"]), min_size=1, max_size=3))
     params = SamplingParams(max_tokens=data.draw(st.integers(20, 70)), temperature=temperature, seed=5)
-    expected = run(config("blocking", feedback), prompts, params, None)
+    expected = run(config("blocking", feedback), prompts, params)
     for mode in ("blocking", "optimistic"):
-        schedule = data.draw(schedules, label=mode)
-        assert run(config(mode, feedback), prompts, params, schedule) == expected
-    assert run(config("optimistic", feedback), prompts, params, None) == expected
+        assert run(config(mode, feedback), prompts, params, data.draw(LATENCIES, label=mode)) == expected
+    assert run(config("optimistic", feedback), prompts, params) == expected
 
 
 @settings(max_examples=10)
-@given(schedule=schedules, trigger=st.sampled_from(["entropy", "min_prob"]))
-def test_the_same_with_triggers(schedule: list[int], trigger: str) -> None:
+@given(latencies=LATENCIES, trigger=st.sampled_from(["entropy", "min_prob"]))
+def test_the_same_with_triggers(latencies: Latencies, trigger: str) -> None:
     feedback = {"retrieve_when": trigger, "verify_when": trigger, "verify_entropy": 2.2, "verify_min_prob": 0.7}
     params = SamplingParams(max_tokens=60, temperature=0.8, seed=1)
-    expected = run(config("blocking", feedback), ["Tell me"], params, None)
-    assert run(config("optimistic", feedback), ["Tell me"], params, schedule) == expected
+    expected = run(config("blocking", feedback), ["Tell me"], params)
+    assert run(config("optimistic", feedback), ["Tell me"], params, latencies) == expected
 
 
 @settings(max_examples=10)
-@given(schedule=schedules, stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]))
-def test_the_same_with_stop_strings(schedule: list[int], stop: tuple[str, ...]) -> None:
+@given(latencies=LATENCIES, stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]))
+def test_the_same_with_stop_strings(latencies: Latencies, stop: tuple[str, ...]) -> None:
     params = SamplingParams(max_tokens=80, stop=stop, min_tokens=12)
     feedback = {"verify_every": 3}
-    expected = run(config("blocking", feedback), ["Tell me", "of a"], params, None)
-    assert run(config("optimistic", feedback), ["Tell me", "of a"], params, schedule) == expected
+    expected = run(config("blocking", feedback), ["Tell me", "of a"], params)
+    assert run(config("optimistic", feedback), ["Tell me", "of a"], params, latencies) == expected
 
 
 @settings(max_examples=10)
-@given(schedule=schedules)
-def test_answers_of_retrieval_come_in_any_order_without_a_verifier(schedule: list[int]) -> None:
+@given(latencies=LATENCIES)
+def test_answers_of_retrieval_come_in_any_order_without_a_verifier(latencies: Latencies) -> None:
     params = SamplingParams(max_tokens=50)
-    expected = run(config("blocking"), ["Tell me", "of a"], params, None, checks=False)
-    assert run(config("optimistic"), ["Tell me", "of a"], params, schedule, checks=False) == expected
+    expected = run(config("blocking"), ["Tell me", "of a"], params, checks=False)
+    assert run(config("optimistic"), ["Tell me", "of a"], params, latencies, checks=False) == expected
 
 
 def test_several_answers_to_one_prompt_are_the_same_in_both_modes() -> None:
     params = SamplingParams(max_tokens=60, n=3, temperature=0.8, seed=2)
     results = []
-    for mode, schedule in (("blocking", None), ("optimistic", [0] * 30 + [3, 0, 2, 2, 5])):
+    for mode, latencies in (("blocking", AT_ONCE), ("optimistic", Latencies((1, 3), (20, 0, 7)))):
         bench = GatedBench(config(mode), Library(), Judge(), sentences)
         bench.runner.strength = 6.0
         bench.add("a", "Tell me", params)
-        found = bench.run_prompt() if schedule is None else bench.run_late(schedule)
+        found = bench.run_with(latencies)
         results.append({key: essence(generation) for key, generation in found.items()})
     assert results[0] == results[1]
     assert len({result[0] for result in results[0].values()}) == 3
@@ -121,8 +126,8 @@ def test_decoding_goes_on_while_a_check_is_open_only_in_optimistic_mode() -> Non
 def test_a_late_refutation_takes_back_everything_since_and_nothing_before() -> None:
     """Three sentences are written while the first is being checked; it is refuted."""
     params = SamplingParams(max_tokens=60)
-    expected = run(config("blocking", {"verify_every": 1}), ["a"], params, None)
-    late = run(config("optimistic", {"verify_every": 1}), ["a"], params, [0] * 61)
+    expected = run(config("blocking", {"verify_every": 1}), ["a"], params)
+    late = run(config("optimistic", {"verify_every": 1}), ["a"], params, Latencies((0,), (70,)))
     assert late == expected
     [(_, _, _, parts, (rewrites, _, _))] = expected.values()
     assert rewrites

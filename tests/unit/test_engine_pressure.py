@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from conftest import Bench
-from engine_bench import GatedBench
+from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,14 +34,14 @@ def smallest_pool(block_size: int) -> int:
     return 1 + 2 * UNITS * math.ceil(UNIT_TOKENS / block_size) + math.ceil(LENGTH / block_size)
 
 
-def run(settings_: Config, num_blocks: int, requests: list[dict[str, Any]], schedule: list[int]) -> Any:
+def run(settings_: Config, num_blocks: int, requests: list[dict[str, Any]], latencies: Latencies) -> Any:
     bench = GatedBench(settings_, Library(), Judge(), sentences, num_blocks=num_blocks)
     bench.runner.strength = 6.0
     for index, request in enumerate(requests):
         params = SamplingParams(max_tokens=LENGTH - 8, temperature=0.7, seed=index, n=request["n"])
         documents = [DOCUMENTS[i] for i in request["documents"]]
         bench.add(f"r{index}", request["prompt"], params, documents)
-    results = bench.run_late(schedule)
+    results = bench.run_with(latencies)
     return bench, {key: (g.text, g.finish_reason, g.logprobs) for key, g in results.items()}
 
 
@@ -65,7 +65,7 @@ requests = st.lists(
     more=st.integers(0, 12),
     mode=st.sampled_from(["blocking", "optimistic"]),
     cache=st.booleans(),
-    schedule=st.lists(st.integers(0, 5), max_size=40),
+    latencies=LATENCIES,
     max_num_seqs=st.integers(1, 4),
     budget=st.integers(0, 12),
 )
@@ -75,21 +75,21 @@ def test_any_pool_gives_the_same_texts(
     more: int,
     mode: str,
     cache: bool,
-    schedule: list[int],
+    latencies: Latencies,
     max_num_seqs: int,
     budget: int,
 ) -> None:
     limits = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_seqs + UNIT_TOKENS + budget}
     tight = config(block_size, mode, cache, **limits)
-    _, found = run(tight, smallest_pool(block_size) + more, requests, schedule)
-    _, expected = run(config(), 2000, requests, [])
+    _, found = run(tight, smallest_pool(block_size) + more, requests, latencies)
+    _, expected = run(config(), 2000, requests, Latencies())
     assert found == expected
 
 
 def test_contexts_are_swapped_out_and_back_when_blocks_run_short() -> None:
     requests_ = [{"prompt": "Tell me", "documents": [i], "n": 1} for i in range(4)]
-    bench, found = run(config(), smallest_pool(4), requests_, [])
-    _, expected = run(config(), 2000, requests_, [])
+    bench, found = run(config(), smallest_pool(4), requests_, Latencies())
+    _, expected = run(config(), 2000, requests_, Latencies())
     assert found == expected
     assert bench.core._scheduler.swaps > 0
     events = [event.kind for g in bench.finished.values() for event in g.trace]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import CharTokenizer
-from engine_bench import DeepRunner, GatedBench, Reader
+from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, number, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +16,6 @@ from ewe.config import Config
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
-
-schedules = st.lists(st.integers(0, 5), max_size=50)
 
 
 def config(mode: str, **feedback: Any) -> Config:
@@ -96,10 +94,9 @@ def test_the_state_after_a_rewind_is_the_state_of_then(mode: str, data: st.DataO
     reader = Reader()
     sequence = bench.add("a", f"Tell {'abcdefgh'[salt % 8]} me", params, listener=reader)
     history = History(bench, sequence)
-    for choice in [*data.draw(schedules), *[1] * 2000]:
-        jobs = bench.open_jobs()
-        if choice and jobs:
-            jobs[0][0].release()  # in order: the verdicts of one sequence are applied in order
+    latencies = data.draw(LATENCIES)
+    for _ in range(5000):
+        bench.release_due(latencies)
         if not bench.step():
             break
         bench.check()
@@ -135,13 +132,13 @@ class PieceBench(GatedBench):
         return super().add(*args, **options)
 
 
-def run_pieces(mode: str, prompt: str, schedule: list[int] | None, **feedback: Any) -> Any:
+def run_pieces(mode: str, prompt: str, latencies: Latencies, **feedback: Any) -> Any:
     """The essence of one answer; the reader has seen to it that nothing final was taken back."""
     bench = PieceBench(config(mode, **feedback), Library(), Judge())
     reader = Reader()
     params = SamplingParams(max_tokens=50, ignore_eos=True, temperature=0.7, seed=3)
     bench.add("a", prompt, params, listener=reader)
-    generation = (bench.run_prompt() if schedule is None else bench.run_late(schedule))["a", 0]
+    generation = bench.run_with(latencies)["a", 0]
     assert reader.text == generation.text
     assert generation.text == "".join(PIECES[i] for i in generation.token_ids)
     for sentence in generation.sentences:
@@ -155,11 +152,13 @@ def run_pieces(mode: str, prompt: str, schedule: list[int] | None, **feedback: A
 @settings(max_examples=15)
 @given(
     prompt=st.text("abcdefgh", min_size=1, max_size=6),
-    schedule=schedules,
+    latencies=LATENCIES,
     verify_every=st.integers(1, 6),
     on_exhausted=st.sampled_from(["keep_best", "flag", "drop"]),
 )
-def test_tokens_that_straddle_sentences(prompt: str, schedule: list[int], verify_every: int, on_exhausted: str) -> None:
+def test_tokens_that_straddle_sentences(
+    prompt: str, latencies: Latencies, verify_every: int, on_exhausted: str
+) -> None:
     feedback = {"verify_every": verify_every, "on_exhausted": on_exhausted}
-    expected = run_pieces("blocking", prompt, None, **feedback)
-    assert run_pieces("optimistic", prompt, schedule, **feedback) == expected
+    expected = run_pieces("blocking", prompt, Latencies(), **feedback)
+    assert run_pieces("optimistic", prompt, latencies, **feedback) == expected
