@@ -53,10 +53,9 @@ def complete(sequence: Sequence) -> Generation:
 
 def _num_final(sequence: Sequence) -> int:
     """How many sentences no rewind can reach: their checks are over, and so are those of sentences that reopen them."""
-    open_checks = {index for check in sequence.checks for index in check.sentences}
     final = sequence.settled
     for index in range(final, len(sequence.draft.sentences)):
-        if sequence.state_of(index) is None or index in open_checks:
+        if sequence.state_of(index) is None:
             break
         if not sequence.draft.is_reopened_by_next(sequence.draft.sentences[index]):
             final = index + 1
