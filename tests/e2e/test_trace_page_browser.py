@@ -17,6 +17,8 @@ webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
 )
 
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
@@ -162,7 +164,9 @@ def test_events_can_be_opened_and_filtered(browser: Any) -> None:
     assert len(rows) == len(generation().trace)
     browser.execute_script("arguments[0].scrollIntoView()", rows[2])
     rows[2].find_element("css selector", "summary").click()
-    assert '"latency_s": 0.012' in rows[2].find_element("css selector", "pre").text
+    # The browser reports the opening after the click, when it gets to it.
+    [data] = WebDriverWait(browser, 20).until(lambda _: rows[2].find_elements("css selector", "pre"))
+    assert '"latency_s": 0.012' in data.text
     find(browser, "#filters button").click()
     assert not rows[0].is_displayed()
     assert rows[1].is_displayed()

@@ -34,7 +34,7 @@ function removedNode(item, sources, open) {
   return el('div', { class: 'wording v-refuted' }, el('del', null, item.text),
     refuted.length || shown.length
       ? el('details', { open }, el('summary', null, 'why it was withdrawn'), refuted.map(claimNode),
-        shown.map((entry) => proof(entry, sources)))
+        folded(shown.map((entry) => proof(entry, sources))))
       : null);
 }
 
@@ -54,10 +54,15 @@ function drawEvidence(generation, index) {
     el('p', { class: 'quote' }, sentence.text),
     sentence.reason ? el('p', { class: 'note' }, sentence.reason) : '',
     ...section('Claims', sentence.claims.map(claimNode)),
-    ...section('Evidence', sentence.evidence.map((item) => proof(item, generation.sources))),
+    ...section('Evidence', folded(sentence.evidence.map((item) => proof(item, generation.sources)))),
     ...section('Also in its sources', others.map((id) => proof({ id }, generation.sources))),
     ...section(`Withdrawn before (${sentence.removed.length})`, sentence.removed.map((item) => removedNode(item, generation.sources, sentence.removed.length === 1))),
   );
 }
 
 const section = (title, nodes) => (nodes.length ? [el('h3', null, title), ...nodes] : []);
+
+// The first few, and the others behind a line that says how many there are.
+const MOST_PROOFS = 3;
+const folded = (nodes) => (nodes.length <= MOST_PROOFS + 1 ? nodes : [...nodes.slice(0, MOST_PROOFS),
+  el('details', { class: 'more' }, el('summary', null, `${nodes.length - MOST_PROOFS} more`), nodes.slice(MOST_PROOFS))]);
