@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import EVALUATIONS, FUNCTION_WORDS, KIND_OF_NOUN, is_trade
+from ewe.verification.lexicon import KIND_OF_NOUN, is_trade
 from ewe.verification.values import Term
+from ewe.verification.wordlists import EVALUATIONS, FUNCTION_WORDS
 
 _MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
 

@@ -13,8 +13,8 @@ from ewe.types import Claim, VerificationRequest
 from ewe.verification.clauses import parse_frames
 from ewe.verification.discourse import Discourse
 from ewe.verification.frames import Frame
-from ewe.verification.lexicon import words_of
 from ewe.verification.values import Agreement, Name, Term, compare
+from ewe.verification.wordlists import words_of
 
 _LOOKBACK = 6  # Sentences of the answer that are read again for the subject at hand.
 _LOOKBACK_CHARACTERS = 4000

@@ -13,15 +13,15 @@ from ewe.verification.binding import bind_values
 from ewe.verification.discourse import Discourse
 from ewe.verification.drafts import Draft, finish
 from ewe.verification.frames import Argument, Frame, Role
-from ewe.verification.items import Item, ItemKind, is_governed, read_items
+from ewe.verification.items import Item, ItemKind, is_governed
 from ewe.verification.lexicon import ONCE_PER_RESULT, NameKind
-from ewe.verification.segments import Segment, cut_segments, is_gapped
+from ewe.verification.reading import read_items
+from ewe.verification.segments import Segment, cut_segments, is_gapped, relation_groups
 from ewe.verification.values import Moment, Name
 
 _LONGEST = 2_000  # Longer "sentences" are tables or noise, and what is said of them would be wrong.
 _ASIDES = frozenset({"(", "who", "which", "that", "whom", "whose", "where", "when"})
 _DONE_TO = ONCE_PER_RESULT | {"award", "name"}
-_LINKING = (ItemKind.COPULA, ItemKind.AUXILIARY)
 
 
 def parse_frames(sentence: str, discourse: Discourse) -> list[Frame]:
@@ -81,7 +81,7 @@ class _Builder:
             head = self._understood(segment)
         if not is_aside:
             self._main = self._main or head
-        for number, group in enumerate(_relation_groups(segment.items)):
+        for number, group in enumerate(relation_groups(segment.items)):
             items = group
             if number == 0 and not is_aside:
                 items, self._waiting = [*self._waiting, *group], []
@@ -227,38 +227,6 @@ def _describes(segment: Segment) -> bool:
     if head.kind is not ItemKind.RELATION or not head.relations & _DONE_TO:
         return False
     behind = segment.items[1] if len(segment.items) > 1 else None
-    return behind is None or (behind.name is None and behind.kind is not ItemKind.DETERMINER)
-
-
-def _relation_groups(items: Sequence[Item]) -> list[list[Item]]:
-    """Each relation with its values; relation words without a value between them belong together.
-
-    A new relation begins after a value, unless it is only the verb of a noun ("the birth of X took place") or the
-    participle of a copula, and at a noun behind a preposition ("until his death").
-    """
-    groups: list[list[Item]] = [[]]
-    seen, valued = set[str](), False
-    for index, item in enumerate(items):
-        if item.kind is ItemKind.RELATION:
-            before = items[index - 1].kind if index else None
-            unknown = all(name.startswith("~") for name in item.relations)
-            new = valued and not seen & item.relations and before not in _LINKING and not unknown
-            start = _behind_preposition(items, index)
-            if seen and (new or (start is not None and not seen & item.relations)):
-                moved = groups[-1][start - index :] if start is not None else []
-                groups[-1] = groups[-1][: len(groups[-1]) - len(moved)]
-                groups.append(list(moved))
-                seen, valued = set(), False
-            seen |= item.relations
-        elif item.value is not None and seen and not item.owner:
-            valued = True
-        groups[-1].append(item)
-    return groups
-
-
-def _behind_preposition(items: Sequence[Item], index: int) -> int | None:
-    """Index of the preposition of "until his death", where `index` is the noun's; None if there is no such phrase."""
-    if index < 2 or items[index - 2].kind is not ItemKind.PREPOSITION or items[index - 2].norm in ("of", "as"):
-        return None
-    ahead = items[index - 1]
-    return index - 2 if ahead.owner or ahead.kind is ItemKind.DETERMINER else None
+    if behind is None or not behind.explicit:  # "X, awarded it in 1931"
+        return True
+    return behind.name is None and behind.kind is not ItemKind.DETERMINER

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ewe.verification.lexicon import KIND_OF_NOUN, PERSONAL, NameKind
+from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
 from ewe.verification.values import Agreement, Name
+from ewe.verification.wordlists import PERSONAL
 
 
 class Discourse:

@@ -12,15 +12,9 @@ from dataclasses import dataclass, field, replace
 from ewe.verification.discourse import Discourse
 from ewe.verification.frames import Argument, Frame, Role
 from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import (
-    FUNCTION_WORDS,
-    KIND_OF_NOUN,
-    ONCE_IN_A_LIFE,
-    ONCE_PER_RESULT,
-    RESTRICTIONS,
-    NameKind,
-)
+from ewe.verification.lexicon import KIND_OF_NOUN, ONCE_IN_A_LIFE, ONCE_PER_RESULT, NameKind
 from ewe.verification.values import Agreement, Moment, Name, Quantity, Term
+from ewe.verification.wordlists import FUNCTION_WORDS, RESTRICTIONS
 
 _PERSONAL = frozenset(
     {"birth", "death", "study", "teach", "marry", "live", "retire", "award", "member", "work", "nationality", "travel"}

@@ -19,7 +19,8 @@ from ewe.verification.clauses import parse_frames
 from ewe.verification.discourse import Discourse
 from ewe.verification.extract import find_mentions
 from ewe.verification.frames import Frame
-from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks, stem
+from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks
+from ewe.verification.stems import stem
 from ewe.verification.tokens import tokenize
 from ewe.verification.values import Name
 

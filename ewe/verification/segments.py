@@ -1,6 +1,7 @@
 """A sentence's items cut into segments: stretches between marks, relative words and clause conjunctions.
 
-Owns: where a clause may begin. Knows items and values; no subjects and no frames.
+Owns: where a clause may begin, and where within it a relation with its values begins. Knows items and values; no
+subjects and no frames.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ewe.verification.items import Item, ItemKind
 from ewe.verification.values import Moment, Name
 
 _BREAKS = frozenset(",;:–—()[]")
+_LINKING = (ItemKind.COPULA, ItemKind.AUXILIARY)
 _CLAUSE_WORDS = (ItemKind.RELATION, ItemKind.COPULA)
 
 
@@ -88,3 +90,37 @@ def is_gapped(items: Iterable[Item]) -> bool:
     """Whether a name and a date stand without a relation of their own ("and to Anna Holm in 1935")."""
     values = [item.value for item in items if item.value is not None]
     return any(isinstance(value, Name) for value in values) and any(isinstance(value, Moment) for value in values)
+
+
+def relation_groups(items: Sequence[Item]) -> list[list[Item]]:
+    """Each relation with its values; relation words without a value between them belong together.
+
+    A new relation begins after a value, unless it is only the verb of a noun ("the birth of X took place") or the
+    participle of a copula, and at a noun behind a preposition ("until his death").
+    """
+    groups: list[list[Item]] = [[]]
+    seen, valued = set[str](), False
+    for index, item in enumerate(items):
+        if item.kind is ItemKind.RELATION:
+            before = items[index - 1].kind if index else None
+            unknown = all(name.startswith("~") for name in item.relations)
+            new = valued and not seen & item.relations and before not in _LINKING and not unknown
+            start = _behind_preposition(items, index)
+            if seen and (new or (start is not None and not seen & item.relations)):
+                moved = groups[-1][start - index :] if start is not None else []
+                groups[-1] = groups[-1][: len(groups[-1]) - len(moved)]
+                groups.append(list(moved))
+                seen, valued = set(), False
+            seen |= item.relations
+        elif item.value is not None and seen and not item.owner:
+            valued = True
+        groups[-1].append(item)
+    return groups
+
+
+def _behind_preposition(items: Sequence[Item], index: int) -> int | None:
+    """Index of the preposition of "until his death", where `index` is the noun's; None if there is no such phrase."""
+    if index < 2 or items[index - 2].kind is not ItemKind.PREPOSITION or items[index - 2].norm in ("of", "as"):
+        return None
+    ahead = items[index - 1]
+    return index - 2 if ahead.owner or ahead.kind is ItemKind.DETERMINER else None

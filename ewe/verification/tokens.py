@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from ewe.text.words import fold
-from ewe.verification.lexicon import stem
+from ewe.verification.stems import stem
 
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)*)(?P<suffix>st|nd|rd|th|['’]?s)?(?![^\W_])"

@@ -1,0 +1,95 @@
+"""Finding dates, years, decades and centuries.
+
+Owns: the patterns of English dates. Knows tokens, mentions and the word lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ewe.verification.mentions import Mention, is_hedge, month_at, norm_at
+from ewe.verification.tokens import Token
+from ewe.verification.values import Moment
+from ewe.verification.wordlists import FUNCTION_WORDS, ORDINALS, words_of
+
+_YEAR_LEADS = words_of(
+    """in since of from until till by to around circa c before after during between and through early late mid spring
+    summer autumn fall winter year a an the her his its their"""
+)
+_MAX_DIGITS = 9
+
+
+def find_date(tokens: Sequence[Token], i: int) -> Mention | None:
+    """A date, year, decade or century that begins at token i."""
+    hedged = i > 0 and is_hedge(tokens, i - 1)
+    if month_at(tokens, i):
+        return _month_first(tokens, i, hedged)
+    if tokens[i].kind != "number" or not tokens[i].norm.isdecimal() or len(tokens[i].norm) > _MAX_DIGITS:
+        if tokens[i].norm in ORDINALS and norm_at(tokens, i + 1) == "century":
+            return Mention(Moment(ORDINALS[tokens[i].norm] * 100 - 100, years=100, hedged=True), i, i + 2)
+        return None
+    number = int(tokens[i].norm)
+    if norm_at(tokens, i + 1) == "century" and tokens[i].suffix and number < 40:
+        return Mention(Moment(number * 100 - 100, years=100, hedged=True), i, i + 2)
+    behind = i + 2 if norm_at(tokens, i + 1) == "of" else i + 1
+    if 1 <= number <= 31 and month_at(tokens, behind):
+        year, last = _year_at(tokens, behind + 1)
+        return Mention(Moment(year, month_at(tokens, behind), number, hedged=hedged), i, last)
+    if _iso(tokens, i):
+        return Mention(Moment(number, int(tokens[i + 2].norm), int(tokens[i + 4].norm)), i, i + 5)
+    if _is_year(tokens, i):
+        decade = tokens[i].suffix == "s" and number % 10 == 0
+        return Mention(Moment(number, years=10 if decade else 1, hedged=hedged), i, i + 1)
+    return None
+
+
+def _month_first(tokens: Sequence[Token], i: int, hedged: bool) -> Mention | None:
+    """ "May 3, 1901", "May 1901" or "3 May"; the bare name of a month is a date only if it cannot be a verb."""
+    month = month_at(tokens, i)
+    following = tokens[i + 1] if i + 1 < len(tokens) else None
+    if following is not None and _is_day(following):
+        year, last = _year_at(tokens, i + 2)
+        return Mention(Moment(year, month, int(following.norm), hedged=hedged), i, last)
+    year, last = _year_at(tokens, i + 1)
+    if year is not None:
+        return Mention(Moment(year, month, hedged=hedged), i, last)
+    if tokens[i].norm in ("may", "march", "jan", "mar") or len(tokens[i].norm) < 4:
+        return None
+    return Mention(Moment(month=month), i, i + 1)
+
+
+def _is_day(token: Token) -> bool:
+    return token.kind == "number" and token.norm.isdecimal() and len(token.norm) <= 2 and 1 <= int(token.norm) <= 31
+
+
+def _year_at(tokens: Sequence[Token], i: int) -> tuple[int | None, int]:
+    """The year at token i or behind a comma or "of" there, and the token after the date."""
+    at = i + 1 if norm_at(tokens, i) in (",", "of") else i
+    if (
+        at < len(tokens)
+        and tokens[at].kind == "number"
+        and tokens[at].norm.isdecimal()
+        and 3 <= len(tokens[at].text) <= 4
+    ):
+        return int(tokens[at].norm), at + 1
+    return None, i
+
+
+def _iso(tokens: Sequence[Token], i: int) -> bool:
+    parts = tokens[i : i + 5]
+    if len(parts) < 5 or len(parts[0].text) != 4 or parts[1].text != "-" or parts[3].text != "-":
+        return False
+    return all(part.norm.isdecimal() and len(part.text) == 2 for part in (parts[2], parts[4]))
+
+
+def _is_year(tokens: Sequence[Token], i: int) -> bool:
+    """Whether the number at token i is a year: four digits in a place where a year can stand."""
+    token = tokens[i]
+    if len(token.norm) != 4 or "," in token.text or not 1000 <= int(token.norm) <= 2100:
+        return False
+    before, after = norm_at(tokens, i - 1) if i else "", tokens[i + 1] if i + 1 < len(tokens) else None
+    if before in ("$", "€", "£", "no", "number") or (after is not None and after.text in ("%", "°")):
+        return False
+    leads = not before or before in _YEAR_LEADS or not before[0].isalpha() or tokens[i - 1].is_capital
+    counts = after is not None and after.is_word and not after.is_capital and after.norm not in FUNCTION_WORDS
+    return leads or not counts

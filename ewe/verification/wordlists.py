@@ -1,0 +1,79 @@
+"""Words by what they do in an English sentence: function words, months, numerals, hedges, negations.
+
+Owns: the lists. Knows stems.
+"""
+
+from __future__ import annotations
+
+from ewe.verification.stems import stem
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of `text` as a set."""
+    return frozenset(text.split())
+
+
+PRONOUNS = words_of("""he she it they him her them his hers its their theirs himself herself itself who whom whose""")
+PERSONAL = words_of("he she him her his hers himself herself who whom whose")
+PREPOSITIONS = words_of(
+    """in at near on within inside from by to with alongside under of for as into about after before since until till
+    during between through over against among around towards toward beside via across throughout outside onto
+    upon circa along"""
+)
+DETERMINERS = words_of(
+    """a an the this that these those his her its their our my your another each every some any no"""
+)
+_AUXILIARIES = "be have do will would can could may might shall should must"
+AUXILIARIES = frozenset(map(stem, _AUXILIARIES.split()))
+"""As stems."""
+FUNCTION_WORDS = (
+    PRONOUNS
+    | PREPOSITIONS
+    | DETERMINERS
+    | words_of(
+        """i you we me us and or but nor so yet not never both either neither if then than when where which while what
+    why how because although though however also later earlier soon there here only just even still already
+    once again too very more most much many few several all such other same own am is are was were been being
+    be have has had did do does will would can could may might shall should must one ones afterwards
+    eventually finally initially originally today now according despite besides moreover furthermore
+    additionally meanwhile instead thus hence therefore nevertheless nonetheless first second third last next
+    previous former latter yes ok well tell write describe explain list compare give who's let's please answer
+    question sure certainly indeed overall born died located based known named called among together recently
+    currently formerly previously subsequently ultimately nearly almost about during since born educated
+    raised founded established"""
+    )
+)
+_MONTHS = """\
+january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct|\
+november nov|december dec"""
+MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
+"""{name or short name: 1 to 12}."""
+TIME_NOUNS = words_of(
+    "year years time times day days month months life age childhood youth spring summer autumn winter century decades"
+)
+WEEKDAYS = words_of("monday tuesday wednesday thursday friday saturday sunday")
+_BELOW_TWENTY = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY.split())}
+NUMBER_WORDS |= {word: value * 10 for value, word in enumerate(_TENS.split(), 2)}
+ORDINALS = {word: value for value, word in enumerate(_ORDINALS.split(), 1)}
+MAGNITUDES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "dozen": 12}
+HEDGES = words_of(
+    """about around approximately roughly nearly almost over under circa c ca some least most than up fewer estimated"""
+)
+"""Words before a number that make it a bound or an approximation."""
+NEGATIONS = words_of(
+    """not never no neither nor without cannot didn't wasn't isn't doesn't hasn't weren't unable incapable failed
+    refused"""
+)
+RESTRICTIONS = words_of(
+    """only just barely hardly merely solely rarely no neither nor without unable incapable failed refused"""
+)
+"""Words that say less, or more, than the sentence without them."""
+EVALUATIONS = words_of(
+    """famous notable great renowned celebrated prominent influential important distinguished acclaimed popular
+    known major leading respected remarkable brilliant beloved legendary noted prolific talented successful"""
+)
+"""Adjectives that nothing can check."""
