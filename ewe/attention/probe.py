@@ -16,6 +16,8 @@ import torch
 from ewe.errors import UnsupportedModelError
 
 _PROBE_TOKENS = 2
+# What the mask function returns for a pattern that is neither causal nor a sliding window.
+UNKNOWN_MASK = -1
 # Tensors that models hand down and that attention may ignore: positions are in the queries and keys already.
 _HARMLESS_TENSORS = frozenset(
     {"position_ids", "position_embeddings", "cache_position", "cu_seq_lens_q", "cu_seq_lens_k"}
@@ -61,6 +63,8 @@ class Probe:
             raise UnsupportedModelError("it builds attention masks of its own, outside transformers' mask registry")
         if key.shape[2] != _PROBE_TOKENS or query.shape[1] % key.shape[1]:
             raise UnsupportedModelError("its keys and values are not those of its tokens")
+        if mask.item() == UNKNOWN_MASK:
+            raise UnsupportedModelError("its mask is neither causal nor a sliding window (bidirectional, prefix, ...)")
         _check_others(others)
         window = int(mask.item()) or None
         self.layers[number] = AttentionLayer(key.shape[1], key.shape[3], value.shape[3], window)

@@ -14,7 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from ewe.attention.backend import AttentionBackend, LayerCall
 from ewe.attention.metadata import FlatBatch
-from ewe.attention.probe import AttentionLayer
+from ewe.attention.probe import UNKNOWN_MASK, AttentionLayer
 from ewe.errors import UnsupportedModelError
 
 NAME = "ewe"
@@ -37,8 +37,11 @@ class StepMetadata:
     ) -> None:
         self.keys, self.values, self.backend = keys, values, backend
         self.write_slots = torch.from_numpy(batch.write_slots).to(keys[0].device)
-        plans = {window: backend.plan(batch, window, attribution) for window in {layer.window for layer in layers}}
-        self.plans = [plans[layer.window] for layer in layers]
+        longest = max(len(item.row.context_slots) for item in batch.rows)
+        # A window that hides nothing from anyone is none.
+        windows = [layer.window if (layer.window or longest) < longest else None for layer in layers]
+        plans = {window: backend.plan(batch, window, attribution) for window in set(windows)}
+        self.plans = [plans[window] for window in windows]
         self.shares: torch.Tensor | None = None
         if attribution:
             width = max(len(item.row.unit_slots) for item in batch.rows) + 1
@@ -100,10 +103,10 @@ def ewe_mask(
     device: torch.device | str = "cpu",
     **_: Any,
 ) -> torch.Tensor:
-    """What a layer's mask amounts to: its sliding window as int64 [1, 1, 1, 1], 0 for plain causal.
+    """What a mask amounts to, as int64 [1, 1, 1, 1]: its sliding window, 0 for plain causal, UNKNOWN_MASK for all else.
 
-    Raises UnsupportedModelError for any other pattern (bidirectional, prefix, chunked). Only the probe gets here:
-    steps pass a ready four-dimensional placeholder, so no mask is ever built for them.
+    Only the probe gets here: steps pass a ready four-dimensional placeholder, so no mask is ever built for them. Models
+    also make masks that none of their layers use, so an unknown one is refused when a layer gets it.
     """
     window = local_size or 0
     reach = window + 3
@@ -113,9 +116,7 @@ def ewe_mask(
     expected = (key <= query) & ((query - key < window) if window else True)
     zero = torch.zeros((), dtype=torch.int64, device=device)
     if use_vmap or not torch.equal(mask_function(zero, zero, query, key).expand_as(expected), expected):
-        raise UnsupportedModelError(
-            "a mask that is neither causal nor a sliding window: the engine attends causally, within a window at most"
-        )
+        window = UNKNOWN_MASK
     return torch.full((1, 1, 1, 1), window, dtype=torch.int64, device=device)
 
 

@@ -70,7 +70,7 @@ class TorchBackend:
         shared = (-1, queries.shape[1], -1, -1)
         keys, values = keys.unsqueeze(1).expand(shared), values.unsqueeze(1).expand(shared)
         output = _attention(call, queries, keys, values, row.bias, causal=row.bias is None)
-        return output.flatten(0, 1).transpose(0, 1)
+        return output.permute(2, 0, 1, 3).flatten(1, 2)
 
     def _row_shares(self, call: LayerCall, row: PrefillRow) -> torch.Tensor:
         """[segments], mean over the row's tokens and all heads."""

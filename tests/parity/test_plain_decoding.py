@@ -53,6 +53,17 @@ def test_greedy_tokens_and_log_probabilities(family, generated, chunks):
     torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected, atol=LOGPROBS, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_low_precision_models_give_float32_logits(family, dtype):
+    paged = PagedModel(build(family, dtype))
+    context = paged.context(0, paged.encode([PROMPT[:9]]))
+    for tokens in (PROMPT[:20], PROMPT[20:21]):
+        logits = paged.logits(context, tokens)
+        assert logits.dtype == torch.float32
+        assert logits.isfinite().all()
+    assert paged.pool.keys[0].dtype == dtype
+
+
 def test_all_logits_are_those_of_a_whole_forward(family):
     whole = build(family, attention="eager")(torch.tensor([PROMPT]), use_cache=False).logits[0]
     paged = PagedModel(build(family))

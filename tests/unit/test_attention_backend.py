@@ -11,6 +11,7 @@ from tolerances import ATTENTION
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.torch_backend import TorchBackend
+from ewe.attention.torch_plan import GroupLimits, make_plan
 
 KV_HEADS, GROUPS, DIM, SLOTS = 2, 3, 16, 400
 SCALE = DIM**-0.5
@@ -110,6 +111,19 @@ def test_one_group_gives_what_several_give():
     torch.testing.assert_close(
         few.attend(call, plans[0]), many.attend(call, plans[1]), atol=ATTENTION[torch.float32], rtol=0
     )
+
+
+def test_groups_keep_to_their_limits():
+    rows = [ForwardRow([1], 0, np.arange(1, 1 + length)) for length in (300, 10, 12, 14, 100, 104, 108, 112, 116, 11)]
+    batch = place_rows(rows, "paper")
+    plan = make_plan(batch, None, False, torch.device("cpu"), GroupLimits(padding=20, slots=330))
+    lengths = sorted(len(row.context_slots) for row in rows)
+    assert [lengths[group.begin : group.end] for group in plan.decodes] == [
+        [10, 11, 12, 14],
+        [100, 104, 108],
+        [112, 116],
+        [300],
+    ]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -7,7 +7,7 @@ import torch
 import transformers
 from parity.families import CONFIGS
 
-from ewe.attention.probe import attention_layers
+from ewe.attention.probe import UNKNOWN_MASK, attention_layers
 from ewe.attention.registry import ewe_attention, ewe_mask
 from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
@@ -37,6 +37,7 @@ REFUSED = {
     "no registry": (transformers.BloomConfig, {}, "registry"),
     "dynamic rope": (transformers.LlamaConfig, {**SIZES, "rope_parameters": DYNAMIC}, "dynamic NTK"),
     "not causal": (transformers.Gemma3TextConfig, {**SIZES, "use_bidirectional_attention": True}, "not causal"),
+    "mask of its own kind": (transformers.RobertaConfig, {**SIZES, "num_key_value_heads": None}, "neither causal"),
     "no language model": (transformers.ViTConfig, {}, "no causal language model"),
     "sinks": (transformers.GptOssConfig, {**SIZES, **MOE}, "s_aux"),
 }
@@ -46,19 +47,30 @@ REFUSED = {
 def test_refused_by_name(case, tmp_path):
     config_class, settings, reason = REFUSED[case]
     config = config_class(**settings)
-    config.architectures = ["NamedModel"] if case not in ("sinks", "no language model") else None
+    config.architectures = (
+        ["NamedModel"] if case not in ("sinks", "mask of its own kind", "no language model") else None
+    )
     config.save_pretrained(tmp_path)
-    with pytest.raises(UnsupportedModelError, match=f"(NamedModel|GptOss|vit).*({reason})"):
+    with pytest.raises(UnsupportedModelError, match=f"(NamedModel|GptOss|Roberta|vit).*({reason})"):
         load_model(ModelConfig(name=str(tmp_path), device="cpu", load_format="dummy"))
 
 
-@pytest.mark.parametrize("config_class", [transformers.GPT2Config, transformers.OPTConfig, transformers.GPTNeoXConfig])
-def test_other_decoders_load(config_class, tmp_path):
-    """Learned absolute positions are fine: the context's places follow a unit's, as in one text."""
-    small = {"n_embd": 16, "n_layer": 2, "n_head": 2} if config_class is transformers.GPT2Config else SIZES
-    config_class(**small).save_pretrained(tmp_path)
+DECODERS = {
+    # Learned absolute positions are fine: the context's places follow a unit's, as in one text.
+    "learned positions": (transformers.GPT2Config, {"n_embd": 16, "n_layer": 2, "n_head": 2}),
+    "learned positions from 2": (transformers.OPTConfig, SIZES),
+    "partly rotary": (transformers.GPTNeoXConfig, SIZES),
+    "a layer without positions": (transformers.SmolLM3Config, {**SIZES, "no_rope_layers": [1, 0]}),
+    "a mask that no layer uses": (transformers.Qwen2MoeConfig, {**SIZES, "num_experts": 2, "num_experts_per_tok": 1}),
+}
+
+
+@pytest.mark.parametrize("case", DECODERS)
+def test_other_decoders_load(case, tmp_path):
+    config_class, settings = DECODERS[case]
+    config_class(**settings).save_pretrained(tmp_path)
     loaded = load_model(ModelConfig(name=str(tmp_path), device="cpu", load_format="dummy"))
-    assert len(attention_layers(loaded.model)) == 2
+    assert [layer.window for layer in attention_layers(loaded.model)] == [None, None]
 
 
 def test_windows_are_what_the_masks_say():
@@ -78,19 +90,20 @@ def test_the_attention_does_not_run_without_the_engine():
 
 
 MASKS = {
-    "bidirectional": (lambda b, h, q, k: q >= 0, None),
-    "prefix": (lambda b, h, q, k: (k <= q) | (k < 3), None),
-    "window off by one": (lambda b, h, q, k: (k <= q) & (q - k <= 8), 8),
-    "chunks": (lambda b, h, q, k: (k <= q) & (k // 8 == q // 8), 8),
-    "window not announced": (lambda b, h, q, k: (k <= q) & (q - k < 2), None),
+    "causal": (lambda b, h, q, k: k <= q, None, 0),
+    "window": (lambda b, h, q, k: (k <= q) & (q - k < 8), 8, 8),
+    "bidirectional": (lambda b, h, q, k: q >= 0, None, UNKNOWN_MASK),
+    "prefix": (lambda b, h, q, k: (k <= q) | (k < 3), None, UNKNOWN_MASK),
+    "window off by one": (lambda b, h, q, k: (k <= q) & (q - k <= 8), 8, UNKNOWN_MASK),
+    "chunks": (lambda b, h, q, k: (k <= q) & (k // 8 == q // 8), 8, UNKNOWN_MASK),
+    "window not announced": (lambda b, h, q, k: (k <= q) & (q - k < 2), None, UNKNOWN_MASK),
 }
 
 
 @pytest.mark.parametrize("case", MASKS)
-def test_strange_masks_are_refused(case):
-    function, local_size = MASKS[case]
-    with pytest.raises(UnsupportedModelError, match="neither causal nor a sliding window"):
-        ewe_mask(mask_function=function, local_size=local_size)
+def test_masks_are_recognised(case):
+    function, local_size, expected = MASKS[case]
+    assert ewe_mask(mask_function=function, local_size=local_size).item() == expected
 
 
 def test_a_position_blind_model_is_refused():
