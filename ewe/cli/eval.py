@@ -36,6 +36,7 @@ def world(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from ewe.cli.collect_env import environment
     from ewe.errors import ConfigError
     from ewe.evaluation.world_run import evaluate
     from ewe.evaluation.world_systems import SYSTEMS
@@ -55,7 +56,7 @@ def world(
             on_answer=lambda system, seed: progress.update(task, advance=1, description=f"{system.name}, seed {seed}"),
         )
     if json_file is not None:
-        json_file.write_text(json.dumps(as_json(report), indent=2) + "\n", encoding="utf-8")
+        json_file.write_text(json.dumps({**as_json(report), "environment": environment()}, indent=2) + "\n", encoding="utf-8")
     if plot is not None:
         save_plot(report, plot)
     if markdown:

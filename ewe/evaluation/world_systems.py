@@ -6,8 +6,7 @@ Owns: their names and settings. Knows `ewe.config`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 POISONED_SHARE = 0.3
 
@@ -75,7 +74,6 @@ class Report:
     seeds: tuple[int, ...]
     people_per_seed: int
     scores: Mapping[str, tuple[Score, ...]]
-    environment: Mapping[str, Any] = field(default_factory=dict)
 
     def spread(self, system: str, column: str) -> Spread:
         """A column of one system over the seeds."""
