@@ -45,6 +45,9 @@ def world(
     chosen = [system for system in SYSTEMS if not only or system.name in only]
     if len(chosen) < len(set(only or ())):
         raise ConfigError(f"unknown system; known: {', '.join(system.name for system in SYSTEMS)}")
+    for path in (json_file, plot):
+        if path is not None and not path.parent.is_dir():
+            raise ConfigError(f"{path.parent} is no directory: create it first")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("answers", total=len(chosen) * seeds * people)
@@ -56,7 +59,8 @@ def world(
             on_answer=lambda system, seed: progress.update(task, advance=1, description=f"{system.name}, seed {seed}"),
         )
     if json_file is not None:
-        json_file.write_text(json.dumps({**as_json(report), "environment": environment()}, indent=2) + "\n", encoding="utf-8")
+        document = {**as_json(report), "environment": environment()}
+        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if plot is not None:
         save_plot(report, plot)
     if markdown:
