@@ -57,8 +57,8 @@ def run(
 @given(data=st.data())
 def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st.DataObject) -> None:
     feedback = {
-        "retrieve_every": data.draw(st.integers(1, 12)),
-        "verify_every": data.draw(st.integers(1, 20)),
+        "retrieve_every": data.draw(st.sampled_from([1, 3, 10, 25, 40])),
+        "verify_every": data.draw(st.sampled_from([1, 4, 9, 20])),
         "max_attempts": data.draw(st.integers(1, 3)),
         "on_exhausted": data.draw(st.sampled_from(["keep_best", "flag", "drop"])),
     }
@@ -132,3 +132,28 @@ def test_a_late_refutation_takes_back_everything_since_and_nothing_before() -> N
     [(_, _, _, parts, (rewrites, _, _))] = expected.values()
     assert rewrites
     assert parts[0][5]
+
+
+def test_a_late_refutation_does_not_wait_for_passages_that_it_makes_pointless() -> None:
+    judge = Judge(lambda _: Verdict.REFUTED)
+    bench = GatedBench(config("optimistic", {"verify_every": 1}), Library(), judge, sentences)
+    reader = Reader()
+    sequence = bench.add("a", "Tell me", SamplingParams(max_tokens=100), listener=reader)
+    while not (sequence.retrieval and sequence.checks and sequence.checks[0].snapshot):
+        for _ in bench.retrieval.jobs[:]:
+            bench.retrieval.release()
+        bench.step()
+    bench.verification.release()
+    bench.step()
+    assert reader.kinds()[-1] in ("rewind", "evict")
+    assert bench.retrieval.jobs  # nobody waits for its answer any more
+    assert sequence.retrieval is None
+    bench.run_prompt()
+
+
+def test_a_rewind_asks_again_with_the_sentences_that_the_discarded_query_had_covered() -> None:
+    """Passages are sought every 40 tokens with all sentences since; a verdict on the second one comes after that."""
+    feedback = {"retrieve_every": 40, "verify_every": 1, "max_attempts": 2, "on_exhausted": "flag"}
+    params = SamplingParams(max_tokens=120)
+    expected = run(config("blocking", feedback), ["a", "b", "c"], params)
+    assert run(config("optimistic", feedback), ["a", "b", "c"], params, Latencies((0,), (35, 60))) == expected
