@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
 from ewe.verification.places import level
@@ -141,6 +142,7 @@ class Term:
 Value = Moment | Quantity | Name | Term
 
 
+@lru_cache(maxsize=65536)
 def compare(one: Value, other: Value) -> Agreement:
     """How two values relate; unclear for values of different types."""
     if isinstance(one, Moment) and isinstance(other, Moment):
