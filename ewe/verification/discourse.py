@@ -53,8 +53,13 @@ class Discourse:
         return self._first
 
     def full(self, name: Name) -> Name:
-        """The longest name met so far of which `name` is a short form ("Curie" after "Marie Curie"), or itself."""
-        for known in self._names:
+        """The name met before of which `name` is a short form ("Curie" after "Marie Curie"), or itself.
+
+        The subject at hand goes first, then what the text began with, then the last one met.
+        """
+        for known in (self.focus, self._first, *reversed(self._names)):
+            if known is None:
+                continue
             longer = len(known.words) > len(name.words) and name.words[-1] in (known.words[-1], known.words[0])
             if longer and name.compare(known) is Agreement.EQUAL and set(name.words) <= set(known.words):
                 return known

@@ -22,8 +22,9 @@ from ewe.verification.frames import Frame
 from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks
 from ewe.verification.stems import stem
 from ewe.verification.tokens import tokenize
-from ewe.verification.values import Name
+from ewe.verification.values import Agreement, Name, compare
 
+_MAX_LEAD = 2  # Sentences before the deciding one that an excerpt may take along.
 _CACHED_PASSAGES = 4096
 # Relations that a text can tell of without a word for them: "X, a weaver", "X (1867 – 1934)".
 _UNSPOKEN = frozenset({"be", "have", "occupation", "birth", "death"})
@@ -32,7 +33,7 @@ _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class ReadSentence:
-    """One sentence of a passage with its frames and all names in it."""
+    """One sentence of a passage with its frames; text begins earlier if the sentence alone would not name its subject."""
 
     text: str
     frames: tuple[Frame, ...]
@@ -75,11 +76,29 @@ class EvidenceFinder:
 
     def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
         """The sentences of a passage; its title is what its pronouns mean until a sentence has another subject."""
-        discourse = Discourse(title_name(passage.title))
-        return tuple(
-            ReadSentence(passage.text[start:end], tuple(parse_frames(passage.text[start:end], discourse)))
-            for start, end in self._splitter.split(passage.text)
-        )
+        title = title_name(passage.title)
+        discourse = Discourse(title)
+        spans = self._splitter.split(passage.text)
+        sentences = []
+        for index, (start, end) in enumerate(spans):
+            frames = tuple(parse_frames(passage.text[start:end], discourse))
+            first = _first_needed(passage.text, spans, index, frames, title)
+            sentences.append(ReadSentence(passage.text[spans[first][0] : end], frames))
+        return tuple(sentences)
+
+
+def _first_needed(
+    text: str, spans: Sequence[tuple[int, int]], index: int, frames: Sequence[Frame], title: Name | None
+) -> int:
+    """Index of the sentence from which on sentence `index` says of whom it speaks, under the passage's title."""
+    subjects = [frame.subject for frame in frames if frame.subject is not None]
+    unnamed = [name for name in subjects if title is None or compare(name, title) is not Agreement.EQUAL]
+    end = spans[index][1]
+    for first in range(index, max(-1, index - _MAX_LEAD - 1), -1):
+        told = set(words(text[spans[first][0] : end]))
+        if all(name.words[-1] in told for name in unnamed):
+            return first
+    return index
 
 
 def _stems(passage: Passage) -> frozenset[str]:

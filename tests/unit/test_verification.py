@@ -225,3 +225,20 @@ def test_a_batch_calls_the_retriever_once_and_keeps_the_order():
     assert verdicts == [Verdict.REFUTED, Verdict.NOT_CHECKED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE]
     assert retriever.calls == 1
     assert verifier.verify([]) == []
+
+
+def test_an_excerpt_says_of_whom_it_speaks():
+    text = "The Copley Medal is old. Alexander Volta won it in 1794. He died in 1827 in Como."
+    verifier = ValueVerifier(BM25Retriever([Passage("copley", text, title="Copley Medal")]))
+    [evidence] = verifier.verify([VerificationRequest("", "", "Alexander Volta died in 1830.")])[0].evidence
+    assert evidence.excerpt == "Alexander Volta won it in 1794. He died in 1827 in Como."
+
+
+def test_a_surname_means_the_person_at_hand():
+    passages = [
+        Passage("m", "Marie Curie was born in 1867.", title="Marie Curie"),
+        Passage("i", "Irène Curie was born in 1897.", title="Irène Curie"),
+    ]
+    verifier = ValueVerifier(BM25Retriever(passages))
+    preceding = "Curie studied in Paris, where her teacher was Irène Curie. "
+    assert verdict(verifier, "Curie was born in 1867.", CURIE, preceding) is Verdict.SUPPORTED
