@@ -13,7 +13,7 @@ import torch
 from ewe.attention.metadata import FlatBatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LayerCall:
     """What one layer hands to its attention, for the T tokens of a flat batch.
 

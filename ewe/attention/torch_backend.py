@@ -95,13 +95,15 @@ class TorchBackend:
     def _gather(self, pool: torch.Tensor, slots: torch.Tensor, kind: str) -> torch.Tensor:
         """[slots, Hkv, D], valid until the next gather of this kind.
 
-        Into a buffer that is kept: fresh memory of this size costs more in page faults than the gather itself.
+        On a CPU into a buffer that is kept: fresh memory costs more in page faults than the gather itself.
         """
+        if self._device.type != "cpu":
+            return pool.index_select(0, slots)
         name = (kind, pool.shape[1:])
         buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < len(slots):
-            self._buffers[name] = buffer = pool.new_empty(2 * len(slots), *pool.shape[1:])
-        return torch.index_select(pool, 0, slots, out=buffer[: len(slots)])
+        if buffer is None or buffer.shape[0] < slots.shape[0]:
+            self._buffers[name] = buffer = pool.new_empty(slots.shape[0] * 5 // 4 + 64, *pool.shape[1:])
+        return torch.index_select(pool, 0, slots, out=buffer[: slots.shape[0]])
 
 
 def _group_queries(call: LayerCall, group: DecodeGroup) -> torch.Tensor:
