@@ -113,17 +113,19 @@ def test_one_group_gives_what_several_give():
     )
 
 
-def test_groups_keep_to_their_limits():
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (GroupLimits(padding=20, slots=10**6), [[10, 11, 12, 14], [100, 104, 108], [112, 116], [300]]),
+        (GroupLimits(padding=10**6, slots=250), [[10, 11, 12, 14], [100, 104], [108, 112], [116], [300]]),
+        (None, [[10, 11, 12, 14, 100, 104, 108, 112, 116, 300]]),
+    ],
+)
+def test_groups_keep_to_their_limits(limits, expected):
     rows = [ForwardRow([1], 0, np.arange(1, 1 + length)) for length in (300, 10, 12, 14, 100, 104, 108, 112, 116, 11)]
-    batch = place_rows(rows, "paper")
-    plan = make_plan(batch, None, False, torch.device("cpu"), GroupLimits(padding=20, slots=330))
+    plan = make_plan(place_rows(rows, "paper"), None, False, torch.device("cpu"), limits)
     lengths = sorted(len(row.context_slots) for row in rows)
-    assert [lengths[group.begin : group.end] for group in plan.decodes] == [
-        [10, 11, 12, 14],
-        [100, 104, 108],
-        [112, 116],
-        [300],
-    ]
+    assert [lengths[group.begin : group.end] for group in plan.decodes] == expected
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
