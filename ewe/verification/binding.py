@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from ewe.verification.frames import ROLE_OF_PREPOSITION, Argument, Role
 from ewe.verification.items import Item, ItemKind
 from ewe.verification.lexicon import KIND_OF_NOUN, is_trade
-from ewe.verification.values import Term
+from ewe.verification.values import Moment, Term
 from ewe.verification.wordlists import EVALUATIONS, FUNCTION_WORDS
 
+_ROLE_OF_TIME = {Role.SOURCE: Role.START, Role.RECIPIENT: Role.END}
 _MAX_NOUNS = 4  # A longer run of lower-case words is no noun phrase that could be compared.
 
 
@@ -84,6 +85,8 @@ class _Binder:
         # "the novel Emma", "the town of Ulm": the noun names the kind of the value and is no term of its own.
         self._phrase.clear()
         self._role = self._preposition or self._role
+        if isinstance(item.value, Moment):  # "from 1901 to 1910"
+            self._role = _ROLE_OF_TIME.get(self._role, self._role)
         self.found.append(Argument(item.value, self._role, item.norm if item.explicit else ""))
         self._preposition = None
         self._complement = self._bare = self._after_copula = False

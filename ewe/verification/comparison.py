@@ -23,7 +23,6 @@ from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, Val
 _PLACES = frozenset({Role.PLACE, Role.SITE, Role.SOURCE})
 _MAKERS = frozenset({Role.SUBJECT, Role.AGENT})
 _CORE = frozenset({Role.OBJECT, Role.RECIPIENT, Role.AGENT, Role.OF})
-_PLACE_KINDS = frozenset({NameKind.UNKNOWN, NameKind.PLACE})
 _RESULTS = frozenset({Role.OBJECT, Role.OF})
 _BOUNDS = frozenset({Role.START, Role.END})
 
@@ -104,8 +103,6 @@ class _Pair:
         rivals = [rival for rival in self._rivals(argument) if not self._is_taken(rival)]
         rivals = [rival for rival in rivals if _differs(argument.value, rival.value)]
         same = tuple(rival.value for rival in rivals if _same_place(argument, rival))
-        if self.relations & ONE_PLACE and argument.role in _PLACES:
-            same = tuple(value for value in same if not isinstance(value, Name) or value.kind in _PLACE_KINDS)
         if same and self._is_single(argument):
             return Finding(Stance.CONTRADICTS, same)
         if not isinstance(argument.value, Name | Term):
@@ -139,7 +136,7 @@ class _Pair:
             return bool(self.relations & ONCE_IN_A_LIFE or self.made is not None or self._anchors(argument))
         if not isinstance(value, Name):
             return isinstance(value, Quantity)
-        if self.relations & ONE_PLACE and value.kind in _PLACE_KINDS:
+        if self.relations & ONE_PLACE and value.kind in (NameKind.UNKNOWN, NameKind.PLACE):
             at_birth = bool(self.relations & ONCE_IN_A_LIFE) and argument.role in (Role.OBJECT, Role.OF)
             return argument.role in _PLACES or at_birth
         return self.made is not None and argument.role in _MAKERS

@@ -33,7 +33,7 @@ _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class ReadSentence:
-    """One sentence of a passage with its frames; its text begins earlier if it would not name its subject."""
+    """One sentence of a passage with its frames; text begins earlier where it alone would not name its subject."""
 
     text: str
     frames: tuple[Frame, ...]

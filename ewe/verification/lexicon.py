@@ -107,11 +107,19 @@ def relation_speaks(relation: str, stems: frozenset[str]) -> bool:
     return any(relation in RELATIONS.get(stem, ()) for stem in stems)
 
 
+def _past(word: str) -> str:
+    """The regular past tense; harmless for nouns, which then stand in a query as words that no text has."""
+    if word.endswith("y") and word[-2] not in "aeou":
+        return word[:-1] + "ied"
+    return word + ("d" if word.endswith("e") else "ed")
+
+
 WORDS_OF_RELATION: dict[str, str] = {}
 """{relation: the words that speak of it}, for queries."""
 for _line in _RELATIONS.strip().splitlines():
     _name, _, _entries = _line.partition(": ")
-    WORDS_OF_RELATION[_name] = f"{WORDS_OF_RELATION.get(_name, '')} {_entries}".strip()
+    _forms = " ".join(f"{word} {_past(word)}" for word in _entries.split())
+    WORDS_OF_RELATION[_name] = f"{WORDS_OF_RELATION.get(_name, '')} {_forms}".strip()
 # Things that happen once to the one they happen to, so that a second time or place of them is a contradiction.
 ONCE_IN_A_LIFE = frozenset({"birth", "death", "burial"})
 # Things that happen once to what they bring forth; the one who does them may do many.

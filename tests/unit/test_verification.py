@@ -72,6 +72,9 @@ def verdict(verifier, sentence, prompt="", preceding=""):
         ("", "The tower was built by Gustave Eiffel."),
         ("", "Linus Pauling won the Nobel Prize in 1954."),
         ("", "The Seine is about 780 kilometres long."),
+        ("", "Warsaw was the birthplace of Marie Curie."),
+        ("", "Among those who studied at the University of Paris was Marie Curie."),
+        ("", "The works of Jane Austen are Emma and Persuasion."),
     ],
 )
 def test_true_sentences_are_supported(prompt, sentence):
@@ -136,6 +139,7 @@ def test_another_value_in_a_slot_that_may_hold_several_refutes_only_if_the_colle
         "The Eiffel Tower has 1,665 steps.",
         "The Nobel Prize was awarded in 1921.",
         "Johannes Kepler was born in Weil der Stadt.",
+        "The author of Emma is English.",
     ],
 )
 def test_what_evidence_does_not_settle_is_inconclusive(sentence):
@@ -240,5 +244,56 @@ def test_a_surname_means_the_person_at_hand():
         Passage("i", "Irène Curie was born in 1897.", title="Irène Curie"),
     ]
     verifier = ValueVerifier(BM25Retriever(passages))
-    preceding = "Curie studied in Paris, where her teacher was Irène Curie. "
+    preceding = "Curie studied under Irène Curie. Marie Curie went home. "
     assert verdict(verifier, "Curie was born in 1867.", CURIE, preceding) is Verdict.SUPPORTED
+
+
+def check(text, sentence, **options):
+    return verdict(ValueVerifier(BM25Retriever([Passage("p", text, title="Ada Byron")]), **options), sentence)
+
+
+def test_the_ends_of_a_period_are_kept_apart():
+    text = "Ada Byron taught at the University of Ulm from 1901 to 1910."
+    assert check(text, "Ada Byron taught at the University of Ulm until 1910.") is Verdict.SUPPORTED
+    assert check(text, "Ada Byron taught at the University of Ulm since 1901.") is Verdict.SUPPORTED
+    assert check(text, "Ada Byron taught at the University of Ulm until 1901.") is Verdict.REFUTED
+
+
+def test_what_evidence_denies_supports_nothing():
+    assert check("Ada Byron never won the Copley Medal.", "Ada Byron won the Copley Medal.") is Verdict.INCONCLUSIVE
+
+
+def test_only_places_contradict_places():
+    text = "Ada Byron died in the last days of the Great War."
+    assert check(text, "Ada Byron died in Ulm.") is Verdict.INCONCLUSIVE
+    assert check("She died in the arms of Jan Holm.", "Ada Byron died in Ulm.") is Verdict.INCONCLUSIVE
+
+
+def test_sources_that_know_of_several_values_do_not_outvote_the_one_that_states_this_one():
+    def told(name, text):
+        return Passage(name, text, title="Ada Byron", source=name)
+
+    def judge(*passages):
+        return verdict(ValueVerifier(BM25Retriever(passages), assume_complete=True), "Ada Byron wrote Sketch.")
+
+    states = told("a", "Ada Byron wrote Sketch.")
+    assert judge(states, told("b", "Ada Byron wrote Notes."), told("c", "Ada Byron wrote Notes.")) is Verdict.REFUTED
+    assert (
+        judge(states, told("b", "She wrote Notes. She wrote Letters."), told("c", "Ada Byron wrote Notes."))
+        is Verdict.SUPPORTED
+    )
+
+
+def test_evidence_with_another_value_is_found_among_many_passages_about_the_subject():
+    praise = [Passage(str(i), f"Ada Byron was a friend of the Ulm Academy in town {i}.", title="Ada Byron") for i in range(60)]
+    fact = Passage("fact", "Jan Holm and others and then Ada Byron joined the Holm Society that year.")
+    verifier = ValueVerifier(BM25Retriever([*praise, fact]), assume_complete=True)
+    [result] = verifier.verify([VerificationRequest("", "", "Ada Byron was a member of the Ulm Academy.")])
+    assert [evidence.passage.id for evidence in result.evidence] == ["fact"]
+
+
+def test_a_subject_behind_its_verb_is_found():
+    text = "Among those who studied at Ulm College was Ada Byron, whose teacher was Jan Holm."
+    verifier = ValueVerifier(BM25Retriever([Passage("ulm", text, title="Ulm College")]))
+    assert verdict(verifier, "Ada Byron studied at Ulm College.") is Verdict.SUPPORTED
+    assert verdict(verifier, "Ada Byron studied under Jan Holm.") is Verdict.SUPPORTED
