@@ -70,11 +70,8 @@ class _Builder:
         subject_at = _subject_of(segment.items, may_be_of=has_copula or not segment.opener)
         subject = segment.items[subject_at] if subject_at is not None else None
         is_aside = segment.opener in _ASIDES or (subject is None and _describes(segment))
-        inverted = _inverted_subject(segment) if self._last_name is None else None
         if subject is not None:
             head = subject.name
-        elif inverted is not None:
-            subject, head = inverted, inverted.name
         elif is_aside:
             head = self._last_name
         else:
@@ -199,17 +196,6 @@ def _subject_of(items: Sequence[Item], may_be_of: bool) -> int | None:
             break
         if item.name is not None and items[index - 1].norm == "of":
             return index
-    return None
-
-
-def _inverted_subject(segment: Segment) -> Item | None:
-    """The name behind the copula of "(among those) who studied there was X"."""
-    items = segment.items
-    if segment.opener not in ("who", "which", "that"):
-        return None
-    for index in range(1, len(items) - 1):
-        if items[index].kind is ItemKind.COPULA and items[index + 1].name is not None:
-            return items[index + 1]
     return None
 
 

@@ -285,7 +285,9 @@ def test_sources_that_know_of_several_values_do_not_outvote_the_one_that_states_
 
 
 def test_evidence_with_another_value_is_found_among_many_passages_about_the_subject():
-    praise = [Passage(str(i), f"Ada Byron was a friend of the Ulm Academy in town {i}.", title="Ada Byron") for i in range(60)]
+    praise = [
+        Passage(str(i), f"Ada Byron was a friend of the Ulm Academy in town {i}.", "Ada Byron") for i in range(60)
+    ]
     fact = Passage("fact", "Jan Holm and others and then Ada Byron joined the Holm Society that year.")
     verifier = ValueVerifier(BM25Retriever([*praise, fact]), assume_complete=True)
     [result] = verifier.verify([VerificationRequest("", "", "Ada Byron was a member of the Ulm Academy.")])
