@@ -19,7 +19,7 @@ from builtin_training.batch import Batch
 from builtin_training.checkpoint import export_model, load_checkpoint, save_checkpoint
 from builtin_training.data import BatchSettings, batches
 from builtin_training.examples import LessonExamples
-from builtin_training.model import build_model, load_or_train_tokenizer, loss_and_hits
+from builtin_training.model import POINTER_WEIGHT, build_model, load_or_train_tokenizer, load_weights, losses_and_hits
 from builtin_training.optim import Average, build_optimizers, schedule, set_learning_rate
 from builtin_training.probe import probe
 
@@ -41,6 +41,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--probe-minutes", type=float, default=10.0, help="every so often: probe and export")
     parser.add_argument("--run-dir", type=Path, default=ROOT / "runs" / "builtin")
+    parser.add_argument("--start-from", type=Path, help="model directory with the weights to begin with")
     parser.add_argument("--model-dir", type=Path, default=ROOT / "ewe" / "world" / "model")
     return parser.parse_args(arguments)
 
@@ -59,21 +60,23 @@ class Run:
         self.checkpoint = args.run_dir / "checkpoint.safetensors"
         self.average = Average(self.model)
         self.step = 0
+        if args.start_from:
+            load_weights(self.model, args.start_from)
         if self.checkpoint.exists():
             self.step = load_checkpoint(self.checkpoint, self.model, self.optimizers, self.average.tensors)
 
     def train_step(self, batch: Batch) -> torch.Tensor:
-        """One optimizer step; returns [loss, token accuracy on copied values, gradient norm]."""
+        """One optimizer step; returns [loss, pointer loss, token accuracy on copied values, gradient norm]."""
         set_learning_rate(self.optimizers, schedule(self.step / self.args.steps))
-        loss, accuracy = loss_and_hits(self.model, batch, self.args.device)
-        torch.autograd.backward(loss)
+        loss, pointer_loss, accuracy = losses_and_hits(self.model, batch, self.args.device)
+        torch.autograd.backward(loss + POINTER_WEIGHT * pointer_loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.step += 1
-        return torch.stack([loss.detach(), accuracy, norm.detach()])
+        return torch.stack([loss.detach(), pointer_loss.detach(), accuracy, norm.detach()])
 
     def save(self) -> None:
         """Writes the checkpoint."""
@@ -88,7 +91,7 @@ class Run:
     def run(self) -> None:
         """All steps that are left."""
         saved = probed = told = time.monotonic()
-        totals, count, tokens = torch.zeros(3), 0, 0
+        totals, count, tokens = torch.zeros(4), 0, 0
         stopped = False
 
         def stop(*_: object) -> None:
@@ -104,14 +107,14 @@ class Run:
             tokens += batch.input_ids.numel()
             now = time.monotonic()
             if self.step % 20 == 0:
-                loss, accuracy, norm = (totals / count).tolist()
+                loss, pointer_loss, accuracy, norm = (totals / count).tolist()
                 clock = time.strftime("%H:%M:%S")
                 print(
-                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} copied tokens {accuracy:.1%} "
-                    f"norm {norm:.2f} {tokens / (now - told):.0f} tokens/s",
+                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} pointer {pointer_loss:.3f} "
+                    f"copied tokens {accuracy:.1%} norm {norm:.2f} {tokens / (now - told):.0f} tokens/s",
                     flush=True,
                 )
-                totals, count, tokens, told = torch.zeros(3), 0, 0, now
+                totals, count, tokens, told = torch.zeros(4), 0, 0, now
             if now - saved > self.args.save_minutes * 60:
                 self.save()
                 saved = now

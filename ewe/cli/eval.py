@@ -1,6 +1,6 @@
 """`ewe eval`: decoding policies against exact ground truth.
 
-Owns: the subcommand, its progress bar and where the results go. Knows `ewe.evaluation`.
+Owns: the subcommand, its progress bar and where the results go. Knows `ewe.eval`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def world(
 
     from ewe.cli.collect_env import environment
     from ewe.errors import ConfigError
-    from ewe.evaluation.world_run import evaluate
-    from ewe.evaluation.world_systems import SYSTEMS
-    from ewe.evaluation.world_table import as_json, markdown_table, rich_table, save_plot
+    from ewe.eval.world_run import evaluate
+    from ewe.eval.world_systems import SYSTEMS
+    from ewe.eval.world_table import as_json, markdown_table, rich_table, save_plot
 
     chosen = [system for system in SYSTEMS if not only or system.name in only]
     if len(chosen) < len(set(only or ())):

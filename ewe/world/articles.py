@@ -9,12 +9,13 @@ Every sentence that states a fact names the person in full, so a passage can be 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from random import Random
 
 from ewe.types import Passage
 from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person
 from ewe.world.phrasings import BACKGROUND
-from ewe.world.wording import Phrasing, Wording, phrasings
+from ewe.world.wording import Phrasing, ValueSpan, Wording, phrasings
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,16 @@ class Telling:
     def facts(self) -> tuple[Fact, ...]:
         """The facts stated, in order, repetitions included."""
         return tuple(fact for sentence in self.sentences for fact in sentence.facts)
+
+    @property
+    def spans(self) -> tuple[ValueSpan, ...]:
+        """The values stated, with their places in `text`."""
+        starts = accumulate((len(sentence.text) + 1 for sentence in self.sentences), initial=0)
+        return tuple(
+            ValueSpan(start + span.start, start + span.end, span.fact)
+            for start, sentence in zip(starts, self.sentences, strict=False)
+            for span in sentence.spans
+        )
 
     def passage(self, passage_id: str) -> Passage:
         """The passage for a datastore."""

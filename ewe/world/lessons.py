@@ -70,13 +70,16 @@ class AnswerSentence:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A prompt, an answer, and the units ("Title: text") with their weights in (0, 1] and passages."""
+    """A prompt, an answer, and the units ("Title: text") with their weights in (0, 1], their passages, and the values
+    that each states, with their places in the unit.
+    """
 
     prompt: str
     answer: tuple[AnswerSentence, ...]
     units: tuple[str, ...]
     weights: tuple[float, ...]
     passages: tuple[Passage, ...]
+    stated: tuple[tuple[ValueSpan, ...], ...]
 
     @property
     def text(self) -> str:
@@ -169,7 +172,12 @@ def _finish(draft: _Draft, prompt: str, statements: list[Statement], visible: li
         sentences.append(AnswerSentence(" " + statement.text, spans, tuple(indices), known))
     passages = tuple(unit.passage(f"lesson-{index}") for index, unit in enumerate(draft.units))
     units = tuple(f"{passage.title}: {passage.text}" for passage in passages)
-    return Lesson(prompt, tuple(sentences), units, tuple(draft.weights), passages)
+    stated = tuple(_shifted(unit.spans, len(unit.title) + 2) for unit in draft.units)
+    return Lesson(prompt, tuple(sentences), units, tuple(draft.weights), passages, stated)
+
+
+def _shifted(spans: tuple[ValueSpan, ...], shift: int) -> tuple[ValueSpan, ...]:
+    return tuple(ValueSpan(span.start + shift, span.end + shift, span.fact) for span in spans)
 
 
 def _fixed_memory(draft: _Draft, statements: list[Statement]) -> list[list[int]]:

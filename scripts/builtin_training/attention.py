@@ -25,11 +25,16 @@ class ContextGroup:
 
     index [contexts, C] and memory_index [contexts, S], int64 into the flat batch, padded with 0; mask
     [contexts, C, S + C]: additive, -inf where hidden, with the biases of eq. 1 in it.
+
+    pointer_rows [P]: the queries whose next token is copied, among the contexts * C; sources [P, S + C]: the keys that
+    hold that token.
     """
 
     index: Tensor
     memory_index: Tensor
     mask: Tensor
+    pointer_rows: Tensor
+    sources: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,45 @@ class Layout:
     def to(self, device: str | torch.device, dtype: torch.dtype) -> Layout:
         """The same layout on `device`, masks in `dtype`."""
         groups = tuple(
-            ContextGroup(group.index.to(device), group.memory_index.to(device), group.mask.to(device, dtype))
+            ContextGroup(
+                group.index.to(device),
+                group.memory_index.to(device),
+                group.mask.to(device, dtype),
+                group.pointer_rows.to(device),
+                group.sources.to(device),
+            )
             for group in self.groups
         )
         return Layout(self.unit_index.to(device), self.unit_mask.to(device, dtype), groups, self.unpad_index.to(device))
+
+
+@dataclass(slots=True)
+class Pointer:
+    """The loss that teaches the query heads of one key head where the token to copy lies, summed over groups.
+
+    Without it, the gradient finds the right one of many units only after very many steps.
+    """
+
+    layer: int
+    total: Tensor | float = 0.0
+    count: int = 0
+
+    def add(self, query: Tensor, key: Tensor, group: ContextGroup) -> None:
+        """Adds -log of the attention that the heads of key head 0 give to the sources; shapes as in `attend`."""
+        if not group.pointer_rows.numel():
+            return
+        heads = query.shape[2] // key.shape[2]
+        scores = torch.einsum("bqhd,bkd->bqhk", query[:, :, :heads], key[:, :, 0]).float()
+        scores = (scores + group.mask[:, :, None]).flatten(0, 1).index_select(0, group.pointer_rows)
+        found = scores.masked_fill(~group.sources[:, None], -torch.inf)
+        losses = torch.logsumexp(scores, -1) - torch.logsumexp(found, -1)
+        self.total = self.total + losses.sum()
+        self.count += losses.numel()
+
+    @property
+    def loss(self) -> Tensor | float:
+        """Mean over tokens and heads, in nats."""
+        return self.total / max(self.count, 1)
 
 
 def merge_biases(weights: Sequence[float]) -> tuple[list[float], float]:
@@ -86,6 +126,7 @@ def training_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     layout: Layout | None = None,
+    pointer: Pointer | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention function: query [1, H, T, D], key and value [1, Hkv, T, D]; returns [1, T, H, D].
@@ -106,8 +147,10 @@ def training_attention(
         parts.append(attend(queries, keys, values, layout.unit_mask).flatten(0, 1))
     for group in layout.groups:
         visible = torch.cat([group.memory_index, group.index], 1)
-        keys, values = rows(flat_k, visible), rows(flat_v, visible)
-        parts.append(attend(rows(flat_q, group.index), keys, values, group.mask).flatten(0, 1))
+        queries, keys, values = rows(flat_q, group.index), rows(flat_k, visible), rows(flat_v, visible)
+        parts.append(attend(queries, keys, values, group.mask).flatten(0, 1))
+        if pointer is not None and module.layer_idx == pointer.layer:
+            pointer.add(queries, keys, group)
     padded = torch.cat(parts)
     output = padded.reshape(padded.shape[0], -1).index_select(0, layout.unpad_index)
     return output.view(1, output.shape[0], *padded.shape[1:]), None

@@ -37,6 +37,8 @@ class View:
 class Span:
     """A stated value: context tokens [start, end), its fact type, whether a visible unit holds it, and whether the text
     before it leaves only this one true value (of a person's two works either may come first).
+
+    sources: the (unit, first token) places where visible units state it in the same tokens.
     """
 
     start: int
@@ -44,6 +46,7 @@ class Span:
     kind: str
     copied: bool
     determined: bool = True
+    sources: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,30 @@ def _group(
         flat = np.concatenate([*memory, np.zeros(0, np.int64)])
         memory_index[row, : len(flat)] = flat
         mask[row] = _mask(example, length, memory_length)
-    return ContextGroup(torch.from_numpy(index), torch.from_numpy(memory_index), torch.from_numpy(mask))
+    rows, sources = _pointers(examples, length, memory_length)
+    return ContextGroup(
+        torch.from_numpy(index),
+        torch.from_numpy(memory_index),
+        torch.from_numpy(mask),
+        torch.tensor(rows, dtype=torch.int64),
+        torch.from_numpy(sources),
+    )
+
+
+def _pointers(examples: Sequence[Example], length: int, memory_length: int) -> tuple[list[int], np.ndarray]:
+    """For each token of a copied value: its query's place among the group's padded rows, and which keys hold it."""
+    rows: list[int] = []
+    keys: list[list[int]] = []
+    for row, example in enumerate(examples):
+        ends = np.cumsum([0, *map(len, example.units)])
+        for span in example.spans:
+            for token in range(span.start, span.end) if span.sources else ():
+                rows.append(row * length + token - 1)
+                keys.append([int(ends[unit]) + first + token - span.start for unit, first in span.sources])
+    sources = np.zeros((len(rows), memory_length + length), bool)
+    for number, places in enumerate(keys):
+        sources[number, places] = True
+    return rows, sources
 
 
 def _mask(example: Example, length: int, memory_length: int) -> np.ndarray:

@@ -55,11 +55,11 @@ class StepBatches(Dataset[Batch]):
         examples: list[Example] = []
         while len(examples) < settings.examples:
             examples += self._source(rng, progress)
-        share = settings.distractor_share * ramp(progress, 0.15, 0.4)
+        share = settings.distractor_share * ramp(progress, 0.1, 0.25)
         examples = add_distractors(examples, rng, settings.max_units, share)
         first_position = (
             settings.unit_tokens
-            if rng.random() > 0.5 * ramp(progress, 0.2, 0.4)
+            if rng.random() > 0.5 * ramp(progress, 0.15, 0.3)
             else rng.randint(64, 3 * settings.unit_tokens)
         )
         return collate(examples, first_position, rng, settings.losses)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from transformers import PreTrainedTokenizerBase
@@ -16,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from builtin_training.batch import Example, Span, View
 from builtin_training.data import ramp
 from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lessons
+from ewe.world.people import Fact
 from ewe.world.wording import ValueSpan
 
 ASKING = (
@@ -44,10 +46,10 @@ def curriculum(progress: float) -> LessonSettings:
     """Lesson settings at `progress` in [0, 1]: one or two units that hold what is asked and full names first, then more
     units, pronouns, and facts that memory lacks.
     """
-    grown = ramp(progress, 0.12, 0.4)
+    grown = ramp(progress, 0.05, 0.25)
     return LessonSettings(
         max_units=2 + round(6 * grown),
-        pronoun_rate=0.3 * ramp(progress, 0.12, 0.3),
+        pronoun_rate=0.3 * ramp(progress, 0.05, 0.2),
         missing_rate=0.04 + 0.08 * grown,
         rolling_rate=0.8 - 0.3 * grown,
     )
@@ -69,8 +71,12 @@ class LessonExamples:
     def encode(self, lesson: Lesson, before_unit: str = " ") -> Example:
         """BOS + prompt + answer + EOS with the views of each sentence; units are BOS + `before_unit` + text."""
         special = {"add_special_tokens": True, "split_special_tokens": True}
-        spelt = [self.tokenizer(before_unit + unit, **special)["input_ids"] for unit in lesson.units]
-        units = tuple(tuple(ids[: self.unit_tokens]) for ids in spelt)
+        spelt = [self.tokenizer(before_unit + unit, return_offsets_mapping=True, **special) for unit in lesson.units]
+        units = tuple(tuple(ids["input_ids"][: self.unit_tokens]) for ids in spelt)
+        places = [
+            _places(spans, unit["offset_mapping"], len(before_unit))
+            for spans, unit in zip(lesson.stated, spelt, strict=True)
+        ]
         prompt = self.tokenizer(lesson.prompt, **special)["input_ids"]
         answer = self.tokenizer(
             "".join(sentence.text for sentence in lesson.answer), add_special_tokens=False, return_offsets_mapping=True
@@ -85,11 +91,44 @@ class LessonExamples:
         sentence_of = [min(bisect_right(starts, start), len(views)) - 1 for start, _ in offsets]
         # A query works with the memory that the token it predicts is written under: memory changes between sentences.
         view_of = (*([0] * (len(prompt) - 1)), *sentence_of, len(views) - 1, len(views) - 1)
-        return Example(units, context, len(prompt), views, view_of, tuple(_spans(lesson, starts, offsets, len(prompt))))
+        spans = _spans(lesson, starts, offsets, len(prompt))
+        found = tuple(
+            replace(span, sources=_sources(span, fact, context, units, places, visible))
+            for span, fact, visible in spans
+        )
+        return Example(units, context, len(prompt), views, view_of, found)
 
 
-def _spans(lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], shift: int) -> list[Span]:
-    """The tokens that spell each value (the space before it included in its first token)."""
+def _places(spans: Sequence[ValueSpan], offsets: list[tuple[int, int]], shift: int) -> list[tuple[Fact, int]]:
+    """The facts that a unit states and the first token of each one's value."""
+    firsts = [start for start, _ in offsets]
+    return [(span.fact, bisect_right(firsts, span.start + shift) - 1) for span in spans]
+
+
+def _sources(
+    span: Span,
+    fact: Fact,
+    context: tuple[int, ...],
+    units: tuple[tuple[int, ...], ...],
+    places: list[list[tuple[Fact, int]]],
+    visible: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    """Where the visible units state the fact in the same tokens as the answer."""
+    value = context[span.start : span.end]
+    return tuple(
+        (unit, first)
+        for unit in visible
+        for stated, first in places[unit]
+        if stated == fact and units[unit][first : first + len(value)] == value
+    )
+
+
+def _spans(
+    lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], shift: int
+) -> list[tuple[Span, Fact, tuple[int, ...]]]:
+    """The tokens that spell each value (the space before it included in its first token), the fact that it states, and
+    the units visible to it.
+    """
     firsts = [start for start, _ in offsets]
     spans = []
     for sentence, start in zip(lesson.answer, starts, strict=False):
@@ -97,7 +136,8 @@ def _spans(lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], sh
             begin = bisect_right(firsts, start + span.start) - 1
             end = bisect_right(firsts, start + span.end - 1)
             determined = _is_determined(lesson.prompt, sentence, span)
-            spans.append(Span(begin + shift, end + shift, span.fact.relation, known, determined))
+            value = Span(begin + shift, end + shift, span.fact.relation, known, determined)
+            spans.append((value, span.fact, sentence.visible))
     return spans
 
 

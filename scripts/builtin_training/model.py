@@ -9,16 +9,20 @@ import random
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
-from builtin_training.attention import NAME
+from builtin_training.attention import NAME, Pointer
 from builtin_training.batch import Batch
 from builtin_training.tokenizer import train_tokenizer
 from ewe.world.lessons import LessonSettings, sample_lesson
 
 VOCAB_SIZE = 2048
 MAX_POSITIONS = 2048
+
+POINTER_WEIGHT = 0.3
+"""Share of the pointer loss in the loss. Its layer leaves a quarter of the network behind it to use what was found."""
 
 
 def load_or_train_tokenizer(directory: Path, seed: int, lessons: int = 4000) -> PreTrainedTokenizerBase:
@@ -54,11 +58,18 @@ def build_model(tokenizer: PreTrainedTokenizerBase, layers: int, width: int) -> 
     return LlamaForCausalLM(config)
 
 
-def loss_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple[Tensor, Tensor]:
-    """(weighted mean cross-entropy in nats, share of copied-value tokens predicted right) of a batch, in bfloat16
-    with float32 weights; logits are computed at supervised tokens only.
+def load_weights(model: LlamaForCausalLM, directory: Path) -> None:
+    """Copies the weights of a model directory of the same shape into `model`."""
+    model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
+    model.tie_weights()
+
+
+def losses_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple[Tensor, Tensor, Tensor]:
+    """(weighted mean cross-entropy in nats, pointer loss in nats, share of copied-value tokens predicted right) of a
+    batch, in bfloat16 with float32 weights; logits are computed at supervised tokens only.
     """
     kind = torch.device(device).type
+    pointer = Pointer(model.config.num_hidden_layers * 5 // 8)
     targets, weights, is_value = (part.to(device) for part in (batch.targets, batch.weights, batch.is_value))
     with torch.autocast(kind, dtype=torch.bfloat16):
         hidden = model.model(
@@ -66,8 +77,10 @@ def loss_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple[T
             position_ids=batch.position_ids.to(device),
             use_cache=False,
             layout=batch.layout.to(device, torch.bfloat16),
+            pointer=pointer,
         ).last_hidden_state
         logits = model.lm_head(hidden[0].index_select(0, batch.predict.to(device)))
     losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
     hits = (logits.detach().argmax(-1) == targets) & is_value
-    return (losses * weights).sum() / weights.sum(), hits.sum() / is_value.sum().clamp(min=1)
+    accuracy = hits.sum() / is_value.sum().clamp(min=1)
+    return (losses * weights).sum() / weights.sum(), torch.as_tensor(pointer.loss), accuracy

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ewe.evaluation.world_systems import Report
+from ewe.eval.world_systems import Report
 
 _COLUMNS = {
     "false_share": ("false facts", "{:.1%}"),

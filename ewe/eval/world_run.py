@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ewe.client import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
-from ewe.evaluation.world_systems import Report, Score, System
+from ewe.eval.world_systems import Report, Score, System
 from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
