@@ -1,0 +1,1 @@
+"""Language models that others serve, or that live in this process, as completers of prompts."""

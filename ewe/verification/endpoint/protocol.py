@@ -1,0 +1,31 @@
+"""What extraction and judging ask of a language model, and how it can fail.
+
+Owns: the protocol and its errors. Knows `ewe.errors`; no HTTP, no prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from ewe.errors import EWEError
+
+
+class CompletionError(EWEError):
+    """A model gave no usable answer: unreachable, refused, out of time, or an answer of the wrong shape."""
+
+
+class BudgetError(CompletionError):
+    """The requests or tokens that a completer may spend are used up."""
+
+
+@runtime_checkable
+class Completer(Protocol):
+    """Answers prompts with texts; called from a worker thread."""
+
+    def complete(self, prompts: Sequence[str]) -> list[str]:
+        """One answer per prompt, in order, without leading or trailing white space.
+
+        Raises CompletionError if any prompt got no usable answer, BudgetError where the budget forbids another one.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Claims of a sentence: checkable statements that stand alone."""
