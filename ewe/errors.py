@@ -28,6 +28,10 @@ class DatastoreError(EWEError):
     """A datastore is missing, damaged or unreadable."""
 
 
+class JudgeError(EWEError):
+    """A judge of claims cannot be loaded, or gave an answer that is none."""
+
+
 class OutOfBlocksError(EWEError):
     """The KV pool has too few free blocks; the scheduler answers by waiting or swapping."""
 

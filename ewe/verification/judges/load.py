@@ -1,0 +1,45 @@
+"""From the name of a judge to the judge.
+
+Owns: what the names mean. Imports the module behind a name only when it is asked for, so that naming a judge needs no
+model library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ewe.errors import JudgeError
+
+if TYPE_CHECKING:
+    from ewe.verification.judges.protocol import Judge
+
+_ENDPOINT = "openai:"
+
+
+def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[str, str] | None = None) -> Judge:
+    """The judge with this name.
+
+    "builtin": the cross-encoder that comes with the package. "values": comparison of names, numbers and dates.
+    "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
+    OPENAI_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
+    maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
+    "cpu" or "cuda", for judges that are models. Raises JudgeError saying what is missing or cannot be used.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise JudgeError("a judge needs a name: 'builtin', 'values', a model's folder or hub id, or 'openai:MODEL@URL'")
+    if name == "values":
+        from ewe.verification.judges.value_judge import ValueJudge
+
+        return ValueJudge()
+    if name.startswith(_ENDPOINT):
+        from ewe.verification.judges.llm_judge import open_llm_judge
+
+        return open_llm_judge(name.removeprefix(_ENDPOINT))
+    if name == "builtin":
+        from ewe.verification.judges.builtin import load_builtin
+
+        return load_builtin(device=device)
+    from ewe.verification.judges.cross_encoder import CrossEncoderJudge
+
+    return CrossEncoderJudge.load(name, device=device, labels=labels)
