@@ -1,13 +1,11 @@
 """The EWE attention for training: eq. 1 of ewe.txt in folded form over packed units and contexts.
 
-Owns: the attention function that transformers' Llama calls while it trains, and the layout it reads. Knows nothing of
-lessons or tokens. The engine has its own, paged one (`ewe.attention`); that both agree is tested there.
+Owns: the attention function that transformers' Llama calls while it trains, and the pointer loss. Knows the layout;
+nothing of lessons or tokens. The engine has its own, paged one (`ewe.attention`); that both agree is tested there.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,53 +14,9 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
+from builtin_training.layout import ContextGroup, Layout
+
 NAME = "ewe_training"
-
-
-@dataclass(frozen=True, slots=True)
-class ContextGroup:
-    """Contexts of similar length, padded to the longest (C tokens) and to the largest memory (S tokens).
-
-    index [contexts, C] and memory_index [contexts, S], int64 into the flat batch, padded with 0; mask
-    [contexts, C, S + C]: additive, -inf where hidden, with the biases of eq. 1 in it.
-
-    pointer_rows [P]: the queries whose next token is copied, among the contexts * C; sources [P, S + C]: the keys that
-    hold that token.
-    """
-
-    index: Tensor
-    memory_index: Tensor
-    mask: Tensor
-    pointer_rows: Tensor
-    sources: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the tokens of one flat batch of T tokens lie.
-
-    unit_index [units, U]: int64 into the flat batch, padded at the end with 0; unit_mask [U, U]: additive causal mask.
-    unpad_index [T]: for each flat token its place among the padded rows of the units, then of the groups.
-    """
-
-    unit_index: Tensor
-    unit_mask: Tensor
-    groups: tuple[ContextGroup, ...]
-    unpad_index: Tensor
-
-    def to(self, device: str | torch.device, dtype: torch.dtype) -> Layout:
-        """The same layout on `device`, masks in `dtype`."""
-        groups = tuple(
-            ContextGroup(
-                group.index.to(device),
-                group.memory_index.to(device),
-                group.mask.to(device, dtype),
-                group.pointer_rows.to(device),
-                group.sources.to(device),
-            )
-            for group in self.groups
-        )
-        return Layout(self.unit_index.to(device), self.unit_mask.to(device, dtype), groups, self.unpad_index.to(device))
 
 
 @dataclass(slots=True)
@@ -92,11 +46,6 @@ class Pointer:
     def loss(self) -> Tensor | float:
         """Mean over tokens and heads, in nats."""
         return self.total / max(self.count, 1)
-
-
-def merge_biases(weights: Sequence[float]) -> tuple[list[float], float]:
-    """(log w_i for each unit's logits, log(1 + sum w) for the context's): design 2.1, folded eq. 1."""
-    return [math.log(weight) for weight in weights], math.log1p(sum(weights))
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:

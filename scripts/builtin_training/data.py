@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from torch.utils.data import DataLoader, Dataset
 
-from builtin_training.batch import Batch, Example, LossWeights, add_distractors, collate
+from builtin_training.batch import Batch, LossWeights, collate
+from builtin_training.example import Example, add_distractors
 
 ExampleSource = Callable[[random.Random, float], list[Example]]
 """Draws examples that share their units; the number in [0, 1] is how far training has come (for the curriculum)."""

@@ -14,9 +14,10 @@ from itertools import accumulate
 
 from transformers import PreTrainedTokenizerBase
 
-from builtin_training.batch import Example, Span, View
 from builtin_training.data import ramp
-from ewe.world.lessons import AnswerSentence, Lesson, LessonSettings, sample_lessons
+from builtin_training.example import Example, Span, View
+from ewe.world.lesson_memory import LessonSettings
+from ewe.world.lessons import AnswerSentence, Lesson, sample_lessons
 from ewe.world.people import Fact
 from ewe.world.wording import ValueSpan
 

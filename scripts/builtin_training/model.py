@@ -16,7 +16,8 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 from builtin_training.attention import NAME, Pointer
 from builtin_training.batch import Batch
 from builtin_training.tokenizer import train_tokenizer
-from ewe.world.lessons import LessonSettings, sample_lesson
+from ewe.world.lesson_memory import LessonSettings
+from ewe.world.lessons import sample_lesson
 
 VOCAB_SIZE = 2048
 MAX_POSITIONS = 2048

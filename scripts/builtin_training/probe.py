@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 
-from builtin_training.batch import Example, LossWeights, Span, collate
+from builtin_training.batch import LossWeights, collate
+from builtin_training.example import Example, Span
 from builtin_training.examples import LessonExamples
-from ewe.world.lessons import LessonSettings, sample_lesson
+from ewe.world.lesson_memory import LessonSettings
+from ewe.world.lessons import sample_lesson
 
 PROBE_SEED = 7
 

@@ -17,7 +17,8 @@ from builtin_training.data import batches
 from builtin_training.examples import LessonExamples
 from builtin_training.model import load_or_train_tokenizer
 
-from ewe.world.lessons import LessonSettings, sample_lesson, sample_lessons
+from ewe.world.lesson_memory import LessonSettings
+from ewe.world.lessons import sample_lesson, sample_lessons
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,25 @@ def test_examples_spell_the_lesson(tokenizer: PreTrainedTokenizerBase) -> None:
         ]
         spelt = [(tokenizer.decode(example.context[s.start : s.end]).strip(), s.copied) for s in example.spans]
         assert spelt == spans
+
+
+def test_sources_are_where_visible_units_spell_the_value(tokenizer: PreTrainedTokenizerBase) -> None:
+    source = LessonExamples(tokenizer, unit_tokens=400)
+    found = copied = 0
+    for seed in range(30):
+        lesson = sample_lesson(random.Random(seed), LessonSettings())
+        example = source.encode(lesson, random.Random(seed).choice(("", " ")))
+        facts = [(sentence, span.fact) for sentence in lesson.answer for span in sentence.spans]
+        for span, (sentence, fact) in zip(example.spans, facts, strict=True):
+            copied += span.copied
+            found += bool(span.sources)
+            value = example.context[span.start : span.end]
+            for unit, first in span.sources:
+                assert unit in sentence.visible
+                assert example.units[unit][first : first + len(value)] == value
+                assert fact in [stated.fact for stated in lesson.stated[unit]]
+            assert span.copied or not span.sources
+    assert found > 0.95 * copied > 50
 
 
 def test_retold_lessons_say_the_same_under_the_same_units() -> None:

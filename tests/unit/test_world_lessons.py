@@ -9,7 +9,8 @@ import pytest
 
 from ewe.world import names
 from ewe.world.grader import read_sentence
-from ewe.world.lessons import Lesson, LessonSettings, sample_lesson, sample_lessons
+from ewe.world.lesson_memory import LessonSettings
+from ewe.world.lessons import Lesson, sample_lesson, sample_lessons
 from ewe.world.people import Fact
 
 COUNT = 120

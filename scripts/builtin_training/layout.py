@@ -1,0 +1,160 @@
+"""Where the tokens of a batch lie, who sees whom, and where the tokens to copy are.
+
+Owns: `Layout`, and how visibility and weights become indices and additive masks. Knows `example`; nothing of text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from builtin_training.example import Example
+
+GROUP_SIZE = 8
+"""Contexts that are padded to a common length."""
+
+FLAT_STEP, ROW_STEP, MEMORY_STEP = 512, 16, 64
+"""Sizes are rounded up to multiples of these: on a CPU the matrix library compiles and keeps a kernel per shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextGroup:
+    """Contexts of similar length, padded to the longest (C tokens) and to the largest memory (S tokens).
+
+    index [contexts, C] and memory_index [contexts, S], int64 into the flat batch, padded with 0; mask
+    [contexts, C, S + C]: additive, -inf where hidden, with the biases of eq. 1 in it.
+
+    pointer_rows [P]: the queries whose next token is copied, among the contexts * C; sources [P, S + C]: the keys that
+    hold that token.
+    """
+
+    index: Tensor
+    memory_index: Tensor
+    mask: Tensor
+    pointer_rows: Tensor
+    sources: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the tokens of one flat batch of T tokens lie.
+
+    unit_index [units, U]: int64 into the flat batch, padded at the end with 0; unit_mask [U, U]: additive causal mask.
+    unpad_index [T]: for each flat token its place among the padded rows of the units, then of the groups.
+    """
+
+    unit_index: Tensor
+    unit_mask: Tensor
+    groups: tuple[ContextGroup, ...]
+    unpad_index: Tensor
+
+    def to(self, device: str | torch.device, dtype: torch.dtype) -> Layout:
+        """The same layout on `device`, masks in `dtype`."""
+        groups = tuple(
+            ContextGroup(
+                group.index.to(device),
+                group.memory_index.to(device),
+                group.mask.to(device, dtype),
+                group.pointer_rows.to(device),
+                group.sources.to(device),
+            )
+            for group in self.groups
+        )
+        return Layout(self.unit_index.to(device), self.unit_mask.to(device, dtype), groups, self.unpad_index.to(device))
+
+
+def merge_biases(weights: Sequence[float]) -> tuple[list[float], float]:
+    """(log w_i for each unit's logits, log(1 + sum w) for the context's): design 2.1, folded eq. 1."""
+    return [math.log(weight) for weight in weights], math.log1p(sum(weights))
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def build_layout(
+    examples: Sequence[Example], places: dict[tuple[int, ...], int], starts: Sequence[int], flat_length: int
+) -> Layout:
+    """The layout of a flat batch of `flat_length` tokens: units at `places`, the examples' contexts at `starts`."""
+    width = _round_up(max(map(len, places), default=0), ROW_STEP)
+    unit_index = np.zeros((_round_up(len(places), ROW_STEP), width), np.int64)
+    unpad = np.zeros(flat_length, np.int64)
+    for row, (unit, start) in enumerate(places.items()):
+        unit_index[row, : len(unit)] = np.arange(start, start + len(unit))
+        unpad[start : start + len(unit)] = row * width + np.arange(len(unit))
+    by_length = sorted(range(len(examples)), key=lambda row: len(examples[row].context))
+    groups, offset = [], unit_index.size
+    for first in range(0, len(by_length), GROUP_SIZE):
+        members = by_length[first : first + GROUP_SIZE]
+        length = _round_up(max(len(examples[member].context) for member in members), ROW_STEP)
+        for row, member in enumerate(members):
+            used = len(examples[member].context)
+            unpad[starts[member] : starts[member] + used] = offset + row * length + np.arange(used)
+        groups.append(_group([examples[m] for m in members], [starts[m] for m in members], places, length))
+        offset += len(members) * length
+    unit_mask = torch.full((width, width), -torch.inf).triu(1)
+    return Layout(torch.from_numpy(unit_index), unit_mask, tuple(groups), torch.from_numpy(unpad))
+
+
+def _group(
+    examples: Sequence[Example], starts: Sequence[int], places: dict[tuple[int, ...], int], length: int
+) -> ContextGroup:
+    memory_length = _round_up(max(sum(map(len, example.units)) for example in examples), MEMORY_STEP)
+    index = np.zeros((len(examples), length), np.int64)
+    memory_index = np.zeros((len(examples), memory_length), np.int64)
+    mask = np.full((len(examples), length, memory_length + length), -np.inf, np.float32)
+    for row, (example, start) in enumerate(zip(examples, starts, strict=True)):
+        index[row, : len(example.context)] = np.arange(start, start + len(example.context))
+        memory = [np.arange(places[unit], places[unit] + len(unit)) for unit in example.units]
+        flat = np.concatenate([*memory, np.zeros(0, np.int64)])
+        memory_index[row, : len(flat)] = flat
+        mask[row] = _mask(example, length, memory_length)
+    rows, sources = _pointers(examples, length, memory_length)
+    return ContextGroup(
+        torch.from_numpy(index),
+        torch.from_numpy(memory_index),
+        torch.from_numpy(mask),
+        torch.tensor(rows, dtype=torch.int64),
+        torch.from_numpy(sources),
+    )
+
+
+def _pointers(examples: Sequence[Example], length: int, memory_length: int) -> tuple[list[int], np.ndarray]:
+    """For each token of a copied value: its query's place among the group's padded rows, and which keys hold it."""
+    rows: list[int] = []
+    keys: list[list[int]] = []
+    for row, example in enumerate(examples):
+        ends = np.cumsum([0, *map(len, example.units)])
+        for span in example.spans:
+            for token in range(span.start, span.end) if span.sources else ():
+                rows.append(row * length + token - 1)
+                keys.append([int(ends[unit]) + first + token - span.start for unit, first in span.sources])
+    sources = np.zeros((len(rows), memory_length + length), bool)
+    for number, places in enumerate(keys):
+        sources[number, places] = True
+    return rows, sources
+
+
+def _mask(example: Example, length: int, memory_length: int) -> np.ndarray:
+    """Additive mask [length, memory_length + length] of one context: visible units with log w, causal context with
+    log(1 + sum w), both by the query's view (design 2.1); rows of padding see the context only.
+    """
+    ends = np.cumsum([0, *map(len, example.units)])
+    memory = np.full((len(example.views), memory_length), -np.inf, np.float32)
+    context = np.zeros(len(example.views), np.float32)
+    for index, view in enumerate(example.views):
+        logs, context[index] = merge_biases(view.weights)
+        for unit, log_weight in zip(view.units, logs, strict=True):
+            memory[index, ends[unit] : ends[unit + 1]] = log_weight
+    view_of = np.array(example.view_of)
+    used = len(example.context)
+    causal = np.where(np.tri(length, dtype=bool), np.float32(0), np.float32(-np.inf))
+    causal[:used] += context[view_of][:, None]
+    visible = np.full((length, memory_length), -np.inf, np.float32)
+    visible[:used] = memory[view_of]
+    return np.concatenate([visible, causal], 1)
