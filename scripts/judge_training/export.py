@@ -1,0 +1,94 @@
+"""The judge's model directory: int8 weights, and how they become float32 again.
+
+Owns: the layout of `ewe/verification/judges/builtin_model/`. Knows nothing of data or training.
+
+Layout (all that a loader needs):
+
+- config.json: transformers' BertConfig of a `BertForSequenceClassification` (MiniLM-L6-H384-uncased), `id2label` =
+  {0: supported, 1: refuted, 2: inconclusive}; `max_length` = 256 tokens per pair.
+- tokenizer.json, tokenizer_config.json: transformers' fast BERT tokenizer. A pair is encoded as
+  `tokenizer(evidence, claim, truncation="only_first", max_length=256)`, so the evidence is the first segment (token type
+  0) and the claim the second (token type 1), and only the evidence is cut. Evidence of a titled passage reads
+  "Title: text".
+- model.safetensors: the names of `BertForSequenceClassification.state_dict()`. Every matrix `NAME` (embeddings, linear
+  weights) is int8 [rows, columns] and has its float32 scales [rows] as `NAME.scale`; the weight is
+  `NAME.float() * scale[:, None]`. Vectors (biases, layer norms) and the 3-row classifier are float32 as they are and have
+  no scale.
+
+The temperature that calibrates the probabilities is folded into the classifier: softmax(logits) is the calibrated
+probability as it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SCALE = ".scale"
+MIN_ROWS = 8  # A matrix of fewer rows (the classifier) weighs nothing and decides most: it stays float32.
+
+
+def quantize(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Float weights -> int8 matrices [rows, columns] with float32 scales [rows]; all else float32.
+
+    Symmetric, rounded to nearest: scale = max |row| / 127 (1 for a row of zeros).
+    """
+    packed: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        weight = weight.detach().float().cpu()
+        if weight.dim() != 2 or len(weight) < MIN_ROWS:
+            packed[name] = weight.contiguous()
+            continue
+        scale = weight.abs().amax(1) / 127
+        scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        packed[name] = (weight / scale[:, None]).round().clamp(-127, 127).to(torch.int8)
+        packed[name + SCALE] = scale
+    return packed
+
+
+def dequantize(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of `quantize` up to rounding: float32 weights by name. Raises KeyError if a scale is missing."""
+    weights = {}
+    for name, tensor in packed.items():
+        if name.endswith(SCALE):
+            continue
+        whole = tensor.dtype == torch.int8
+        weights[name] = tensor.float() * packed[name + SCALE][:, None] if whole else tensor.float()
+    return weights
+
+
+def export_judge(
+    directory: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, temperature: float, max_length: int
+) -> None:
+    """Writes weights, config and tokenizer, each file replaced at once; other files there (the card) stay.
+
+    temperature: logits are divided by it, by way of the classifier. Raises ValueError unless it is positive.
+    """
+    if not temperature > 0:
+        raise ValueError(f"the temperature must be positive, got {temperature}")
+    weights = dict(model.state_dict())
+    for name in ("classifier.weight", "classifier.bias"):
+        weights[name] = weights[name].float() / temperature
+    temporary = directory.with_name(directory.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    config = type(model.config).from_dict({**model.config.to_dict(), "max_length": max_length, "dtype": "float32"})
+    config.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    save_file(quantize(weights), temporary / "model.safetensors", {"format": "pt"})
+    directory.mkdir(parents=True, exist_ok=True)
+    for file in sorted(temporary.iterdir()):
+        os.replace(file, directory / file.name)
+    temporary.rmdir()
+
+
+def read_weights(directory: Path) -> dict[str, Tensor]:
+    """The float32 weights of an exported model directory, by name."""
+    return dequantize(load_file(directory / "model.safetensors"))
