@@ -1,0 +1,190 @@
+"""The SQLite file of a store: its tables, how it is opened, and what its errors mean.
+
+Owns: the schema and its version, the pragmas, the checks of a file before it is trusted, the one-writer lock, and the
+translation of SQLite's errors into what to do. Knows `ewe.errors`; no passages.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ewe.errors import DatastoreError
+
+FILE_NAME = "passages.sqlite"
+SCHEMA_VERSION = 1
+_APPLICATION_ID = 0x45574550  # "EWEP" in the header tells our files from other people's
+_MAGIC = b"SQLite format 3\0"
+_BUSY_S = 30.0
+_SCHEMA = """
+CREATE TABLE passages (
+    rowid INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    title TEXT NOT NULL,
+    source TEXT NOT NULL,
+    url TEXT NOT NULL,
+    date TEXT NOT NULL,
+    veracity REAL NOT NULL,
+    content BLOB NOT NULL UNIQUE,
+    digest BLOB NOT NULL
+);
+CREATE TABLE state (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    generation INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    next_rowid INTEGER NOT NULL,
+    checksum TEXT NOT NULL
+);
+"""
+
+
+def create_database(folder: Path) -> None:
+    """Makes an empty store in `folder`, which appears whole or not at all. Raises DatastoreError if one is there."""
+    target = folder / FILE_NAME
+    if target.exists():
+        raise DatastoreError(f"{folder} holds a datastore already: add to it, or choose another folder")
+    partial = folder / f"{FILE_NAME}.{os.getpid()}.partial"
+    with file_errors(folder), sqlite_errors(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            partial.unlink(missing_ok=True)
+            connection = sqlite3.connect(partial, isolation_level=None)
+            try:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(_SCHEMA)
+                connection.execute("INSERT INTO state VALUES (1, 0, 0, 1, ?)", (f"{0:064x}",))
+            finally:
+                connection.close()
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
+    """A checked connection to the store in `folder`; may be used from several threads, one at a time.
+
+    Raises DatastoreError naming the file if it is missing, damaged, no store, or of another schema version.
+    """
+    path = folder / FILE_NAME
+    with file_errors(path), sqlite_errors(path):
+        _check_header(path)
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{_mode(path, read_only)}",
+            uri=True,
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _check_schema(path, connection)
+            # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -65536")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _mode(path: Path, read_only: bool) -> str:
+    """How SQLite opens the file: a WAL file needs a writable folder even for reading, unless nobody can write it."""
+    if not read_only:
+        return "mode=rw"
+    if not os.access(path.parent, os.W_OK) and not _log_size(path):
+        return "mode=ro&immutable=1"
+    return "mode=ro"
+
+
+def _log_size(path: Path) -> int:
+    log = path.with_name(f"{path.name}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def _check_header(path: Path) -> None:
+    """Refuses what is no SQLite file, and one that was cut short, before SQLite touches it."""
+    if not path.exists():
+        raise DatastoreError(
+            f"{path.parent} holds no datastore ({path.name} is missing): build one with 'ewe index build'"
+        )
+    with path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise DatastoreError(f"{path} is no datastore, or damaged: its header is not SQLite's")
+    page_size = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    expected = (65536 if page_size == 1 else page_size) * pages
+    if path.stat().st_size < expected and not _log_size(path):
+        raise DatastoreError(
+            f"{path} is damaged: it was cut short ({path.stat().st_size} bytes of {expected}); restore it from a copy"
+        )
+
+
+def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA application_id").fetchone() != (_APPLICATION_ID,):
+        raise DatastoreError(f"{path} is an SQLite file, but no datastore of this engine")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != SCHEMA_VERSION:
+        raise DatastoreError(
+            f"{path} has schema version {version}, this engine reads version {SCHEMA_VERSION}: "
+            f"{'update the engine' if version > SCHEMA_VERSION else 'build the datastore again'}"
+        )
+    if connection.execute("SELECT count(*) FROM state").fetchone() != (1,):
+        raise DatastoreError(f"{path} is damaged: its state is missing; restore it from a copy")
+
+
+class WriterLock:
+    """Held by the one process that writes to a store; the system lets go of it when that process dies."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "writer.lock"
+        with file_errors(path):
+            self._file: BinaryIO = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
+
+    def release(self) -> None:
+        """Lets the next writer in."""
+        self._file.close()
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space and run again, what was committed is kept",
+    sqlite3.SQLITE_READONLY: "it cannot be written: make the file and its folder writable, or copy it elsewhere",
+    sqlite3.SQLITE_BUSY: "another process holds it: wait until that has ended",
+    sqlite3.SQLITE_LOCKED: "another process holds it: wait until that has ended",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy, or build it again from its sources",
+    sqlite3.SQLITE_NOTADB: "it is damaged or no datastore: restore it from a copy, or build it again",
+    sqlite3.SQLITE_IOERR: "the disk failed or is full: check it and run again, what was committed is kept",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that the folder exists and may be read and written",
+}
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Turns errors of SQLite into a DatastoreError that names `path` and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        advice = _ADVICE.get(code & 0xFF, "") if code is not None else ""
+        raise DatastoreError(f"{path}: {advice or 'unexpected error'} ({error})") from error
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turns errors of the file system into a DatastoreError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise DatastoreError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,164 @@
+"""What an index was made from, and whether it may still be used.
+
+Owns: the manifest beside an index's files, how an index is published whole or not at all, and the check of both. Knows
+`ewe.errors`; not what the files hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.store.database import file_errors
+
+MANIFEST = "manifest.json"
+_BLOCK = 1 << 20
+
+
+class IndexStaleError(DatastoreError):
+    """An index is missing, damaged, or was made from other passages or with other parameters: make it again."""
+
+
+class Versioned(Protocol):
+    """A store whose content has a generation and a checksum."""
+
+    @property
+    def generation(self) -> int:
+        """How many changes were committed."""
+        ...
+
+    @property
+    def checksum(self) -> str:
+        """A checksum over all rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One index: its kind, the store it was made from, its parameters and the sha256 of each file.
+
+    data: the folder of the files, beside the manifest. files: path in that folder to 64 hexadecimal digits.
+    """
+
+    kind: str
+    generation: int
+    checksum: str
+    data: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def publish_index(
+    folder: Path, kind: str, source: Versioned, parameters: Mapping[str, Any] | None = None
+) -> Iterator[Path]:
+    """Yields an empty folder for the files of a new index, and puts it in the place of the old one at the end.
+
+    If anything fails or the process dies, the old index stays as it was. Call it inside `source.snapshot()`, so that
+    the generation belongs to the passages that were read. Parameters must be JSON. Raises DatastoreError.
+    """
+    with file_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        data = folder / f"data-{uuid4().hex[:12]}"
+        data.mkdir()
+    try:
+        generation, checksum = source.generation, source.checksum
+        yield data
+        with file_errors(folder):
+            files = {path.relative_to(data).as_posix(): _sha256(path, sync=True) for path in _files(data)}
+            manifest = Manifest(kind, generation, checksum, data.name, dict(parameters or {}), files)
+            _write(folder / MANIFEST, manifest)
+            _remove_others(folder, keep=data)
+    except BaseException:
+        shutil.rmtree(data, ignore_errors=True)
+        raise
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an index. Raises IndexStaleError if there is none or it cannot be understood."""
+    path = folder / MANIFEST
+    try:
+        values = json.loads(path.read_bytes())
+        manifest = Manifest(**{item.name: values[item.name] for item in fields(Manifest)})
+        names = [manifest.data, *manifest.files]
+        parts = [part for name in names for part in Path(name).parts]
+        if (
+            manifest.data != Path(manifest.data).name
+            or ".." in parts
+            or any(Path(name).is_absolute() for name in names)
+        ):
+            raise ValueError("it names files outside its folder")
+    except FileNotFoundError as error:
+        raise IndexStaleError(f"{folder} holds no index") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexStaleError(f"{path} is damaged ({error}): the index is to be made again") from error
+    return manifest
+
+
+def fresh_index(folder: Path, kind: str, source: Versioned, parameters: Mapping[str, Any] | None = None) -> Path:
+    """The folder of the files of an index that belongs to `source` as it is now, every file checked.
+
+    Raises IndexStaleError, saying why, if it has to be made again. Reads all files once.
+    """
+    manifest = read_manifest(folder)
+    found = (manifest.kind, manifest.parameters, manifest.generation, manifest.checksum)
+    # Through JSON, as the manifest went: tuples are lists there.
+    wanted = (kind, json.loads(json.dumps(dict(parameters or {}))), source.generation, source.checksum)
+    for name, is_there, is_wanted in zip(("kind", "parameters", "generation", "checksum"), found, wanted, strict=True):
+        if is_there != is_wanted:
+            raise IndexStaleError(f"{folder} was made with another {name} ({is_there}, now {is_wanted})")
+    check_files(folder, manifest)
+    return folder / manifest.data
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Raises IndexStaleError naming the first file of an index that is missing or not what was written."""
+    for name, expected in manifest.files.items():
+        path = folder / manifest.data / name
+        try:
+            actual = _sha256(path)
+        except OSError as error:
+            raise IndexStaleError(f"{path} cannot be read ({error.strerror}): the index is to be made again") from error
+        if actual != expected:
+            raise IndexStaleError(f"{path} is damaged (its checksum is wrong): the index is to be made again")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sha256(path: Path, sync: bool = False) -> str:
+    """The checksum of a file, after bringing it to the disk if `sync`."""
+    hasher = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            hasher.update(block)
+        if sync:
+            os.fsync(file.fileno())
+    return hasher.hexdigest()
+
+
+def _write(path: Path, manifest: Manifest) -> None:
+    """The manifest, whole or not at all; from here on the new index is the one that counts."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(asdict(manifest), file, indent=2, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _remove_others(folder: Path, keep: Path) -> None:
+    """Files of older indexes, and what a killed process left; readers that have them open may go on."""
+    for path in folder.iterdir():
+        if path.name.startswith("data-") and path != keep:
+            shutil.rmtree(path, ignore_errors=True)
