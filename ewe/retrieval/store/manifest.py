@@ -24,7 +24,7 @@ MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
 
 
-class IndexStaleError(DatastoreError):
+class IndexStale(DatastoreError):  # noqa: N818 - it asks for a new index, it is no failure
     """An index is missing, damaged, or was made from other passages or with other parameters: make it again."""
 
 
@@ -84,7 +84,7 @@ def publish_index(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an index. Raises IndexStaleError if there is none or it cannot be understood."""
+    """The manifest of an index. Raises IndexStale if there is none or it cannot be understood."""
     path = folder / MANIFEST
     try:
         values = json.loads(path.read_bytes())
@@ -98,16 +98,16 @@ def read_manifest(folder: Path) -> Manifest:
         ):
             raise ValueError("it names files outside its folder")
     except FileNotFoundError as error:
-        raise IndexStaleError(f"{folder} holds no index") from error
+        raise IndexStale(f"{folder} holds no index") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexStaleError(f"{path} is damaged ({error}): the index is to be made again") from error
+        raise IndexStale(f"{path} is damaged ({error}): the index is to be made again") from error
     return manifest
 
 
 def fresh_index(folder: Path, kind: str, source: Versioned, parameters: Mapping[str, Any] | None = None) -> Path:
     """The folder of the files of an index that belongs to `source` as it is now, every file checked.
 
-    Raises IndexStaleError, saying why, if it has to be made again. Reads all files once.
+    Raises IndexStale, saying why, if it has to be made again. Reads all files once.
     """
     manifest = read_manifest(folder)
     found = (manifest.kind, manifest.parameters, manifest.generation, manifest.checksum)
@@ -115,21 +115,21 @@ def fresh_index(folder: Path, kind: str, source: Versioned, parameters: Mapping[
     wanted = (kind, json.loads(json.dumps(dict(parameters or {}))), source.generation, source.checksum)
     for name, is_there, is_wanted in zip(("kind", "parameters", "generation", "checksum"), found, wanted, strict=True):
         if is_there != is_wanted:
-            raise IndexStaleError(f"{folder} was made with another {name} ({is_there}, now {is_wanted})")
+            raise IndexStale(f"{folder} was made with another {name} ({is_there}, now {is_wanted})")
     check_files(folder, manifest)
     return folder / manifest.data
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raises IndexStaleError naming the first file of an index that is missing or not what was written."""
+    """Raises IndexStale naming the first file of an index that is missing or not what was written."""
     for name, expected in manifest.files.items():
         path = folder / manifest.data / name
         try:
             actual = _sha256(path)
         except OSError as error:
-            raise IndexStaleError(f"{path} cannot be read ({error.strerror}): the index is to be made again") from error
+            raise IndexStale(f"{path} cannot be read ({error.strerror}): the index is to be made again") from error
         if actual != expected:
-            raise IndexStaleError(f"{path} is damaged (its checksum is wrong): the index is to be made again")
+            raise IndexStale(f"{path} is damaged (its checksum is wrong): the index is to be made again")
 
 
 def _files(folder: Path) -> list[Path]:
