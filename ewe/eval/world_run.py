@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from ewe.client import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
+from ewe.eval.veriscore import ClaimCounts, median_claims, veriscore
 from ewe.eval.world_systems import Report, Score, System
 from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
-from ewe.world.grader import Grade, grade, median_stated
+from ewe.world.grader import Grade, grade
 from ewe.world.world import World
 
 _BATCH_SETTINGS = ("scheduler.max_num_seqs=32",)
@@ -27,6 +28,11 @@ class _Run:
     rewritten: int
     tokens: int
     seconds: float
+
+    @property
+    def counts(self) -> list[ClaimCounts]:
+        """The facts of each answer as VeriScore counts claims: each once, true ones as supported."""
+        return [ClaimCounts(len(item.true), item.num_stated) for item in self.grades]
 
 
 def evaluate(
@@ -47,7 +53,7 @@ def evaluate(
         system.name: [_run(system, seed, people, settings, max_tokens, loaded, on_answer) for seed in seeds]
         for system in systems
     }
-    k = median_stated(item for per_seed in runs.values() for run in per_seed for item in run.grades)
+    k = median_claims(item for per_seed in runs.values() for run in per_seed for item in run.counts)
     scores = {name: tuple(_score(run, k) for run in per_seed) for name, per_seed in runs.items()}
     return Report(k, tuple(seeds), people, scores)
 
@@ -87,14 +93,15 @@ def _score(run: _Run, k: float) -> Score:
     stated = sum(item.num_stated for item in grades)
     false = sum(len(item.false) for item in grades)
     sentences = sum(len(item.sentences) for item in grades)
+    figures = veriscore(run.counts, k)
     return Score(
         answers=len(grades),
         facts_stated=stated,
         false_facts=false,
         false_share=false / max(stated, 1),
-        precision=sum(item.precision for item in grades) / len(grades),
-        recall=sum(item.recall_at(k) for item in grades) / len(grades),
-        f1=sum(item.f1_at(k) for item in grades) / len(grades),
+        precision=figures.precision,
+        recall=figures.recall,
+        f1=figures.f1,
         sentences=sentences,
         unparsed_share=sum(len(item.unparsed) for item in grades) / max(sentences, 1),
         rewritten=run.rewritten,

@@ -1,16 +1,15 @@
 """Exact grading of answers: what facts a text states, and which of them are true in the world.
 
-Owns: reading sentences back through the inverse of the phrasings, and the figures made from what was read (precision,
-recall, F1@K). Knows the world; independent of `ewe.verification`, so that it can judge it.
+Owns: reading sentences back through the inverse of the phrasings. Knows the world; independent of `ewe.verification`,
+so that it can judge it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
 
 from ewe.world.answers import LEAD_INS
 from ewe.world.people import Fact, Person, relation_of
@@ -70,30 +69,9 @@ class Grade:
         return len(self.true) + len(self.false)
 
     @property
-    def precision(self) -> float:
-        """S / N in [0, 1]; 0 if nothing is stated, so that silence earns nothing."""
-        return len(self.true) / self.num_stated if self.num_stated else 0.0
-
-    @property
     def coverage(self) -> float:
         """Share in [0, 1] of the facts asked for that the answer states."""
         return len(self.true & self.asked) / len(self.asked)
-
-    def recall_at(self, k: float) -> float:
-        """min(S / K, 1) (VeriScore, eq. 2); raises ValueError unless k > 0."""
-        if k <= 0:
-            raise ValueError(f"K must be positive, got {k}")
-        return min(len(self.true) / k, 1.0)
-
-    def f1_at(self, k: float) -> float:
-        """F1@K (VeriScore): harmonic mean of precision and recall at K; 0 if no true fact is stated."""
-        precision, recall = self.precision, self.recall_at(k)
-        return 2 * precision * recall / (precision + recall) if self.true else 0.0
-
-
-def median_stated(grades: Iterable[Grade]) -> float:
-    """K of F1@K: the median number of facts stated over the answers of all systems, at least 1."""
-    return max(1.0, float(median(grade.num_stated for grade in grades)))
 
 
 def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:

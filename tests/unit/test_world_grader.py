@@ -8,7 +8,7 @@ import pytest
 
 from ewe.world import grader
 from ewe.world.answers import compose_answer
-from ewe.world.grader import Grade, SentenceGrade, grade, median_stated
+from ewe.world.grader import grade
 from ewe.world.people import EntityPool, Fact, second_item
 from ewe.world.poison import wrong_value
 from ewe.world.prompts import WorldPrompt
@@ -99,27 +99,7 @@ def test_what_is_said_twice_counts_once_and_nonsense_is_reported(world: World):
     result = grade(world, life_of(world, person.name), f"{born} {born} Nobody liked soup. {person.surname} was bo")
     assert result.num_stated == 1
     assert result.unparsed == ("Nobody liked soup.", f"{person.surname} was bo")
-    assert result.precision == 1.0
     assert result.coverage == pytest.approx(1 / 21)
-
-
-def make_grade(true: int, false: int) -> Grade:
-    facts = [Fact("X", "work", str(number)) for number in range(true + false)]
-    return Grade((SentenceGrade("", tuple(facts[:true]), tuple(facts[true:])),), frozenset(facts))
-
-
-def test_figures_by_hand():
-    result = make_grade(true=3, false=1)
-    assert result.precision == 0.75
-    assert result.recall_at(6) == 0.5
-    assert result.recall_at(2) == 1.0
-    assert result.f1_at(6) == pytest.approx(0.6)
-    silent, wrong = make_grade(0, 0), make_grade(0, 2)
-    assert silent.precision == silent.f1_at(4) == wrong.f1_at(4) == 0.0
-    assert median_stated([result, silent, wrong]) == 2.0
-    assert median_stated([silent]) == 1.0
-    with pytest.raises(ValueError, match="positive"):
-        result.f1_at(0)
 
 
 def test_second_item_swaps_both_ways():
