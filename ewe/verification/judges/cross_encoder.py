@@ -1,0 +1,151 @@
+"""Judging with a sequence-classification model of transformers that reads evidence and claim together.
+
+Owns: how pairs become batches and what is cut where they are too long. Knows torch and transformers; what a model's
+labels mean is told by its head.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+from ewe.errors import JudgeError
+from ewe.verification.judges.heads import Head, read_head
+from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
+
+_log = logging.getLogger(__name__)
+_MAX_TOKENS = 512
+_BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain nothing on CPUs and take memory on GPUs.
+_LEAST_EVIDENCE = 8  # Tokens of evidence without which nothing can be judged.
+_CHARACTERS_PER_TOKEN = 32  # Evidence beyond this is not even tokenised: the cut falls long before.
+
+
+class CrossEncoderJudge:
+    """Probabilities of a cross-encoder that was trained on (evidence, claim) pairs, in this order.
+
+    model: a transformers model with `.logits` of [pairs, labels]; head: what the labels mean. Evidence beyond
+    max_tokens (of the pair) is cut at its end, the claim never is: a claim that leaves no room for evidence is
+    inconclusive. Control tokens spelled out in the texts are plain text. Safe to call from several threads.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, head: Head, name: str, max_tokens: int = _MAX_TOKENS) -> None:
+        self._model = model.eval()
+        self._tokenizer = tokenizer
+        self._head = head
+        self._name = name
+        self._max_tokens = max_tokens
+
+    @classmethod
+    def load(
+        cls, name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None, temperature: float = 1.0
+    ) -> CrossEncoderJudge:
+        """The judge in a folder or on the hub; safetensors only, no code of its own is run.
+
+        labels: its label names as supported, refuted or inconclusive, where they do not say so. Raises JudgeError if
+        it cannot be read, has no trained classification head, or its labels are not understood.
+        """
+        config = _read(AutoConfig, name)
+        if config.problem_type == "multi_label_classification":
+            raise JudgeError(f"{name} gives labels that do not exclude each other, so it is no judge of claims")
+        head = read_head({int(index): text for index, text in config.id2label.items()}, name, labels, temperature)
+        tokenizer = _read(AutoTokenizer, name)
+        model, report = _read(
+            AutoModelForSequenceClassification, name, use_safetensors=True, output_loading_info=True, dtype="auto"
+        )
+        if report["missing_keys"]:
+            # transformers would fill them with random numbers and go on.
+            raise JudgeError(f"{name} lacks the weights {', '.join(sorted(report['missing_keys']))}: it is no judge")
+        place = choose_device(device)
+        # Half precision is slow on CPUs without instructions for it, and exact enough on GPUs.
+        model = model.to(place) if place.type == "cuda" else model.float()
+        return cls(model, tokenizer, head, name, min(_MAX_TOKENS, _own_limit(config, tokenizer)))
+
+    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
+        result = np.zeros((len(pairs), 3))
+        result[:, INCONCLUSIVE] = 1.0
+        judged = self._encode(pairs)
+        for rows, batch in self._batches(judged):
+            with torch.inference_mode():
+                logits = self._model(**batch.to(self._model.device)).logits
+            result[rows] = self._head.probabilities(logits.float().cpu().numpy())
+        return checked(result, len(pairs), self._name)
+
+    def _encode(self, pairs: Sequence[Pair]) -> dict[int, dict[str, list[int]]]:
+        """Model inputs per pair, by its index, of those whose claim leaves room for evidence."""
+        if not pairs:
+            return {}
+        claims = self._tokenize([claim for _, claim in pairs], add_special_tokens=False)
+        room = self._max_tokens - self._tokenizer.num_special_tokens_to_add(pair=True) - _LEAST_EVIDENCE
+        fitting = [index for index, ids in enumerate(claims["input_ids"]) if 0 < len(ids) <= room]
+        if len(fitting) < len(pairs):
+            _log.warning("%d claims are empty or too long for %s: inconclusive", len(pairs) - len(fitting), self._name)
+        if not fitting:
+            return {}
+        limit = self._max_tokens * _CHARACTERS_PER_TOKEN
+        encoded = self._tokenize(
+            [pairs[index][0][:limit] for index in fitting],
+            [pairs[index][1] for index in fitting],
+            truncation="only_first",
+            max_length=self._max_tokens,
+        )
+        return {index: {key: encoded[key][row] for key in encoded} for row, index in enumerate(fitting)}
+
+    def _tokenize(self, *texts: list[str], **options: Any) -> Any:
+        clean = [[_encodable(text) for text in column] for column in texts]
+        return self._tokenizer(*clean, split_special_tokens=True, verbose=False, **options)
+
+    def _batches(self, encoded: Mapping[int, Mapping[str, list[int]]]) -> Iterator[tuple[list[int], Any]]:
+        """(indices, padded tensors), pairs of like length together, so that little is spent on padding."""
+        rows: list[int] = []
+        for index in sorted(encoded, key=lambda index: len(encoded[index]["input_ids"]), reverse=True):
+            longest = len(encoded[(rows or [index])[0]]["input_ids"])
+            if rows and (longest * (len(rows) + 1) > _BATCH_TOKENS or self._tokenizer.pad_token is None):
+                yield rows, self._pad([encoded[row] for row in rows])
+                rows = []
+            rows.append(index)
+        if rows:
+            yield rows, self._pad([encoded[row] for row in rows])
+
+    def _pad(self, items: Sequence[Mapping[str, list[int]]]) -> Any:
+        if len(items) == 1:
+            return self._tokenizer.pad(items[0], return_tensors="pt")
+        return self._tokenizer.pad(items, return_tensors="pt")
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of this name; "auto" is the GPU where there is one. Raises JudgeError if it is not usable."""
+    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    try:
+        return torch.empty(0, device=wanted).device
+    except (RuntimeError, AssertionError) as error:
+        raise JudgeError(f"the judge's device {name!r} is not usable here: {error}") from error
+
+
+def _own_limit(config: Any, tokenizer: Any) -> int:
+    """The longest input in tokens that model and tokenizer name; positions may begin after the padding's index."""
+    positions = getattr(config, "max_position_embeddings", None) or _MAX_TOKENS
+    offset = (config.pad_token_id or 0) + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
+    return int(min(positions - offset, tokenizer.model_max_length))
+
+
+def _read(auto_class: Any, name: str, **options: Any) -> Any:
+    """`auto_class.from_pretrained`, its failures as JudgeError."""
+    try:
+        return auto_class.from_pretrained(name, trust_remote_code=False, **options)
+    except Exception as error:  # transformers raises OSError, ValueError, KeyError and safetensors' own errors
+        raise JudgeError(
+            f"cannot load the judge {name!r}: {error} (a judge is 'builtin', 'values', 'openai:MODEL@URL', or the "
+            "folder or hub id of a sequence-classification model with safetensors weights)"
+        ) from error
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of surrogate pairs, on which tokenizers fail."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
