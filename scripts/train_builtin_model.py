@@ -19,7 +19,7 @@ from builtin_training.batch import Batch
 from builtin_training.checkpoint import export_model, load_checkpoint, save_checkpoint
 from builtin_training.data import BatchSettings, batches
 from builtin_training.examples import LessonExamples
-from builtin_training.model import POINTER_WEIGHT, build_model, load_or_train_tokenizer, load_weights, losses_and_hits
+from builtin_training.model import GUIDE_WEIGHT, build_model, load_or_train_tokenizer, load_weights, losses_and_hits
 from builtin_training.optim import Average, build_optimizers, schedule, set_learning_rate
 from builtin_training.probe import probe
 
@@ -66,17 +66,18 @@ class Run:
             self.step = load_checkpoint(self.checkpoint, self.model, self.optimizers, self.average.tensors)
 
     def train_step(self, batch: Batch) -> torch.Tensor:
-        """One optimizer step; returns [loss, pointer loss, token accuracy on copied values, gradient norm]."""
+        """One optimizer step; returns [loss, copy loss, subject loss, share of copied tokens right, gradient norm]."""
         set_learning_rate(self.optimizers, schedule(self.step / self.args.steps))
-        loss, pointer_loss, accuracy = losses_and_hits(self.model, batch, self.args.device)
-        torch.autograd.backward(loss + POINTER_WEIGHT * pointer_loss)
+        loss, guide, accuracy = losses_and_hits(self.model, batch, self.args.device)
+        copy_loss, subject_loss = guide.loss("copy"), guide.loss("subject")
+        torch.autograd.backward(loss + GUIDE_WEIGHT * (copy_loss + subject_loss))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.step += 1
-        return torch.stack([loss.detach(), pointer_loss.detach(), accuracy, norm.detach()])
+        return torch.stack([loss.detach(), copy_loss.detach(), subject_loss.detach(), accuracy, norm.detach()])
 
     def save(self) -> None:
         """Writes the checkpoint."""
@@ -91,7 +92,7 @@ class Run:
     def run(self) -> None:
         """All steps that are left."""
         saved = probed = told = time.monotonic()
-        totals, count, tokens = torch.zeros(4), 0, 0
+        totals, count, tokens = torch.zeros(5), 0, 0
         stopped = False
 
         def stop(*_: object) -> None:
@@ -107,14 +108,15 @@ class Run:
             tokens += batch.input_ids.numel()
             now = time.monotonic()
             if self.step % 20 == 0:
-                loss, pointer_loss, accuracy, norm = (totals / count).tolist()
+                loss, copy_loss, subject_loss, accuracy, norm = (totals / count).tolist()
                 clock = time.strftime("%H:%M:%S")
                 print(
-                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} pointer {pointer_loss:.3f} "
-                    f"copied tokens {accuracy:.1%} norm {norm:.2f} {tokens / (now - told):.0f} tokens/s",
+                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} copy {copy_loss:.3f} "
+                    f"subject {subject_loss:.3f} copied tokens {accuracy:.1%} norm {norm:.2f} "
+                    f"{tokens / (now - told):.0f} tokens/s",
                     flush=True,
                 )
-                totals, count, tokens, told = torch.zeros(4), 0, 0, now
+                totals, count, tokens, told = torch.zeros(5), 0, 0, now
             if now - saved > self.args.save_minutes * 60:
                 self.save()
                 saved = now

@@ -1,12 +1,13 @@
 """The EWE attention for training: eq. 1 of ewe.txt in folded form over packed units and contexts.
 
-Owns: the attention function that transformers' Llama calls while it trains, and the pointer loss. Knows the layout;
-nothing of lessons or tokens. The engine has its own, paged one (`ewe.attention`); that both agree is tested there.
+Owns: the attention function that transformers' Llama calls while it trains, and the losses that guide it. Knows the
+layout; nothing of lessons or tokens. The engine has its own, paged one (`ewe.attention`); a test says that both agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -14,38 +15,51 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
-from builtin_training.layout import ContextGroup, Layout
+from builtin_training.layout import Goals, Layout
 
 NAME = "ewe_training"
 
 
 @dataclass(slots=True)
-class Pointer:
-    """The loss that teaches the query heads of one key head where the token to copy lies, summed over groups.
+class Guide:
+    """The losses that teach the query heads of key head 0 of two layers where to look, summed over rows.
 
-    Without it, the gradient finds the right one of many units only after very many steps.
+    In `subject_layer` a value, and the query that writes one, looks at every token of the name of the person spoken of;
+    in `copy_layer` the query finds the token to copy among all that it sees. Without these losses the gradient finds
+    the right one of many units only after very many steps.
     """
 
-    layer: int
-    total: Tensor | float = 0.0
-    count: int = 0
+    subject_layer: int
+    copy_layer: int
+    totals: dict[str, Tensor] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, query: Tensor, key: Tensor, group: ContextGroup) -> None:
-        """Adds -log of the attention that the heads of key head 0 give to the sources; shapes as in `attend`."""
-        if not group.pointer_rows.numel():
+    def look(self, layer: int, query: Tensor, key: Tensor, mask: Tensor, subjects: Goals, copies: Goals | None) -> None:
+        """Adds the losses of one call of `attend` in `layer`, with its arguments."""
+        if layer == self.subject_layer:
+            self._add("subject", query, key, mask, subjects)
+        if layer == self.copy_layer and copies is not None:
+            self._add("copy", query, key, mask, copies)
+
+    def _add(self, kind: str, query: Tensor, key: Tensor, mask: Tensor, goals: Goals) -> None:
+        if not goals.rows.numel():
             return
         heads = query.shape[2] // key.shape[2]
         scores = torch.einsum("bqhd,bkd->bqhk", query[:, :, :heads], key[:, :, 0]).float()
-        scores = (scores + group.mask[:, :, None]).flatten(0, 1).index_select(0, group.pointer_rows)
-        found = scores.masked_fill(~group.sources[:, None], -torch.inf)
-        losses = torch.logsumexp(scores, -1) - torch.logsumexp(found, -1)
-        self.total = self.total + losses.sum()
-        self.count += losses.numel()
+        scores = scores + (mask[:, None] if mask.dim() == 2 else mask[:, :, None])
+        scores = scores.flatten(0, 1).index_select(0, goals.rows)
+        wanted = goals.keys[:, None]
+        if kind == "subject":  # each of the keys alike
+            found = scores.masked_fill(~wanted, 0).sum(-1) / wanted.sum(-1)
+        else:  # any of the keys
+            found = torch.logsumexp(scores.masked_fill(~wanted, -torch.inf), -1)
+        losses = torch.logsumexp(scores, -1) - found
+        self.totals[kind] = losses.sum() + self.totals.get(kind, 0.0)
+        self.counts[kind] += losses.numel()
 
-    @property
-    def loss(self) -> Tensor | float:
-        """Mean over tokens and heads, in nats."""
-        return self.total / max(self.count, 1)
+    def loss(self, kind: str) -> Tensor:
+        """Mean over queries and heads, in nats."""
+        return torch.as_tensor(self.totals.get(kind, 0.0)) / max(self.counts[kind], 1)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -75,7 +89,7 @@ def training_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     layout: Layout | None = None,
-    pointer: Pointer | None = None,
+    guide: Guide | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention function: query [1, H, T, D], key and value [1, Hkv, T, D]; returns [1, T, H, D].
@@ -94,12 +108,14 @@ def training_attention(
     if layout.unit_index.numel():
         queries, keys, values = (rows(flat, layout.unit_index) for flat in (flat_q, flat_k, flat_v))
         parts.append(attend(queries, keys, values, layout.unit_mask).flatten(0, 1))
+        if guide is not None:
+            guide.look(module.layer_idx, queries, keys, layout.unit_mask, layout.unit_subjects, None)
     for group in layout.groups:
         visible = torch.cat([group.memory_index, group.index], 1)
         queries, keys, values = rows(flat_q, group.index), rows(flat_k, visible), rows(flat_v, visible)
         parts.append(attend(queries, keys, values, group.mask).flatten(0, 1))
-        if pointer is not None and module.layer_idx == pointer.layer:
-            pointer.add(queries, keys, group)
+        if guide is not None:
+            guide.look(module.layer_idx, queries, keys, group.mask, group.subjects, group.copies)
     padded = torch.cat(parts)
     output = padded.reshape(padded.shape[0], -1).index_select(0, layout.unpad_index)
     return output.view(1, output.shape[0], *padded.shape[1:]), None

@@ -22,8 +22,6 @@ class View:
 class Span:
     """A stated value: context tokens [start, end), its fact type, whether a visible unit holds it, and whether the text
     before it leaves only this one true value (of a person's two works either may come first).
-
-    sources: the (unit, first token) places where visible units state it in the same tokens.
     """
 
     start: int
@@ -31,7 +29,14 @@ class Span:
     kind: str
     copied: bool
     determined: bool = True
-    sources: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where the attention of one query should go: indices of tokens in what the query sees."""
+
+    query: int
+    keys: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,9 @@ class Example:
 
     context: BOS, prompt, answer, EOS. answer_start: index of the answer's first token. view_of[c]: which of `views`
     the query at context token c uses.
+
+    Goals (see `guidance`): copies, of context queries among the tokens of all units, laid end to end; subjects, of
+    context queries among the context; unit_subjects, per unit, of its tokens among its tokens (borrowed units: none).
     """
 
     units: tuple[tuple[int, ...], ...]
@@ -48,6 +56,9 @@ class Example:
     views: tuple[View, ...]
     view_of: tuple[int, ...]
     spans: tuple[Span, ...] = ()
+    copies: tuple[Goal, ...] = ()
+    subjects: tuple[Goal, ...] = ()
+    unit_subjects: tuple[tuple[Goal, ...], ...] = ()
 
     @property
     def num_tokens(self) -> int:

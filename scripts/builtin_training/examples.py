@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from transformers import PreTrainedTokenizerBase
 
 from builtin_training.data import ramp
 from builtin_training.example import Example, Span, View
+from builtin_training.guidance import Guidance, Place
 from ewe.world.lesson_memory import LessonSettings
 from ewe.world.lessons import AnswerSentence, Lesson, sample_lessons
 from ewe.world.people import Fact
@@ -92,36 +93,40 @@ class LessonExamples:
         sentence_of = [min(bisect_right(starts, start), len(views)) - 1 for start, _ in offsets]
         # A query works with the memory that the token it predicts is written under: memory changes between sentences.
         view_of = (*([0] * (len(prompt) - 1)), *sentence_of, len(views) - 1, len(views) - 1)
-        spans = _spans(lesson, starts, offsets, len(prompt))
-        found = tuple(
-            replace(span, sources=_sources(span, fact, context, units, places, visible))
-            for span, fact, visible in spans
+        stated = _spans(lesson, starts, offsets, len(prompt))
+        guidance = Guidance(self._spell)
+        ends = [0, *accumulate(map(len, units))]
+        copies = (
+            guidance.copies(context, span, fact, [(ends[unit], units[unit], places[unit]) for unit in visible])
+            for span, fact, visible in stated
         )
-        return Example(units, context, len(prompt), views, view_of, found)
+        return Example(
+            units,
+            context,
+            len(prompt),
+            views,
+            view_of,
+            spans=tuple(span for span, _, _ in stated),
+            copies=tuple(goal for goals in copies for goal in goals),
+            subjects=guidance.subjects(context, [(span, fact) for span, fact, _ in stated]),
+            unit_subjects=tuple(map(guidance.of_unit, units, places)),
+        )
+
+    def _spell(self, name: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer(" " + name, add_special_tokens=False)["input_ids"])
 
 
-def _places(spans: Sequence[ValueSpan], offsets: list[tuple[int, int]], shift: int) -> list[tuple[Fact, int]]:
-    """The facts that a unit states and the first token of each one's value."""
+def _places(spans: Sequence[ValueSpan], offsets: list[tuple[int, int]], shift: int) -> list[Place]:
+    """Where a unit states its facts."""
     firsts = [start for start, _ in offsets]
-    return [(span.fact, bisect_right(firsts, span.start + shift) - 1) for span in spans]
-
-
-def _sources(
-    span: Span,
-    fact: Fact,
-    context: tuple[int, ...],
-    units: tuple[tuple[int, ...], ...],
-    places: list[list[tuple[Fact, int]]],
-    visible: tuple[int, ...],
-) -> tuple[tuple[int, int], ...]:
-    """Where the visible units state the fact in the same tokens as the answer."""
-    value = context[span.start : span.end]
-    return tuple(
-        (unit, first)
-        for unit in visible
-        for stated, first in places[unit]
-        if stated == fact and units[unit][first : first + len(value)] == value
-    )
+    return [
+        Place(
+            span.fact,
+            bisect_right(firsts, span.start + shift) - 1,
+            bisect_right(firsts, span.end - 1 + shift),
+        )
+        for span in spans
+    ]
 
 
 def _spans(

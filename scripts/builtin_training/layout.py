@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from builtin_training.example import Example
+from builtin_training.example import Example, Goal
 
 GROUP_SIZE = 8
 """Contexts that are padded to a common length."""
@@ -23,21 +23,30 @@ FLAT_STEP, ROW_STEP, MEMORY_STEP = 512, 16, 64
 
 
 @dataclass(frozen=True, slots=True)
+class Goals:
+    """rows [P]: queries among the padded rows; keys [P, K]: whether each key is one that the query should find."""
+
+    rows: Tensor
+    keys: Tensor
+
+    def to(self, device: str | torch.device) -> Goals:
+        """The same goals on `device`."""
+        return Goals(self.rows.to(device), self.keys.to(device))
+
+
+@dataclass(frozen=True, slots=True)
 class ContextGroup:
     """Contexts of similar length, padded to the longest (C tokens) and to the largest memory (S tokens).
 
     index [contexts, C] and memory_index [contexts, S], int64 into the flat batch, padded with 0; mask
     [contexts, C, S + C]: additive, -inf where hidden, with the biases of eq. 1 in it.
-
-    pointer_rows [P]: the queries whose next token is copied, among the contexts * C; sources [P, S + C]: the keys that
-    hold that token.
     """
 
     index: Tensor
     memory_index: Tensor
     mask: Tensor
-    pointer_rows: Tensor
-    sources: Tensor
+    copies: Goals
+    subjects: Goals
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,7 @@ class Layout:
 
     unit_index: Tensor
     unit_mask: Tensor
+    unit_subjects: Goals
     groups: tuple[ContextGroup, ...]
     unpad_index: Tensor
 
@@ -60,12 +70,18 @@ class Layout:
                 group.index.to(device),
                 group.memory_index.to(device),
                 group.mask.to(device, dtype),
-                group.pointer_rows.to(device),
-                group.sources.to(device),
+                group.copies.to(device),
+                group.subjects.to(device),
             )
             for group in self.groups
         )
-        return Layout(self.unit_index.to(device), self.unit_mask.to(device, dtype), groups, self.unpad_index.to(device))
+        return Layout(
+            self.unit_index.to(device),
+            self.unit_mask.to(device, dtype),
+            self.unit_subjects.to(device),
+            groups,
+            self.unpad_index.to(device),
+        )
 
 
 def merge_biases(weights: Sequence[float]) -> tuple[list[float], float]:
@@ -98,7 +114,11 @@ def build_layout(
         groups.append(_group([examples[m] for m in members], [starts[m] for m in members], places, length))
         offset += len(members) * length
     unit_mask = torch.full((width, width), -torch.inf).triu(1)
-    return Layout(torch.from_numpy(unit_index), unit_mask, tuple(groups), torch.from_numpy(unpad))
+    goals_of = {
+        unit: goals for example in examples for unit, goals in zip(example.units, example.unit_subjects, strict=False)
+    }
+    unit_subjects = _goals([goals_of.get(unit, ()) for unit in places], width, width, 0)
+    return Layout(torch.from_numpy(unit_index), unit_mask, unit_subjects, tuple(groups), torch.from_numpy(unpad))
 
 
 def _group(
@@ -114,30 +134,23 @@ def _group(
         flat = np.concatenate([*memory, np.zeros(0, np.int64)])
         memory_index[row, : len(flat)] = flat
         mask[row] = _mask(example, length, memory_length)
-    rows, sources = _pointers(examples, length, memory_length)
     return ContextGroup(
         torch.from_numpy(index),
         torch.from_numpy(memory_index),
         torch.from_numpy(mask),
-        torch.tensor(rows, dtype=torch.int64),
-        torch.from_numpy(sources),
+        _goals([example.copies for example in examples], length, memory_length + length, 0),
+        _goals([example.subjects for example in examples], length, memory_length + length, memory_length),
     )
 
 
-def _pointers(examples: Sequence[Example], length: int, memory_length: int) -> tuple[list[int], np.ndarray]:
-    """For each token of a copied value: its query's place among the group's padded rows, and which keys hold it."""
-    rows: list[int] = []
-    keys: list[list[int]] = []
-    for row, example in enumerate(examples):
-        ends = np.cumsum([0, *map(len, example.units)])
-        for span in example.spans:
-            for token in range(span.start, span.end) if span.sources else ():
-                rows.append(row * length + token - 1)
-                keys.append([int(ends[unit]) + first + token - span.start for unit, first in span.sources])
-    sources = np.zeros((len(rows), memory_length + length), bool)
-    for number, places in enumerate(keys):
-        sources[number, places] = True
-    return rows, sources
+def _goals(goals_of_rows: Sequence[Sequence[Goal]], length: int, num_keys: int, shift: int) -> Goals:
+    """Goals of padded rows of `length` queries over `num_keys` keys; the goals' own keys begin at `shift`."""
+    goals = [(row, goal) for row, found in enumerate(goals_of_rows) for goal in found]
+    keys = np.zeros((len(goals), num_keys), bool)
+    for number, (_, goal) in enumerate(goals):
+        keys[number, [shift + key for key in goal.keys]] = True
+    rows = [row * length + goal.query for row, goal in goals]
+    return Goals(torch.tensor(rows, dtype=torch.int64), torch.from_numpy(keys))
 
 
 def _mask(example: Example, length: int, memory_length: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
-from builtin_training.attention import NAME, Pointer
+from builtin_training.attention import NAME, Guide
 from builtin_training.batch import Batch
 from builtin_training.tokenizer import train_tokenizer
 from ewe.world.lesson_memory import LessonSettings
@@ -22,8 +22,8 @@ from ewe.world.lessons import sample_lesson
 VOCAB_SIZE = 2048
 MAX_POSITIONS = 2048
 
-POINTER_WEIGHT = 0.3
-"""Share of the pointer loss in the loss. Its layer leaves a quarter of the network behind it to use what was found."""
+GUIDE_WEIGHT = 0.3
+"""Share of each guiding loss in the loss."""
 
 
 def load_or_train_tokenizer(directory: Path, seed: int, lessons: int = 4000) -> PreTrainedTokenizerBase:
@@ -65,12 +65,15 @@ def load_weights(model: LlamaForCausalLM, directory: Path) -> None:
     model.tie_weights()
 
 
-def losses_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple[Tensor, Tensor, Tensor]:
-    """(weighted mean cross-entropy in nats, pointer loss in nats, share of copied-value tokens predicted right) of a
-    batch, in bfloat16 with float32 weights; logits are computed at supervised tokens only.
+def losses_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple[Tensor, Guide, Tensor]:
+    """(weighted mean cross-entropy in nats, guiding losses, share of copied-value tokens predicted right) of a batch,
+    in bfloat16 with float32 weights; logits are computed at supervised tokens only.
+
+    The guided layers leave room before them to gather names, and behind them to use what was found.
     """
     kind = torch.device(device).type
-    pointer = Pointer(model.config.num_hidden_layers * 5 // 8)
+    layers = model.config.num_hidden_layers
+    guide = Guide(layers // 8, layers * 5 // 8)
     targets, weights, is_value = (part.to(device) for part in (batch.targets, batch.weights, batch.is_value))
     with torch.autocast(kind, dtype=torch.bfloat16):
         hidden = model.model(
@@ -78,10 +81,10 @@ def losses_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple
             position_ids=batch.position_ids.to(device),
             use_cache=False,
             layout=batch.layout.to(device, torch.bfloat16),
-            pointer=pointer,
+            guide=guide,
         ).last_hidden_state
         logits = model.lm_head(hidden[0].index_select(0, batch.predict.to(device)))
     losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
     hits = (logits.detach().argmax(-1) == targets) & is_value
     accuracy = hits.sum() / is_value.sum().clamp(min=1)
-    return (losses * weights).sum() / weights.sum(), torch.as_tensor(pointer.loss), accuracy
+    return (losses * weights).sum() / weights.sum(), guide, accuracy

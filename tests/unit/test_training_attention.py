@@ -9,9 +9,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from builtin_training.attention import Pointer, training_attention
+from builtin_training.attention import Guide, training_attention
 from builtin_training.batch import LossWeights, collate
-from builtin_training.example import Example, Span, View, add_distractors
+from builtin_training.example import Example, Goal, Span, View, add_distractors
 from builtin_training.layout import FLAT_STEP
 
 HEADS, KV_HEADS, DIM = 4, 2, 8
@@ -79,23 +79,33 @@ def test_training_attention_is_equation_1() -> None:
                 torch.testing.assert_close(got[0, part(unit).start + index], expected, rtol=0, atol=TOLERANCE)
 
 
-def test_pointer_loss_is_the_attention_that_misses_the_sources() -> None:
-    """Context token 7 repeats the second token of unit 0 and of unit 1, under the memory of the token before it."""
+def test_guiding_losses_are_the_attention_that_misses_the_goals() -> None:
+    """Context token 2 repeats token 1 of both units; its query and a unit's token should look at names as well."""
     torch.manual_seed(1)
     units, weights = ((10, 11, 12), (20, 11)), (0.5, 1.0)
-    span = Span(2, 3, "school", True, sources=((0, 1), (1, 1)))
-    views = (View(), View((0, 1), weights))
-    example = Example(units, (0, 5, 11, 1), 2, views, (0, 1, 1, 1), (span,))
+    example = Example(
+        units,
+        (0, 5, 11, 1),
+        2,
+        (View(), View((0, 1), weights)),
+        (0, 1, 1, 1),
+        copies=(Goal(1, (1, 4)),),
+        subjects=(Goal(1, (0, 1)),),
+        unit_subjects=((Goal(2, (0, 1)),), ()),
+    )
     layout = collate([example], 16, random.Random(0), LossWeights()).layout.to("cpu", torch.float64)
     query, key, value = (torch.randn(1, h, FLAT_STEP, DIM, dtype=torch.float64) for h in (HEADS, KV_HEADS, KV_HEADS))
-    pointer, module = Pointer(layer=3), torch.nn.Module()
-    for module.layer_idx in (2, 3):
-        training_attention(module, query, key, value, None, None, layout, pointer)
+    guide, module = Guide(subject_layer=1, copy_layer=3), torch.nn.Module()
+    for module.layer_idx in range(4):
+        training_attention(module, query, key, value, None, None, layout, guide)
     q, k = query[0, : HEADS // KV_HEADS] * DIM**-0.5, key[0, 0]  # flat: units at 0 and 3, context at 5
     exps = (q[:, 6] @ k[:7].T).exp() * torch.tensor([0.5] * 3 + [1.0] * 2 + [2.5] * 2, dtype=torch.float64)
-    expected = -((exps[:, 1] + exps[:, 4]) / exps.sum(-1)).log().mean()
-    assert pointer.count == HEADS // KV_HEADS
-    torch.testing.assert_close(torch.as_tensor(pointer.loss).double(), expected, rtol=0, atol=1e-5)
+    shares = exps / exps.sum(-1, keepdim=True)
+    unit_shares = torch.softmax(q[:, 2] @ k[:3].T, -1)
+    copy = -(shares[:, 1] + shares[:, 4]).log().mean()
+    subject = -torch.cat([shares[:, 5:7], unit_shares[:, :2]]).log().mean()
+    torch.testing.assert_close(guide.loss("copy").double(), copy, rtol=0, atol=1e-5)
+    torch.testing.assert_close(guide.loss("subject").double(), subject, rtol=0, atol=1e-5)
 
 
 def test_positions_and_targets() -> None:

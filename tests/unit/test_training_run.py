@@ -14,11 +14,14 @@ import train_builtin_model as script
 from builtin_training import attention
 from builtin_training.checkpoint import export_model
 from builtin_training.data import batches
+from builtin_training.example import Goal, Span
 from builtin_training.examples import LessonExamples
+from builtin_training.guidance import Guidance, Place
 from builtin_training.model import load_or_train_tokenizer
 
 from ewe.world.lesson_memory import LessonSettings
 from ewe.world.lessons import sample_lesson, sample_lessons
+from ewe.world.people import Fact
 
 
 @pytest.fixture(scope="module")
@@ -101,23 +104,38 @@ def test_examples_spell_the_lesson(tokenizer: PreTrainedTokenizerBase) -> None:
         assert spelt == spans
 
 
-def test_sources_are_where_visible_units_spell_the_value(tokenizer: PreTrainedTokenizerBase) -> None:
+def test_guidance_points_at_the_value_and_at_the_name(tokenizer: PreTrainedTokenizerBase) -> None:
     source = LessonExamples(tokenizer, unit_tokens=400)
-    found = copied = 0
+    copied = exact = 0
     for seed in range(30):
         lesson = sample_lesson(random.Random(seed), LessonSettings())
         example = source.encode(lesson, random.Random(seed).choice(("", " ")))
-        facts = [(sentence, span.fact) for sentence in lesson.answer for span in sentence.spans]
-        for span, (sentence, fact) in zip(example.spans, facts, strict=True):
-            copied += span.copied
-            found += bool(span.sources)
-            value = example.context[span.start : span.end]
-            for unit, first in span.sources:
-                assert unit in sentence.visible
-                assert example.units[unit][first : first + len(value)] == value
-                assert fact in [stated.fact for stated in lesson.stated[unit]]
-            assert span.copied or not span.sources
-    assert found > 0.95 * copied > 50
+        memory = [token for unit in example.units for token in unit]
+        copied += sum(span.end - span.start for span in example.spans if span.copied)
+        # A first token whose person is named behind it is to be found behind the name, all others where they stand.
+        exact += sum(example.context[goal.query + 1] in [memory[key] for key in goal.keys] for goal in example.copies)
+        for goal, tokens in [
+            *((goal, example.context) for goal in example.subjects),
+            *((goal, unit) for unit, goals in zip(example.units, example.unit_subjects, strict=True) for goal in goals),
+        ]:
+            name = tokenizer.decode([tokens[key] for key in goal.keys])
+            assert max(goal.keys) <= goal.query
+            assert any(name.strip() == fact.subject for sentence in lesson.answer for fact in sentence.facts) or any(
+                name.strip() == span.fact.subject for spans in lesson.stated for span in spans
+            )
+    assert copied >= exact > 0.8 * copied > 100
+
+
+def test_a_value_before_its_name_is_found_behind_the_name() -> None:
+    fact = Fact("A B", "work", "x y")
+    unit, context = (0, 7, 8, 3, 1, 2, 4, 5), (0, 1, 2, 9, 7, 8)
+    guidance = Guidance({"A B": (1, 2)}.__getitem__)
+    place, span = Place(fact, 1, 3), Span(4, 6, "work", copied=True)
+    assert guidance.copies(context, span, fact, [(100, unit, [place])]) == (Goal(3, (105, 106, 107)), Goal(4, (102,)))
+    assert guidance.of_unit(unit, [place]) == ()
+    assert guidance.subjects(context, [(span, fact)]) == (Goal(3, (1, 2)), Goal(4, (1, 2)))
+    behind = (0, 1, 2, 7, 8)
+    assert guidance.copies(context, span, fact, [(0, behind, [Place(fact, 3, 5)])]) == (Goal(3, (3,)), Goal(4, (4,)))
 
 
 def test_retold_lessons_say_the_same_under_the_same_units() -> None:
