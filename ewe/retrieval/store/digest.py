@@ -57,11 +57,7 @@ def _row_number(row: tuple[int, bytes]) -> int:
 
 
 def _hashed(texts: Iterable[str], rest: bytes = b"") -> bytes:
-    """A hash that keeps the texts apart: each is preceded by its length."""
-    hasher = hashlib.blake2b(digest_size=_SIZE)
-    for text in texts:
-        data = text.encode("utf-8")
-        hasher.update(struct.pack("<q", len(data)))
-        hasher.update(data)
-    hasher.update(rest)
-    return hasher.digest()
+    """A hash that keeps the texts apart: their lengths come first."""
+    encoded = [text.encode("utf-8") for text in texts]
+    lengths = struct.pack(f"<{len(encoded)}q", *map(len, encoded))
+    return hashlib.blake2b(b"".join((lengths, *encoded, rest)), digest_size=_SIZE).digest()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 
@@ -21,6 +22,7 @@ from ewe.retrieval.store.reading import COLUMNS, StoreReader
 from ewe.types import Passage
 
 _BATCH = 1000
+_VALUES = attrgetter(*COLUMNS.split(", "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class PassageStore(StoreReader):
             else:
                 known[passage.id] = digest
                 contents.add(content)
-                new.append((rowid, *astuple(passage), content, digest))
+                new.append((rowid, *_VALUES(passage), content, digest))
                 rowids.append(rowid)
                 rowid += 1
         self._connection.executemany(
