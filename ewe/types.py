@@ -65,13 +65,16 @@ class ScoredPassage:
 class Evidence:
     """A passage that speaks for or against a claim.
 
-    excerpt is the sentence of the passage that decides; score in [0, 1] is the judge's confidence in the stance.
+    excerpt is the sentence of the passage that decides; score in [0, 1] is the judge's confidence in the stance. claim
+    is the text of the claim that it speaks to; where that is empty, it backs the verdict of every claim that lists its
+    passage.
     """
 
     passage: Passage
     stance: Verdict
     score: float
     excerpt: str = ""
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
