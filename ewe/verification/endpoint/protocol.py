@@ -12,7 +12,14 @@ from ewe.errors import EWEError
 
 
 class CompletionError(EWEError):
-    """A model gave no usable answer: unreachable, refused, out of time, or an answer of the wrong shape."""
+    """A model gave no usable answer: unreachable, refused, out of time, or an answer of the wrong shape.
+
+    answers: what became of each prompt of the call, an answer or the error that it met; empty where nothing was tried.
+    """
+
+    def __init__(self, message: str, answers: Sequence[str | CompletionError] = ()) -> None:
+        super().__init__(message)
+        self.answers = tuple(answers)
 
 
 class BudgetError(CompletionError):
@@ -29,3 +36,13 @@ class Completer(Protocol):
         Raises CompletionError if any prompt got no usable answer, BudgetError where the budget forbids another one.
         """
         ...
+
+
+def complete_each(completer: Completer, prompts: Sequence[str]) -> list[str | CompletionError]:
+    """One answer or error per prompt, in order: a prompt that fails does not take the others with it."""
+    try:
+        return list(completer.complete(prompts))
+    except CompletionError as error:
+        if len(error.answers) == len(prompts):
+            return list(error.answers)
+        return [error] * len(prompts)
