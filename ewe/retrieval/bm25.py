@@ -1,18 +1,25 @@
 """Lexical retrieval with BM25 over titles and texts.
 
-Owns: what is indexed and how ties are broken; the scoring is bm25s. Knows `ewe.text` and `ewe.types`.
+Owns: which words of a query count, how ties are broken, and when an index on disk is made again; the scoring is bm25s.
+Knows `ewe.text`, `ewe.types` and the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
 
 import bm25s
 import numpy as np
 
+from ewe.retrieval.postings import K1, B, Postings, build_postings
+from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
+from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
+
+_BLOCK = 1024
+_PARAMETERS = {"k1": K1, "b": B, "method": "lucene", "layout": 1}
 
 
 class BM25Retriever:
@@ -22,18 +29,37 @@ class BM25Retriever:
     passages that share a word with the query are returned (score > 0). Each word of a query counts once, so a name
     that stands in the prompt and in the sentence does not outweigh everything else. Equal scores keep the order in
     which the passages were given. Safe to call from several threads.
+
+    passages: a datastore, a store, or any passages. The index of a store lies in its folder, is mapped, and is made
+    again if it does not belong to what the store holds; `progress` then hears of (passages done, in all). keep: only
+    passages for which it is true can be found. Raises DatastoreError.
     """
 
-    def __init__(self, passages: Iterable[Passage]) -> None:
-        self._passages = tuple(passages)
-        documents = [words(f"{passage.title}\n{passage.text}") for passage in self._passages]
-        self._index: Any = None
-        if any(documents):
-            self._index = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
-            self._index.index(documents, show_progress=False)
+    description = "BM25"
+
+    def __init__(
+        self,
+        passages: PassageSource | Iterable[Passage],
+        keep: Keep | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        source = as_source(passages)
+        with snapshot(source):
+            postings = _postings(source, progress)
+            self._rows = Rows(source, postings.rowids, keep)
+        self._vocabulary = postings.vocabulary
+        self._size = len(postings.rowids)
+        self._scorer = bm25s.BM25(k1=K1, b=B, method="lucene")
+        self._scorer.nonoccurrence_array = None
+        self._scorer.scores = {
+            "data": postings.weights,
+            "indices": postings.passages,
+            "indptr": postings.starts,
+            "num_docs": self._size,
+        }
 
     def __len__(self) -> int:
-        return len(self._passages)
+        return self._size
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages with positive scores, best first; raises ValueError if top_k < 1."""
@@ -42,21 +68,42 @@ class BM25Retriever:
         return [self._search(query, top_k) for query in queries]
 
     def _search(self, query: str, top_k: int) -> list[ScoredPassage]:
-        if self._index is None:
-            return []
         # Sorted, because float sums depend on their order and a query's result must not.
-        tokens = self._index.get_tokens_ids(sorted(set(words(query))))
+        tokens = [self._vocabulary[word] for word in sorted(set(words(query))) if word in self._vocabulary]
         if not tokens:
             return []
-        scores = self._index.get_scores_from_ids(tokens)
-        return [ScoredPassage(self._passages[i], float(scores[i])) for i in _best(scores, top_k)]
+        scores = self._scorer.get_scores_from_ids(tokens, weight_mask=self._rows.allowed)
+        best = _best(scores, top_k)
+        return self._rows.fetch(best, scores[best])
 
 
-def _best(scores: np.ndarray, top_k: int) -> list[int]:
-    """Indices of the `top_k` largest positive scores (float32 [passages]), best first, ties by index."""
-    candidates = np.flatnonzero(scores > 0)
+def _postings(source: PassageSource, progress: Progress | None) -> Postings:
+    """The index of a source: a store's from its folder, made again if it is stale; any other's in memory."""
+    if not isinstance(source, PassageStore):
+        return build_postings(source.scan(), len(source), progress=progress)
+    folder = source.index_dir("bm25")
+    try:
+        return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
+    except IndexStale:
+        with publish_index(folder, "bm25", source, _PARAMETERS) as data:
+            _build(source, data, progress)
+        return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
+
+
+def _build(source: PassageStore, data: Path, progress: Progress | None) -> None:
+    build_postings(source.scan(), len(source), data, progress)
+
+
+def _best(scores: np.ndarray, top_k: int) -> np.ndarray:
+    """Positions of the `top_k` largest positive scores (float32 [passages]), best first, ties by position."""
+    whole = len(scores) - len(scores) % _BLOCK
+    floor = 0.0
+    if whole // _BLOCK > top_k:
+        # The kth best of the blocks' maxima is no higher than the kth best score; almost nothing else passes it.
+        floor = float(np.partition(scores[:whole].reshape(-1, _BLOCK).max(axis=1), -top_k)[-top_k])
+    candidates = np.flatnonzero(scores >= floor) if floor > 0 else np.flatnonzero(scores > 0)
     if len(candidates) > top_k:
         kth = np.partition(scores[candidates], -top_k)[-top_k]
         candidates = candidates[scores[candidates] >= kth]
     order = np.argsort(-scores[candidates], kind="stable")[:top_k]
-    return [int(index) for index in candidates[order]]
+    return candidates[order]

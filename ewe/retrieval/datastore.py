@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,17 @@ class Datastore:
                 seen.add(content)
                 by_id[passage.id] = passage
         self.passages: tuple[Passage, ...] = tuple(by_id.values())
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def rows(self, rowids: Sequence[int]) -> list[Passage]:
+        """The passages in these rows, counted from 1, in this order."""
+        return [self.passages[rowid - 1] for rowid in rowids]
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """(row, passage) of every row after `after_rowid`, in order."""
+        yield from enumerate(self.passages[after_rowid:], after_rowid + 1)
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Datastore:

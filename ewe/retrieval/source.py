@@ -1,0 +1,106 @@
+"""Where retrievers read passages from, by row.
+
+Owns: the protocol that datastores in memory and on disk satisfy, what text of a passage is searched, and the way from
+an index's positions back to passages. Knows `ewe.types` and the store; no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.store import PassageStore
+from ewe.types import Passage, ScoredPassage
+
+Progress = Callable[[int, int], None]  # (passages done, passages in all)
+Keep = Callable[[Passage], bool]  # whether a passage may be found
+
+
+@runtime_checkable
+class PassageSource(Protocol):
+    """Passages under row numbers that rise in the order of `scan`."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self, rowids: Sequence[int]) -> list[Passage]:
+        """The passages of these rows, in this order; raises DatastoreError for a row that is not there."""
+        ...
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """(rowid, passage) of every row after `after_rowid`, in order."""
+        ...
+
+
+class PassageList:
+    """Any passages as a source, copies included; the first has row 1."""
+
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        self._passages = tuple(passages)
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+    def rows(self, rowids: Sequence[int]) -> list[Passage]:
+        """The passages of these rows, in this order."""
+        return [self._passages[rowid - 1] for rowid in rowids]
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """(row, passage) of every row after `after_rowid`, in order."""
+        yield from enumerate(self._passages[after_rowid:], after_rowid + 1)
+
+
+def as_source(passages: PassageSource | Iterable[Passage]) -> PassageSource:
+    """`passages` itself if it is a source, else a source of them."""
+    return passages if isinstance(passages, PassageSource) else PassageList(passages)
+
+
+def snapshot(source: PassageSource) -> AbstractContextManager[None]:
+    """A context in which `source` does not change."""
+    return source.snapshot() if isinstance(source, PassageStore) else nullcontext()
+
+
+def searched_text(passage: Passage) -> str:
+    """What indexes hold of a passage: title and text, one line each."""
+    return f"{passage.title}\n{passage.text}" if passage.title else passage.text
+
+
+class Rows:
+    """From positions in an index to passages.
+
+    rowids: int64 [passages], the row of every position. keep: leaves out passages before anything is searched, so
+    that `top_k` passages are found whatever share of the source is allowed.
+    """
+
+    def __init__(self, source: PassageSource, rowids: np.ndarray, keep: Keep | None) -> None:
+        self._source, self._rowids = source, rowids
+        self.allowed: np.ndarray | None = None  # bool [passages]
+        if keep is not None:
+            kept = [rowid for rowid, passage in source.scan() if keep(passage)]
+            self.allowed = np.isin(rowids, np.array(kept, dtype=np.int64))
+
+    def fetch(self, positions: np.ndarray, scores: np.ndarray) -> list[ScoredPassage]:
+        """The passages at `positions` (integers [n]) with their scores (float32 [n]), in this order.
+
+        Passages that were removed from the store since the index was made are left out.
+        """
+        rowids = [int(rowid) for rowid in self._rowids[positions]]
+        values = [float(score) for score in scores]
+        try:
+            passages: Sequence[Passage | None] = self._source.rows(rowids)
+        except DatastoreError:
+            passages = [self._present(rowid) for rowid in rowids]
+        return [ScoredPassage(passage, value) for passage, value in zip(passages, values, strict=True) if passage]
+
+    def _present(self, rowid: int) -> Passage | None:
+        """The passage of a row, or None if the row is gone; raises DatastoreError for a damaged one."""
+        try:
+            return self._source.rows([rowid])[0]
+        except DatastoreError:
+            found, _ = next(self._source.scan(rowid - 1), (None, None))
+            if found == rowid:
+                raise
+            return None
