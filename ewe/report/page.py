@@ -1,43 +1,29 @@
 """The trace as one self-contained HTML page: no network, no script or font from elsewhere, nothing executed from data.
 
-Owns: the page's data and its assembly from the template, style and script files beside this module. Knows `ewe.types`.
-All text reaches the page as JSON and is drawn as text nodes; a content security policy forbids everything but the
-page's own script, by its hash.
+Owns: the page's data. Knows `ewe.types`; `assemble` makes the page of it.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ewe.report.assemble import assemble
 from ewe.report.jsonable import jsonable
+from ewe.report.pieces import cut_pieces
 from ewe.report.timeline import build_axis, build_lanes
 from ewe.types import Generation, Sentence
 
-_HERE = Path(__file__).parent / "assets"
-_SCRIPTS = ("dom.js", "answer.js", "evidence.js", "timeline.js", "tables.js", "main.js")
+_SCRIPTS = ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js", "reader.js", "main.js")
 
 
 def trace_page(generations: Sequence[Generation], title: str = "EWE trace") -> str:
     """The page for one or several generations, as a string of HTML."""
-    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    parts = {
-        "TITLE": html.escape(title),
-        "POLICY": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
-        "STYLE": _asset("page.css"),
-        "SCRIPT": script,
-        "DATA": _script_safe(jsonable({"title": title, "generations": [page_data(item) for item in generations]})),
-        "PLAIN": "\n".join(_plain(item) for item in generations),
-    }
-    # The template is cut at its marks instead of replaced in turn: data that contains a mark stays data.
-    pieces = _asset("page.html").split("@@")
-    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+    data = {"title": title, "generations": [page_data(item) for item in generations]}
+    plain = "\n".join(_plain(item) for item in generations)
+    return assemble("page.html", _SCRIPTS, title, data, plain)
 
 
 def write_page(path: str | Path, generations: Sequence[Generation], title: str = "EWE trace") -> None:
@@ -57,7 +43,7 @@ def page_data(generation: Generation) -> dict[str, Any]:
         "policy": start.get("policy", ""),
         "settings": start.get("settings", {}),
         "stats": generation.stats,
-        "pieces": _pieces(generation),
+        "pieces": cut_pieces(generation.text, generation.sentences),
         "sentences": [_sentence(item, generation, axis) for item in generation.sentences],
         "sources": generation.sources,
         "timeline": {
@@ -70,20 +56,6 @@ def page_data(generation: Generation) -> dict[str, Any]:
             for event, at in zip(generation.trace, axis.positions, strict=True)
         ],
     }
-
-
-def _pieces(generation: Generation) -> list[dict[str, Any]]:
-    """The answer cut into sentences and what lies between them, so that scripts need no code point arithmetic."""
-    pieces: list[dict[str, Any]] = []
-    position = 0
-    for number, sentence in enumerate(generation.sentences):
-        if sentence.start > position:
-            pieces.append({"text": generation.text[position : sentence.start], "sentence": None})
-        pieces.append({"text": generation.text[sentence.start : sentence.end], "sentence": number})
-        position = max(position, sentence.end)
-    if position < len(generation.text):
-        pieces.append({"text": generation.text[position:], "sentence": None})
-    return pieces
 
 
 def _sentence(sentence: Sentence, generation: Generation, axis: Any) -> dict[str, Any]:
@@ -113,13 +85,3 @@ def _plain(generation: Generation) -> str:
     """The answer for readers without scripts."""
     prompt, text = (html.escape(jsonable(part)) for part in (generation.prompt, generation.text))
     return f"<h2>{prompt}</h2>\n<p>{text}</p>"
-
-
-def _script_safe(data: Any) -> str:
-    """JSON that cannot end its script element or open a comment in it."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _asset(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")

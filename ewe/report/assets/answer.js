@@ -1,4 +1,4 @@
-// The answer: sentences with their verdicts, earlier wordings, the legend.
+// The answer: sentences with their verdicts, earlier wordings, how it ended.
 function removedWordings(sentence) {
   const wordings = el('span', { class: 'removed-wordings', hidden: true },
     sentence.removed.map((item) => [el('del', null, item.text), ' ']));
@@ -11,26 +11,6 @@ function removedWordings(sentence) {
     },
   }, `↺ ${sentence.removed.length}`);
   return [button, wordings];
-}
-
-function sentenceNode(sentence, index, text, page) {
-  const verdict = verdictOf(sentence.verdict);
-  const { mark, name } = VERDICTS[verdict];
-  return el('span', {
-    class: `sentence v-${verdict}`, tabindex: '0', role: 'button', 'data-sentence': index, 'aria-pressed': 'false',
-    'aria-controls': 'evidence-body',
-    onmouseenter: () => page.preview(index),
-    onmouseleave: () => page.preview(null),
-    onfocus: () => page.preview(index),
-    onblur: () => page.preview(null),
-    onclick: () => page.pin(index),
-    onkeydown: (event) => {
-      if (event.key !== 'Enter' && event.key !== ' ') return;
-      event.preventDefault();
-      page.pin(index);
-    },
-  }, text, el('span', { class: 'mark', 'aria-hidden': 'true' }, mark),
-  el('span', { class: 'visually-hidden' }, ` (${name})`));
 }
 
 function drawAnswer(generation, page) {
@@ -50,14 +30,10 @@ function drawAnswer(generation, page) {
 }
 
 function drawLegend(generation) {
-  const rows = Object.entries(VERDICTS).map(([verdict, { mark, name }]) => {
-    const found = generation.sentences.filter((sentence) => verdictOf(sentence.verdict) === verdict).length;
-    return found ? el('li', null, el('span', { class: `sentence v-${verdict}` }, name,
-      el('span', { class: 'mark', 'aria-hidden': 'true' }, mark)), ` ${found}`) : null;
-  });
+  const rows = legendRows(generation.sentences);
   const rewrites = generation.stats.rewrites;
   if (rewrites) rows.push(el('li', null, `↺ ${count(rewrites, 'rewrite')}`));
-  byId('legend').replaceChildren(...rows.filter(Boolean));
+  byId('legend').replaceChildren(...rows);
 }
 
 const FINISHES = { stop: 'finished', length: 'cut at max_tokens', abort: 'aborted', timeout: 'deadline passed', error: 'failed' };

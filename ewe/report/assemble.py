@@ -1,0 +1,47 @@
+"""Self-contained HTML pages from a template, a style, scripts and data.
+
+Owns: how the files beside this module become one page that is safe to open. Knows nothing of what the pages show. All
+data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's own
+script, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ewe.report.jsonable import jsonable
+
+_HERE = Path(__file__).parent / "assets"
+
+
+def assemble(template: str, scripts: Sequence[str], title: str, data: Any, plain: str) -> str:
+    """One page of HTML; template and scripts are files in assets/, plain is markup for readers without scripts."""
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in scripts) + "})();\n"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    parts = {
+        "TITLE": html.escape(title),
+        "POLICY": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
+        "STYLE": _asset("page.css"),
+        "SCRIPT": script,
+        "DATA": _script_safe(jsonable(data)),
+        "PLAIN": plain,
+    }
+    # The template is cut at its marks instead of replaced in turn: data that contains a mark stays data.
+    pieces = _asset(template).split("@@")
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def _script_safe(data: Any) -> str:
+    """JSON that cannot end its script element or open a comment in it."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _asset(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
