@@ -1,0 +1,1 @@
+"""From people's own files to the passages of a store."""

@@ -1,0 +1,101 @@
+"""What readers hand on: blocks of a file, the documents in them, and what could not be read.
+
+Owns: these plain shapes and the limits on input. Knows nobody; everything here may travel between processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+LONGEST_ROW = 64 << 20
+"""Bytes of one row or line; a longer one is refused, as it is read whole."""
+LARGEST_WHOLE = 256 << 20
+"""Bytes of one HTML or PDF file; a larger one is refused, as it is read whole."""
+
+FIELDS = ("id", "text", "title", "source", "url", "date", "veracity")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file to read: `label` is its path as the user wrote it, the beginning of its passages' ids."""
+
+    path: Path
+    label: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How files are read.
+
+    columns: field of a passage -> column of a table or key of a JSON object; fields that are not named are looked for
+    under their own name. encoding: of text files; None finds UTF-8, and UTF-16 and UTF-32 by their mark. source: the
+    source of documents that name none; None takes the file's label.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    encoding: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a file, cut so that it can be worked on alone.
+
+    payload is the reader's own. first: number of the first row or part in it, from 1. size: about how many bytes of
+    the file it stands for.
+    """
+
+    file: SourceFile
+    payload: Any
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """From code point `start` on, text stands under this title and at this address; "" leaves the document's own."""
+
+    start: int
+    title: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text before it is cut into passages; marks are in the order of their starts. veracity None: not stated."""
+
+    id: str
+    text: str
+    title: str = ""
+    source: str = ""
+    url: str = ""
+    date: str = ""
+    veracity: float | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read, and why; `where` is a file, or a file and a row."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+class UnreadableError(Exception):
+    """Raised inside readers when the rest of a file cannot be read; the message becomes a `Problem`."""
+
+
+def whole_size(file: SourceFile) -> int:
+    """The bytes of a file that is read whole. Raises UnreadableError if it is too large for that."""
+    size = file.path.stat().st_size
+    if size > LARGEST_WHOLE:
+        raise UnreadableError(f"it has {size >> 20} MiB; {file.kind} of at most {LARGEST_WHOLE >> 20} MiB can be read")
+    return size

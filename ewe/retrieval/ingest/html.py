@@ -1,0 +1,151 @@
+"""Reading HTML: what a reader of the page would read.
+
+Owns: which elements hold text, paragraphs and headings, and where title, address and date stand. Knows encodings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from ewe.retrieval.ingest.documents import (
+    Block,
+    Document,
+    Mark,
+    Problem,
+    ReadOptions,
+    SourceFile,
+    UnreadableError,
+    whole_size,
+)
+from ewe.retrieval.ingest.encodings import decode
+from ewe.retrieval.ingest.rows import document
+
+_LEFT_OUT = frozenset(
+    ("script", "style", "noscript", "template", "svg", "nav", "button", "select", "textarea", "iframe", "object")
+)
+_BLOCKS = frozenset(
+    ("address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "div", "dl", "dt",
+     "figcaption", "figure", "footer", "form", "h5", "h6", "header", "hr", "legend", "li", "main", "ol", "p", "pre",
+     "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul")
+)  # fmt: skip
+_CELLS = frozenset(("td", "th"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4"))
+_DATES = frozenset(("article:published_time", "date", "dc.date", "dcterms.date", "datepublished"))
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_CHARSET = re.compile(
+    rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}encoding=["']([\w.:-]+)""", re.IGNORECASE
+)
+
+
+def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """The whole file as one block, which whoever works on it reads. Raises UnreadableError if it is too large."""
+    yield Block(file, None, 1, whole_size(file))
+
+
+def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """The document of the page, each section under its heading. Raises UnreadableError for what is no text."""
+    data = block.file.path.read_bytes()
+    stated = _CHARSET.search(data, 0, 2048)
+    charset = (stated[1] or stated[2]).decode("ascii") if stated else None
+    try:
+        text = decode(data, options.encoding or charset)
+    except LookupError as error:
+        raise UnreadableError(
+            f"it states an unknown encoding {charset!r}: name the right one with --encoding"
+        ) from error
+    page = _Page()
+    page.feed(text)
+    page.close()
+    title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
+    values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
+    result = document(values, 1, block, ReadOptions(source=options.source))
+    if isinstance(result, Document):
+        marks = tuple(Mark(mark.start, _under(title, mark.title)) for mark in page.marks)
+        result = replace(result, marks=marks)
+    yield result
+
+
+def _under(title: str, heading: str) -> str:
+    return title if heading in title else f"{title} - {heading}"
+
+
+class _Page(HTMLParser):
+    """Collects text as the elements come by; unclosed and stray ones do no harm beyond themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.marks: list[Mark] = []
+        self.title = self.url = self.date = ""
+        self._length = 0
+        self._left_out: list[str] = []
+        self._captured: list[str] | None = None  # the text of the title or heading that is open
+        self._capturing = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _LEFT_OUT:
+            self._left_out.append(tag)
+        elif tag == "meta":
+            self._meta({name: value or "" for name, value in attrs})
+        elif tag == "link" and ("rel", "canonical") in attrs:
+            self.url = dict(attrs).get("href") or self.url
+        elif tag == "title" or tag in _HEADINGS:
+            self._end_captured()
+            self._captured, self._capturing = [], tag
+        elif tag in _CELLS:
+            self._add(" ")
+        elif tag in _BLOCKS:
+            self._end_captured()  # a heading that was never closed must not swallow the page
+            self._break()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _LEFT_OUT:  # "<script src=.../>" opens nothing in XHTML
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _LEFT_OUT:
+            if tag in self._left_out:
+                del self._left_out[self._left_out.index(tag) :]
+        elif tag == "title" or tag in _HEADINGS:
+            self._end_captured()
+        elif tag in _BLOCKS:
+            self._break()
+
+    def handle_data(self, data: str) -> None:
+        if self._left_out:
+            return
+        text = _SPACE.sub(" ", data)
+        if self._captured is not None:
+            self._captured.append(text)
+        else:
+            self._add(text)
+
+    def _end_captured(self) -> None:
+        text = "".join(self._captured or ()).strip()
+        self._captured = None
+        if text and self._capturing == "title":
+            self.title = self.title or text
+        elif text:
+            self._break()
+            self.marks.append(Mark(self._length, text))
+
+    def _meta(self, attributes: dict[str, str]) -> None:
+        name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
+        if name in _DATES:
+            self.date = self.date or attributes.get("content", "")
+        elif name == "og:url":
+            self.url = self.url or attributes.get("content", "")
+
+    def _break(self) -> None:
+        if self.parts and self.parts[-1] != "\n\n":
+            self._add("\n\n")
+
+    def _add(self, text: str) -> None:
+        if text and not (text.startswith(" ") and self.parts and self.parts[-1][-1].isspace()):
+            self.parts.append(text)
+            self._length += len(text)
+        elif text.strip():
+            self._add(text.lstrip())

@@ -1,0 +1,198 @@
+"""What was read so far: files, how far in each, which passages came from it, what could not be read.
+
+Owns: these tables, in the store's own file, so that progress and passages are committed together. Knows the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ewe.retrieval.ingest.documents import Problem, SourceFile
+from ewe.retrieval.store import PassageStore
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS ingest_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS ingest_files (
+        file INTEGER PRIMARY KEY,
+        path TEXT NOT NULL UNIQUE,
+        label TEXT NOT NULL UNIQUE,
+        state TEXT NOT NULL,
+        blocks INTEGER NOT NULL DEFAULT 0,
+        finished INTEGER NOT NULL DEFAULT 0,
+        bytes INTEGER NOT NULL DEFAULT 0,
+        passages INTEGER NOT NULL DEFAULT 0,
+        copies INTEGER NOT NULL DEFAULT 0,
+        empty INTEGER NOT NULL DEFAULT 0,
+        problems INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE TABLE IF NOT EXISTS ingest_problems (file INTEGER NOT NULL, place TEXT NOT NULL, message TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS ingest_problems_file ON ingest_problems (file)",
+    "CREATE TABLE IF NOT EXISTS ingest_origins (passage INTEGER PRIMARY KEY, file INTEGER NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS ingest_origins_file ON ingest_origins (file)",
+)
+_KEPT_PROBLEMS = 100  # messages per file; all are counted
+_COUNTS = "passages, copies, empty, problems"
+
+
+@dataclass(slots=True)
+class FileRecord:
+    """One file in the ledger; blocks: how many of its blocks were committed; bytes: about how much that was."""
+
+    number: int
+    file: SourceFile
+    blocks: int
+    finished: bool
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What came of files: passages kept, copies left out, documents without text, problems."""
+
+    files: int = 0
+    passages: int = 0
+    copies: int = 0
+    empty: int = 0
+    problems: int = 0
+
+
+class Ledger:
+    """The tables of one store. Whatever changes them joins the transaction that is open, if there is one."""
+
+    def __init__(self, store: PassageStore) -> None:
+        self._store = store
+        if not self._exists():
+            with store.transaction() as connection:
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+
+    @classmethod
+    def of(cls, store: PassageStore) -> Ledger | None:
+        """The ledger of a store that may be open for reading only, or None if nothing was ever read into it."""
+        ledger = cls.__new__(cls)
+        ledger._store = store
+        return ledger if ledger._exists() else None
+
+    def _exists(self) -> bool:
+        return bool(self._store.query("SELECT 1 FROM sqlite_master WHERE name = 'ingest_origins'"))
+
+    def settings(self) -> dict[str, Any]:
+        """All settings by name."""
+        return {name: json.loads(value) for name, value in self._store.query("SELECT * FROM ingest_settings")}
+
+    def set(self, **values: Any) -> None:
+        """Keeps settings (JSON values)."""
+        with self._store.transaction() as connection:
+            rows = [(name, json.dumps(value, sort_keys=True)) for name, value in values.items()]
+            connection.executemany("INSERT OR REPLACE INTO ingest_settings VALUES (?, ?)", rows)
+
+    def begin(self, file: SourceFile, state: str) -> FileRecord:
+        """The record of a file; `state` says what it and the way to read it were.
+
+        If the state has changed since, what came from the file is removed and it begins anew.
+        """
+        with self._store.transaction() as connection:
+            found = connection.execute(
+                "SELECT file, label, state, blocks, finished, bytes FROM ingest_files WHERE path = ?", (str(file.path),)
+            ).fetchone()
+            if found is None:
+                label = self._free_label(file)
+                number = connection.execute(
+                    "INSERT INTO ingest_files (path, label, state) VALUES (?, ?, ?) RETURNING file",
+                    (str(file.path), label, state),
+                ).fetchone()[0]
+                return FileRecord(number, SourceFile(file.path, label, file.kind), 0, False, 0)
+            number, label, known, blocks, finished, size = found
+            named = SourceFile(file.path, label, file.kind)
+            if known == state:
+                return FileRecord(number, named, blocks, bool(finished), size)
+            self._empty(number)
+            connection.execute("UPDATE ingest_files SET state = ? WHERE file = ?", (state, number))
+            return FileRecord(number, named, 0, False, 0)
+
+    def advance(
+        self, record: FileRecord, size: int, rows: Sequence[int], copies: int, empty: int, problems: Sequence[Problem]
+    ) -> None:
+        """One more block of a file is in the store: its rows, and how much came to nothing."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                "UPDATE ingest_files SET blocks = blocks + 1, bytes = bytes + ?, passages = passages + ?,"
+                " copies = copies + ?, empty = empty + ? WHERE file = ?",
+                (size, len(rows), copies, empty, record.number),
+            )
+            connection.executemany("INSERT INTO ingest_origins VALUES (?, ?)", ((row, record.number) for row in rows))
+            self.report(record, problems)
+
+    def report(self, record: FileRecord, problems: Sequence[Problem]) -> None:
+        """Keeps the first 100 problems of a file and counts all."""
+        if not problems:
+            return
+        with self._store.transaction() as connection:
+            (known,) = connection.execute(
+                "UPDATE ingest_files SET problems = problems + ? WHERE file = ? RETURNING problems",
+                (len(problems), record.number),
+            ).fetchone()
+            kept = problems[: max(0, _KEPT_PROBLEMS - (known - len(problems)))]
+            rows = [(record.number, problem.where, problem.message) for problem in kept]
+            connection.executemany("INSERT INTO ingest_problems VALUES (?, ?, ?)", rows)
+
+    def finish(self, record: FileRecord) -> None:
+        """The file was read to its end."""
+        with self._store.transaction() as connection:
+            connection.execute("UPDATE ingest_files SET finished = 1 WHERE file = ?", (record.number,))
+
+    def counts(self, numbers: Iterable[int] | None = None) -> Counts:
+        """What came of these files, or of all."""
+        chosen = set(numbers) if numbers is not None else None
+        rows = self._store.query(f"SELECT file, 1, {_COUNTS} FROM ingest_files")  # noqa: S608
+        kept = [row[1:] for row in rows if chosen is None or row[0] in chosen]
+        return Counts(*map(sum, zip(*kept, strict=True))) if kept else Counts()
+
+    def problems(self, limit: int) -> list[Problem]:
+        """The first problems, in the order of files."""
+        rows = self._store.query(
+            "SELECT place, message FROM ingest_problems ORDER BY file, ingest_problems.rowid LIMIT ?", (limit,)
+        )
+        return [Problem(place, message) for place, message in rows]
+
+    def unfinished(self) -> list[str]:
+        """Labels of the files that were begun and not read to their end."""
+        return [
+            label for (label,) in self._store.query("SELECT label FROM ingest_files WHERE finished = 0 ORDER BY file")
+        ]
+
+    def forget(self, label_or_path: str) -> int | None:
+        """Removes a file and all that came from it; the number of passages, or None if no such file was read."""
+        with self._store.transaction() as connection:
+            found = connection.execute(
+                "SELECT file FROM ingest_files WHERE label = ? OR path = ?", (label_or_path, label_or_path)
+            ).fetchone()
+            if found is None:
+                return None
+            removed = self._empty(found[0])
+            connection.execute("DELETE FROM ingest_files WHERE file = ?", found)
+            return removed
+
+    def _empty(self, number: int) -> int:
+        """Takes everything out of the store that came from a file."""
+        with self._store.transaction() as connection:
+            ids = connection.execute(
+                "SELECT id FROM passages JOIN ingest_origins ON passage = passages.rowid WHERE file = ?", (number,)
+            ).fetchall()
+            removed = self._store.remove(found for (found,) in ids)
+            connection.execute("DELETE FROM ingest_origins WHERE file = ?", (number,))
+            connection.execute("DELETE FROM ingest_problems WHERE file = ?", (number,))
+            connection.execute(
+                "UPDATE ingest_files SET blocks = 0, finished = 0, bytes = 0, passages = 0, copies = 0, empty = 0,"
+                " problems = 0 WHERE file = ?",
+                (number,),
+            )
+        return removed
+
+    def _free_label(self, file: SourceFile) -> str:
+        """The label as the user wrote it, unless another file has it already."""
+        taken = self._store.query("SELECT 1 FROM ingest_files WHERE label = ?", (file.label,))
+        return str(file.path) if taken else file.label

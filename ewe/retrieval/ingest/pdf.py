@@ -1,0 +1,86 @@
+"""Reading PDF through pypdf.
+
+Owns: how pages become one text, and what is said of a file without text. Knows pypdf, loaded when a PDF is met.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ewe.retrieval.ingest.documents import (
+    Block,
+    Document,
+    Mark,
+    Problem,
+    ReadOptions,
+    SourceFile,
+    UnreadableError,
+    whole_size,
+)
+from ewe.retrieval.ingest.rows import document
+
+_HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
+_LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """The whole file as one block, which whoever works on it reads. Raises UnreadableError if it is too large."""
+    yield Block(file, None, 1, whole_size(file))
+
+
+def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """The document of the file; a passage's url names the page it begins on. Raises UnreadableError."""
+    try:
+        import pypdf
+    except ImportError as error:
+        raise UnreadableError("reading PDF needs pypdf: pip install 'ewe-engine[documents]'") from error
+    # It warns of every small fault on standard error; what cannot be read is reported by us.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = pypdf.PdfReader(block.file.path)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise UnreadableError("it is encrypted: save it without a password first")
+        pages = [_clean(page.extract_text()) for page in reader.pages]
+        values = _values(reader)
+    except UnreadableError:
+        raise
+    except Exception as error:  # a damaged file can make pypdf fail anywhere, and in any way
+        raise UnreadableError(f"it is damaged or no PDF ({type(error).__name__}: {error})") from error
+    if not any(pages):
+        raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
+    values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
+    result = document(values, 1, block, ReadOptions(source=options.source))
+    if isinstance(result, Document):
+        marks = tuple(_page_marks(pages, block.file.label))
+        result = replace(result, marks=marks)
+    yield result
+
+
+def _values(reader: Any) -> dict[str, Any]:
+    """Title and date of the file's own description, where they can be read."""
+    values: dict[str, Any] = {"title": "", "date": ""}
+    try:
+        values["title"] = str(reader.metadata.title or "").strip()
+        values["date"] = reader.metadata.creation_date.date()
+    except Exception:  # noqa: S110 - a damaged description is no reason to refuse the text
+        pass
+    return values
+
+
+def _page_marks(pages: list[str], label: str) -> Iterator[Mark]:
+    start = 0
+    for number, page in enumerate(pages, 1):
+        yield Mark(start, url=f"{label}#page={number}")
+        start += len(page) + 1
+
+
+def _clean(page: str) -> str:
+    """A page's text with lines joined and hyphens at line ends taken out."""
+    page = page.encode("utf-8", "replace").decode("utf-8")  # fonts can map glyphs to half of a surrogate pair
+    text = _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
+    return _LINE_END.sub(" ", _HYPHENATED.sub("", text)).strip()

@@ -1,0 +1,53 @@
+"""Which reader reads which kind of file.
+
+Owns: the table of readers, and the errors of files that turn into problems. Knows every reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ewe.retrieval.ingest import html, jsonl, pdf, tables, texts
+from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions, SourceFile, UnreadableError
+
+Found = Document | Problem | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """blocks: cuts a file, always in the same way. documents: reads a block; None stands for an empty text."""
+
+    blocks: Callable[[SourceFile, ReadOptions], Iterator[Block]]
+    documents: Callable[[Block, ReadOptions], Iterator[Found]]
+
+
+READERS = {
+    "text": Reader(texts.blocks, texts.text_documents),
+    "markdown": Reader(texts.blocks, texts.markdown_documents),
+    "html": Reader(html.blocks, html.documents),
+    "pdf": Reader(pdf.blocks, pdf.documents),
+    "jsonl": Reader(jsonl.blocks, jsonl.documents),
+    "csv": Reader(tables.csv_blocks, tables.csv_documents),
+    "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),
+}
+
+
+def read_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block | Problem]:
+    """The blocks of a file, always the same for the same file; a problem ends them if the rest cannot be read."""
+    try:
+        yield from READERS[file.kind].blocks(file, options)
+    except UnreadableError as error:
+        yield Problem(file.label, str(error))
+    except OSError as error:
+        yield Problem(file.label, f"it cannot be read ({error.strerror})")
+
+
+def read_documents(block: Block, options: ReadOptions) -> Iterator[Found]:
+    """What a block holds, in order."""
+    try:
+        yield from READERS[block.file.kind].documents(block, options)
+    except UnreadableError as error:
+        yield Problem(block.file.label, str(error))
+    except OSError as error:
+        yield Problem(block.file.label, f"it cannot be read ({error.strerror})")

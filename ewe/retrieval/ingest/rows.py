@@ -1,0 +1,112 @@
+"""One row of a table or one JSON object as a document.
+
+Owns: the column mapping and the checks of values. Knows no file format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Problem, ReadOptions, UnreadableError
+
+
+def parse_columns(assignments: Iterable[str]) -> dict[str, str]:
+    """FIELD=COLUMN arguments as a mapping. Raises DatastoreError naming the argument and the known fields."""
+    columns = {}
+    for assignment in assignments:
+        name, equals, column = assignment.partition("=")
+        if not equals or not column or name not in FIELDS:
+            raise DatastoreError(f"{assignment!r} is not of the form FIELD=COLUMN; fields: {', '.join(FIELDS)}")
+        columns[name] = column
+    return columns
+
+
+def check_columns(found: Iterable[str], options: ReadOptions) -> None:
+    """Raises UnreadableError if columns that are needed or were asked for are missing."""
+    present = list(found)
+    wanted = dict.fromkeys([options.columns.get("text", "text"), *options.columns.values()])
+    missing = [column for column in wanted if column not in present]
+    if missing:
+        raise UnreadableError(
+            f"it has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, present))}: "
+            "name the right one with --column FIELD=COLUMN"
+        )
+
+
+def document(values: Mapping[str, Any], number: int, block: Block, options: ReadOptions) -> Document | Problem | None:
+    """The document of one row, a problem with it, or None if its text is empty."""
+    where = f"{block.file.label}:{number}"
+    try:
+        chosen = {name: values.get(options.columns.get(name, name)) for name in FIELDS}
+        text = _text_of(chosen.pop("text"), options.columns.get("text", "text"), values)
+        if not text.strip():
+            return None
+        veracity = _veracity(chosen.pop("veracity"))
+        texts = {name: _plain(value, name) for name, value in chosen.items()}
+    except ValueError as error:
+        return Problem(where, str(error))
+    return Document(
+        id=texts["id"] or where,
+        text=text,
+        title=texts["title"],
+        source=texts["source"] or options.source or block.file.label,
+        url=texts["url"],
+        date=texts["date"],
+        veracity=veracity,
+    )
+
+
+def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:
+    if value is None:
+        if column in values:
+            return ""
+        raise ValueError(f"it has no {column!r}; it has {', '.join(map(repr, values)) or 'nothing'}")
+    if not isinstance(value, str):
+        raise ValueError(f"{column} must be a text, found {type(value).__name__}")
+    return _unicode(value, column)
+
+
+def _plain(value: Any, name: str) -> str:
+    """A field other than text and veracity as a string; missing is empty."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bool | list | dict | bytes):
+        raise ValueError(f"{name} must be a text or a number, found {type(value).__name__}")
+    return _unicode(str(value), name).strip()
+
+
+def _veracity(value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"veracity must be a number, found {value!r}") from None
+    if math.isnan(number):
+        return None
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"veracity must lie in [0, 1], found {number}")
+    return number
+
+
+def _unicode(value: str, name: str) -> str:
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{name} holds half of a surrogate pair")
+    return value
+
+
+def check_veracity(value: Any) -> float:
+    """A veracity from a table. Raises DatastoreError if it is no number in [0, 1]."""
+    try:
+        number = _veracity(value)
+    except ValueError as error:
+        raise DatastoreError(str(error)) from error
+    if number is None:
+        raise DatastoreError("veracity is missing")
+    return number

@@ -1,0 +1,111 @@
+"""Reading CSV and Parquet.
+
+Owns: how rows are grouped into blocks. Knows the column mapping; pyarrow is loaded when a Parquet file is met.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from ewe.retrieval.ingest.documents import (
+    FIELDS,
+    LONGEST_ROW,
+    Block,
+    Document,
+    Problem,
+    ReadOptions,
+    SourceFile,
+    UnreadableError,
+)
+from ewe.retrieval.ingest.encodings import check_text, open_text
+from ewe.retrieval.ingest.rows import check_columns, document
+
+_BLOCK = 256 << 10
+_ROWS = 1024
+
+
+def csv_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """Rows with their header in groups of about 256 KiB. The first line names the columns; "," ";" or tab part them.
+
+    Raises UnreadableError for bad quotes, rows that are too long, and missing columns.
+    """
+    csv.field_size_limit(LONGEST_ROW)
+    with open_text(file.path, options.encoding) as text:
+        sample = text.readline()
+        text.seek(0)
+        check_text(sample)
+        rows = csv.reader(text, delimiter=_delimiter(file, sample), strict=True)
+        header: list[str] | None = None
+        group: list[list[str]] = []
+        first, size, number = 1, 0, 0
+        try:
+            for row in rows:
+                if header is None:
+                    header = [name.strip() for name in row]
+                    check_columns(header, options)
+                    continue
+                number += 1
+                group.append(row)
+                size += sum(map(len, row)) + len(row)
+                if size >= _BLOCK:
+                    yield Block(file, (header, group), first, size)
+                    first, size, group = number + 1, 0, []
+        except csv.Error as error:
+            raise UnreadableError(f"line {rows.line_num} is no CSV ({error})") from error
+        if group:
+            yield Block(file, (header, group), first, size)
+
+
+def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """One entry per row that is not blank."""
+    header, rows = block.payload
+    for number, row in enumerate(rows, block.first):
+        if not row:
+            continue
+        if len(row) != len(header):
+            yield Problem(f"{block.file.label}:{number}", f"the row has {len(row)} fields, the header {len(header)}")
+        else:
+            yield document(dict(zip(header, row, strict=True)), number, block, options)
+
+
+def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """Batches of 1024 rows with the columns that are needed. Raises UnreadableError for a damaged file."""
+    pyarrow, parquet = _arrow()
+    try:
+        with parquet.ParquetFile(file.path) as table:
+            names = table.schema_arrow.names
+            check_columns(names, options)
+            wanted = [name for field in FIELDS if (name := options.columns.get(field, field)) in names]
+            rows = max(1, table.metadata.num_rows)
+            first = 1
+            for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(wanted))):
+                size = file.path.stat().st_size * batch.num_rows // rows
+                yield Block(file, batch, first, size)
+                first += batch.num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UnreadableError(f"it is damaged or no Parquet file ({error})") from error
+
+
+def parquet_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """One entry per row."""
+    columns = block.payload.to_pydict()
+    for index in range(block.payload.num_rows):
+        values = {name: column[index] for name, column in columns.items()}
+        yield document(values, block.first + index, block, options)
+
+
+def _delimiter(file: SourceFile, header: str) -> str:
+    if file.path.suffix.lower() == ".tsv":
+        return "\t"
+    return max(",;\t", key=header.count)
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnreadableError("reading Parquet needs pyarrow: pip install 'ewe-engine[documents]'") from error
+    return pyarrow, parquet

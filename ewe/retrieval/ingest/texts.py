@@ -1,0 +1,133 @@
+"""Reading plain text and Markdown of any length.
+
+Owns: how long texts are cut into parts, what of Markdown is text, headings as titles, front matter. Knows encodings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, SourceFile
+from ewe.retrieval.ingest.encodings import check_text, open_text
+from ewe.retrieval.ingest.rows import document
+
+_PART = 1 << 20  # characters; longer texts are cut at the best place before
+_CUTS = (re.compile(r"\n[ \t\r]*\n(?=\S)"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))
+_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+# A fenced block, in which "#" begins a comment, or a heading.
+_STRUCTURE = re.compile(
+    r"^ {0,3}(?P<fence>```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^ {0,3}(?P=fence)[^\n]*$|\Z)"
+    r"|^ {0,3}#{1,6}[ \t](?P<heading>[^\n]*)$",
+    re.MULTILINE | re.DOTALL,
+)
+# Lengths are bounded, so that a text full of opening brackets costs no more than another.
+_COMMENT = re.compile(r"<!--.{0,5000}?-->", re.DOTALL)
+_IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)")
+_LINK = re.compile(r"\[([^\]\n]{1,500})\](?:\([^)\n]{0,2000}\)|\[[^\]\n]{0,200}\])")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)([^\n]{1,500}?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")
+
+
+def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """The text, in parts of at most 2^20 characters that end at a blank line, line end, sentence or word.
+
+    The payload is (part, whether it is the whole text). Raises UnreadableError for what is no text.
+    """
+    with open_text(file.path, options.encoding) as stream:
+        held, number = "", 1
+        while piece := stream.read(_PART):
+            check_text(piece)
+            held += piece
+            while len(held) > _PART:
+                cut = _cut(held)
+                yield Block(file, (held[:cut], False), number, cut)
+                held, number = held[cut:], number + 1
+        if held:
+            yield Block(file, (held, number == 1), number, len(held))
+
+
+def text_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """The document of one part; its title is the file's name."""
+    part, whole = block.payload
+    yield _document(part, {"title": block.file.path.stem}, block, whole, options)
+
+
+def markdown_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """The document of one part, each section under its heading; front matter gives the fields that it names."""
+    part, whole = block.payload
+    fields: dict[str, Any] = {}
+    front = _FRONT_MATTER.match(part) if block.first == 1 else None
+    if front is not None:
+        fields, part = _front_matter(front.group(1)), part[front.end() :]
+    text, marks = _plain(part)
+    title = fields.setdefault("title", marks[0].title if marks and not marks[0].start else block.file.path.stem)
+    result = _document(text, fields, block, whole, options)
+    if isinstance(result, Document):
+        sections = tuple(Mark(mark.start, _under(str(title), mark.title)) for mark in marks)
+        result = replace(result, marks=sections)
+    yield result
+
+
+def _cut(text: str) -> int:
+    """Where the first part ends: at the last good place in its second half."""
+    for pattern in _CUTS:
+        ends = [found.end() for found in pattern.finditer(text, _PART // 2, _PART)]
+        if ends:
+            return ends[-1]
+    return _PART
+
+
+def _document(
+    text: str, fields: Mapping[str, Any], block: Block, whole: bool, options: ReadOptions
+) -> Document | Problem | None:
+    """Through the same checks as a row; the id is the file's, with the number of the part if there are several."""
+    name = block.file.label if whole else f"{block.file.label}:{block.first}"
+    values = {**fields, "text": text, "id": fields.get("id") or name}
+    return document(values, block.first, block, ReadOptions(source=options.source))
+
+
+def _under(title: str, heading: str) -> str:
+    return heading if heading == title else f"{title} - {heading}"
+
+
+def _front_matter(text: str) -> dict[str, Any]:
+    """The fields of a passage in YAML front matter; what is no mapping is no front matter of ours."""
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return {}
+    known = ("id", "title", "source", "url", "date", "veracity")
+    return {key: values[key] for key in known if values.get(key) is not None} if isinstance(values, dict) else {}
+
+
+def _plain(markdown: str) -> tuple[str, list[Mark]]:
+    """The text without markup, headings taken out, and a mark where each heading's section begins."""
+    parts: list[str] = []
+    marks, length, position = [], 0, 0
+
+    def keep(text: str) -> None:
+        nonlocal length
+        parts.append(text)
+        length += len(text)
+
+    for found in _STRUCTURE.finditer(markdown):
+        keep(_without_markup(markdown[position : found.start()]))
+        if found["heading"] is None:
+            keep(found["code"])
+        else:
+            marks.append(Mark(length, _without_markup(found["heading"]).strip(" \t\r#")))
+        position = found.end()
+    keep(_without_markup(markdown[position:]))
+    return "".join(parts), marks
+
+
+def _without_markup(text: str) -> str:
+    text = _COMMENT.sub("", text)
+    for pattern in (_IMAGE, _LINK, _EMPHASIS):
+        text = pattern.sub(r"\1", text)
+    return _STRONG.sub(r"\2", text)

@@ -1,0 +1,90 @@
+"""What is done to a block apart from writing: read it, cut it, and find the keys of its passages.
+
+Owns: how documents become passages and their ids. Knows readers, chunker and likeness; no store, so that it can run in
+any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ewe.retrieval.ingest.chunker import Chunker, ChunkRules
+from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions
+from ewe.retrieval.ingest.likeness import exact_key, near_keys
+from ewe.retrieval.ingest.readers import read_documents
+from ewe.types import Passage
+
+Copies = Literal["near", "exact", "keep"]
+"""Which copies are left out: near-duplicates too, equal passages only, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRules:
+    """Everything that decides which passages a block gives; veracity: by source, "*" for the others."""
+
+    read: ReadOptions
+    chunks: ChunkRules
+    copies: Copies = "near"
+    veracity: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A passage and the keys under which its copies would be found, the exact one first."""
+
+    passage: Passage
+    keys: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a block gave; empty counts documents without text."""
+
+    prepared: list[Prepared] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    empty: int = 0
+
+
+class Worker:
+    """Turns blocks into passages; equal blocks give equal passages, in whatever process."""
+
+    def __init__(self, rules: WorkRules) -> None:
+        self._rules = rules
+        self._chunker = Chunker(rules.chunks)
+
+    def __call__(self, block: Block) -> Outcome:
+        """The passages, problems and empty texts of a block."""
+        outcome = Outcome()
+        for found in read_documents(block, self._rules.read):
+            if found is None:
+                outcome.empty += 1
+            elif isinstance(found, Problem):
+                outcome.problems.append(found)
+            else:
+                outcome.prepared += [Prepared(passage, self._keys(passage)) for passage in self._passages(found)]
+        return outcome
+
+    def _passages(self, document: Document) -> Iterator[Passage]:
+        chunks = self._chunker.chunks(document)
+        table = self._rules.veracity
+        veracity = document.veracity
+        if veracity is None:
+            veracity = table.get(document.source, table.get("*", 1.0))
+        for number, chunk in enumerate(chunks, 1):
+            yield Passage(
+                id=document.id if len(chunks) == 1 else f"{document.id}#{number}",
+                text=document.text[chunk.start : chunk.end],
+                title=chunk.mark.title or document.title,
+                source=document.source,
+                url=chunk.mark.url or document.url,
+                date=document.date,
+                veracity=veracity,
+            )
+
+    def _keys(self, passage: Passage) -> tuple[int, ...]:
+        if self._rules.copies == "keep":
+            return ()
+        exact = exact_key(passage.title, passage.text)
+        return (exact, *near_keys(passage.title, passage.text)) if self._rules.copies == "near" else (exact,)
