@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ewe.retrieval.ingest.documents import Problem, SourceFile
@@ -151,12 +152,14 @@ class Ledger:
         kept = [row[1:] for row in rows if chosen is None or row[0] in chosen]
         return Counts(*map(sum, zip(*kept, strict=True))) if kept else Counts()
 
-    def problems(self, limit: int) -> list[Problem]:
-        """The first problems, in the order of files."""
+    def problems(self, limit: int, numbers: Iterable[int] | None = None) -> list[Problem]:
+        """The first problems of these files, or of all, in the order of files."""
+        chosen = set(numbers) if numbers is not None else None
         rows = self._store.query(
-            "SELECT place, message FROM ingest_problems ORDER BY file, ingest_problems.rowid LIMIT ?", (limit,)
+            "SELECT file, place, message FROM ingest_problems ORDER BY file, ingest_problems.rowid"
         )
-        return [Problem(place, message) for place, message in rows]
+        kept = (Problem(place, message) for file, place, message in rows if chosen is None or file in chosen)
+        return list(islice(kept, limit))
 
     def unfinished(self) -> list[str]:
         """Labels of the files that were begun and not read to their end."""

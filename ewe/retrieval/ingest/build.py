@@ -1,0 +1,227 @@
+"""Building a datastore from files, and adding files to one; a run that was killed is gone on with.
+
+Owns: the order of work, what is committed together, and the checks that a later run goes on in the same way. Knows the
+store, the ledger and the workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.ingest.chunker import ChunkRules
+from ewe.retrieval.ingest.copies import CopyFinder
+from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile
+from ewe.retrieval.ingest.encodings import check_encoding
+from ewe.retrieval.ingest.files import find_files
+from ewe.retrieval.ingest.ledger import Counts, FileRecord, Ledger
+from ewe.retrieval.ingest.readers import read_blocks
+from ewe.retrieval.ingest.work import Copies, Outcome, WorkRules
+from ewe.retrieval.ingest.workers import work_in_order
+from ewe.retrieval.store import PassageStore
+
+_SMALL = 4 << 20  # bytes that are read before other processes would have started
+_GROUP_PASSAGES, _GROUP_BLOCKS, _GROUP_S = 500, 100, 2.0  # how much is committed at once
+_MOST_PROCESSES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to read, and how. processes 0 takes one per core, or one alone for little input."""
+
+    sources: tuple[str, ...]
+    read: ReadOptions = field(default_factory=ReadOptions)
+    veracity: dict[str, float] = field(default_factory=dict)
+    processes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Bytes of input that are done and that there are, and passages that were added by this run."""
+
+    done: int
+    total: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of the files of a request, over all runs; unknown: files of unknown kind in folders; skipped: files
+    that an earlier run had read already."""
+
+    counts: Counts
+    unknown: int
+    skipped: int
+    problems: tuple[Problem, ...]
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def build(
+    path: Path, request: Request, chunks: ChunkRules, copies: Copies = "near", on_progress: OnProgress | None = None
+) -> Report:
+    """Makes a datastore in `path`, or goes on with one whose building was interrupted.
+
+    Raises DatastoreError for a folder with a finished datastore, or one that was begun with another request.
+    """
+    check_encoding(request.read.encoding)
+    begun: dict[str, Any] = {"sources": request.sources, "read": asdict(request.read), "veracity": request.veracity}
+    rules = {"chunks": asdict(chunks), "copies": copies}
+    find_files(request.sources, path)  # an argument that is wrong leaves no empty datastore behind
+    with _open_or_create(path) as store:
+        ledger = Ledger(store)
+        known = ledger.settings()
+        if not known:
+            if len(store):
+                raise DatastoreError(f"{path} holds passages that were not read from files: choose another folder")
+            ledger.set(rules=rules, building=begun)
+        elif known.get("building") is None:
+            raise DatastoreError(f"{path} holds a finished datastore: use 'ewe index add', or choose another folder")
+        elif (known["rules"], known["building"]) != (_as_json(rules), _as_json(begun)):
+            raise DatastoreError(
+                f"{path} was begun with other sources or options: give the same ones to go on, or choose another folder"
+            )
+        report = _Run(store, ledger, request, on_progress).all()
+        ledger.set(building=None)
+    return report
+
+
+def add(path: Path, request: Request, on_progress: OnProgress | None = None) -> Report:
+    """Adds files to a datastore, cut as those before; unchanged ones are skipped, changed ones take their own place.
+
+    Raises DatastoreError if there is none, or if it is still being built.
+    """
+    check_encoding(request.read.encoding)
+    with PassageStore.open(path, read_only=False) as store:
+        ledger = Ledger(store)
+        known = ledger.settings()
+        if known.get("building"):
+            raise DatastoreError(f"the building of {path} was interrupted: run the same 'ewe index build' again first")
+        if not known:
+            ledger.set(rules={"chunks": asdict(ChunkRules()), "copies": "near"})
+        return _Run(store, ledger, request, on_progress).all()
+
+
+def _open_or_create(path: Path) -> PassageStore:
+    if (path / "passages.sqlite").exists():
+        return PassageStore.open(path, read_only=False)
+    if path.exists() and not path.is_dir():
+        raise DatastoreError(f"{path} is a file: name a folder for the datastore")
+    return PassageStore.create(path)
+
+
+@dataclass(slots=True)
+class _Step:
+    """One thing to commit: a block of a file, a problem with it, or its end (neither)."""
+
+    record: FileRecord
+    size: int = 0
+    problem: Problem | None = None
+
+
+class _Run:
+    """One pass over the files of a request."""
+
+    def __init__(self, store: PassageStore, ledger: Ledger, request: Request, on_progress: OnProgress | None) -> None:
+        rules = ledger.settings()["rules"]
+        self._store, self._ledger, self._request = store, ledger, request
+        self._rules = WorkRules(request.read, ChunkRules(**rules["chunks"]), rules["copies"], request.veracity)
+        self._copies = CopyFinder(store) if self._rules.copies != "keep" else None
+        self._on_progress = on_progress or (lambda progress: None)
+        self._given_up: set[int] = set()
+        self._done = self._total = self._added = 0
+
+    def all(self) -> Report:
+        """Reads everything that was not read yet."""
+        files, unknown = find_files(self._request.sources, self._store.path)
+        with self._store.transaction():
+            records = [self._ledger.begin(file, self._state(file)) for file in files]
+        to_read = [record for record in records if not record.finished]
+        sizes = {record.number: record.file.path.stat().st_size for record in to_read}
+        self._total = sum(sizes.values())
+        self._done = sum(min(record.bytes, sizes[record.number]) for record in to_read)
+        group: list[tuple[_Step, Outcome | None]] = []
+        begun = time.monotonic()
+        for step in work_in_order(self._steps(to_read), self._rules, self._processes()):
+            group.append(step)
+            passages = sum(len(outcome.prepared) for _, outcome in group if outcome is not None)
+            late = time.monotonic() - begun > _GROUP_S
+            if passages >= _GROUP_PASSAGES or len(group) >= _GROUP_BLOCKS or late:
+                self._commit(group)
+                group, begun = [], time.monotonic()
+        self._commit(group)
+        chosen = {record.number for record in records}
+        skipped = len(records) - len(to_read)
+        return Report(self._ledger.counts(chosen), unknown, skipped, tuple(self._ledger.problems(20, chosen)))
+
+    def _state(self, file: SourceFile) -> str:
+        """What a file and the way to read it are; if it differs later, the file is read again from its beginning."""
+        try:
+            stat = file.path.stat()
+        except OSError as error:
+            raise DatastoreError(f"{file.path}: {error.strerror}") from error
+        how = {**asdict(self._request.read), "veracity": self._request.veracity}
+        return json.dumps([stat.st_size, stat.st_mtime_ns, how], sort_keys=True)
+
+    def _processes(self) -> int:
+        if self._request.processes:
+            return self._request.processes
+        return 1 if self._total - self._done < _SMALL else min(_MOST_PROCESSES, os.cpu_count() or 1)
+
+    def _steps(self, records: Sequence[FileRecord]) -> Iterator[tuple[_Step, Block | None]]:
+        """The blocks that were not committed yet, then the end of each file."""
+        for record in records:
+            for number, found in enumerate(read_blocks(record.file, self._request.read)):
+                if record.number in self._given_up:
+                    break
+                if isinstance(found, Problem):
+                    yield _Step(record, problem=found), None
+                elif number >= record.blocks:
+                    yield _Step(record, found.size), replace(found, file=record.file)
+            yield _Step(record), None
+
+    def _commit(self, group: Sequence[tuple[_Step, Outcome | None]]) -> None:
+        with self._store.transaction():
+            for step, outcome in group:
+                self._one(step, outcome)
+        self._on_progress(Progress(min(self._done, self._total), self._total, self._added))
+
+    def _one(self, step: _Step, outcome: Outcome | None) -> None:
+        record = step.record
+        if step.problem is not None:
+            self._ledger.report(record, [step.problem])
+        elif outcome is None:
+            self._ledger.finish(record)
+        elif record.number not in self._given_up:
+            self._write(record, step.size, outcome)
+
+    def _write(self, record: FileRecord, size: int, outcome: Outcome) -> None:
+        """The passages of one block, the keys of their copies and the progress, in the transaction that is open."""
+        kept = self._copies.without_copies(outcome.prepared) if self._copies else outcome.prepared
+        result = self._store.add(item.passage for item in kept)
+        added = [(row, item) for row, item in zip(result.rowids, kept, strict=True) if row is not None]
+        if self._copies:
+            self._copies.remember(added)
+        problems = outcome.problems + [
+            Problem(record.file.label, f"the id {name!r} stands for another passage already: that row is left out")
+            for name in result.conflicts
+        ]
+        if not record.blocks and outcome.problems and not outcome.prepared and not outcome.empty:
+            self._given_up.add(record.number)
+            problems.append(Problem(record.file.label, "nothing at its beginning can be read: the rest is left out"))
+        record.blocks += 1
+        copies = len(outcome.prepared) - len(added) - len(result.conflicts)
+        self._ledger.advance(record, size, [row for row, _ in added], copies, outcome.empty, problems)
+        self._done += size
+        self._added += len(added)
+
+
+def _as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
