@@ -17,7 +17,9 @@ from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
+from ewe.cli.index import index_app
 from ewe.cli.validate import validate
+from ewe.cli.verify import verify
 from ewe.errors import EWEError
 
 INTERRUPTED = 130
@@ -72,6 +74,8 @@ def root(
 app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)
+app.command("verify")(verify)
+app.add_typer(index_app, name="index")
 app.add_typer(eval_app, name="eval")
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)

@@ -62,7 +62,7 @@ AsJSON = Annotated[
 HTMLFile = Annotated[
     Path | None,
     typer.Option(
-        "--html", rich_help_panel=_RESULTS, help="Write the trace as an HTML page.", callback=_place_for_a_file
+        "--html", rich_help_panel=_RESULTS, help="Write the results as an HTML page.", callback=_place_for_a_file
     ),
 ]
 TraceFile = Annotated[

@@ -1,10 +1,21 @@
-"""What happened to a generation, for people and for programs: the trace as JSONL and as one HTML page.
+"""What happened to a generation, and what checking a text found, for people and for programs.
 
-Owns: the trace file and the trace page. Knows `ewe.types` only.
+Owns: the trace file, the trace page, and the data and page of checked texts. Knows `ewe.types` and `ewe.checked` only.
 """
 
+from ewe.report.check_page import check_page, write_check_page
+from ewe.report.checked_text import checked_data
 from ewe.report.jsonable import jsonable
 from ewe.report.page import trace_page, write_page
 from ewe.report.trace_file import trace_lines, write_trace
 
-__all__ = ["jsonable", "trace_lines", "trace_page", "write_page", "write_trace"]
+__all__ = [
+    "check_page",
+    "checked_data",
+    "jsonable",
+    "trace_lines",
+    "trace_page",
+    "write_check_page",
+    "write_page",
+    "write_trace",
+]

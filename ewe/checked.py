@@ -1,0 +1,104 @@
+"""What checking a finished text gives: sentences with verdicts and evidence, and what they add up to.
+
+Owns: the shapes of these results. Knows `ewe.types` only; judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
+
+NO_CLAIM = "no checkable claim"
+"""The reason of a sentence that was read and holds nothing to check; any other reason is a failure."""
+
+_DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """A sentence with its claims and verdict, and the evidence for and against them."""
+
+    sentence: Sentence
+    evidence: tuple[Evidence, ...] = ()
+
+    def evidence_of(self, claim: Claim) -> tuple[Evidence, ...]:
+        """The evidence that speaks to one claim of the sentence.
+
+        Evidence that names no claim counts where the claim lists its passage and has the verdict of its stance.
+        """
+        return tuple(
+            item for item in self.evidence if (item.claim == claim.text if item.claim else _backs(item, claim))
+        )
+
+    def is_conflicting(self, claim: Claim) -> bool:
+        """Whether some of the claim's evidence supports it and some refutes it, whatever the verdict."""
+        return {item.stance for item in self.evidence_of(claim)} >= _DECIDED
+
+    @property
+    def conflicts(self) -> tuple[Claim, ...]:
+        """The claims on which the evidence disagrees."""
+        return tuple(claim for claim in self.sentence.claims if self.is_conflicting(claim))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """A text with all of its sentences, in order.
+
+    Sentence positions are code points of `text`. error: what the verifier failed with, if it did; the sentences that it
+    failed on are `not_checked` and say so.
+    """
+
+    text: str
+    sentences: tuple[CheckedSentence, ...]
+    prompt: str = ""
+    error: str = ""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims of all sentences, in order."""
+        return tuple(claim for item in self.sentences for claim in item.sentence.claims)
+
+    @property
+    def sources(self) -> dict[str, Passage]:
+        """Every passage that is evidence, by id."""
+        return {item.passage.id: item.passage for checked in self.sentences for item in checked.evidence}
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted if any sentence is; supported if all that hold claims are; not_checked if none holds any."""
+        verdicts = {item.sentence.verdict for item in self.sentences} - {Verdict.NOT_CHECKED}
+        if not verdicts:
+            return Verdict.NOT_CHECKED
+        if Verdict.REFUTED in verdicts:
+            return Verdict.REFUTED
+        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+
+    @property
+    def num_conflicts(self) -> int:
+        """How many claims have evidence on both sides."""
+        return sum(len(item.conflicts) for item in self.sentences)
+
+    @property
+    def num_failed(self) -> int:
+        """How many sentences could not be checked, those without claims left out."""
+        return sum(item.sentence.reason not in ("", NO_CLAIM) for item in self.sentences)
+
+    def count_sentences(self) -> dict[Verdict, int]:
+        """How many sentences have each verdict; every verdict is a key."""
+        return _counted(item.sentence.verdict for item in self.sentences)
+
+    def count_claims(self) -> dict[Verdict, int]:
+        """How many claims have each verdict; every verdict is a key."""
+        return _counted(claim.verdict for claim in self.claims)
+
+
+def _backs(item: Evidence, claim: Claim) -> bool:
+    return item.passage.id in claim.evidence_ids and item.stance is claim.verdict
+
+
+def _counted(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
+    found = Counter(verdicts)
+    return {verdict: found[verdict] for verdict in Verdict}

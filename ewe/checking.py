@@ -1,0 +1,127 @@
+"""Checking a finished text, sentence by sentence, against whatever a verifier knows.
+
+Owns: the way from a text to checked sentences: batches, what stands before each sentence, and what becomes of sentences
+on which the verifier fails. Knows the Verifier protocol and sentence boundaries; no retriever and no judge.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
+from ewe.engine import calls
+from ewe.errors import EWEError, InvalidRequestError
+from ewe.protocols import Verifier
+from ewe.text.sentences import SentenceSplitter, Span
+from ewe.types import Sentence, VerificationRequest, VerificationResult
+
+LONGEST_SENTENCE = 4000
+"""Code points; what is longer is no sentence but a table or data, and is not checked."""
+
+_PRECEDING = 6000  # Code points of text before a sentence that the verifier sees: more than any looks back.
+_MOST_FAILURES = 2  # Batches in a row; then the verifier is taken for broken.
+
+Progress = Callable[[int, int], None]
+
+
+def check_text(
+    text: str,
+    verifier: Verifier,
+    prompt: str = "",
+    batch_size: int = 32,
+    on_progress: Progress | None = None,
+) -> CheckedText:
+    """Every sentence of `text` with its verdict and evidence.
+
+    prompt: what the text answers; a pronoun may stand for a name in it. batch_size: sentences per call of the verifier.
+    on_progress: called with (sentences done, all sentences) after each call.
+
+    A verifier that raises loses nothing: the sentences of that call are not_checked with the reason, `error` holds the
+    first reason, and after two failed calls in a row the rest is not tried. Raises InvalidRequestError for a text
+    without any words, or one that is no Unicode (half of a surrogate pair).
+    """
+    _refuse_odd(text, prompt)
+    spans = SentenceSplitter().split(text)
+    patient = _PatientVerifier(verifier)
+    sentences: list[CheckedSentence] = []
+    for first in range(0, len(spans), batch_size):
+        batch = range(first, min(first + batch_size, len(spans)))
+        sentences += _check(text, prompt, spans, batch, patient)
+        if on_progress is not None:
+            on_progress(len(sentences), len(spans))
+    return CheckedText(text, tuple(sentences), prompt, patient.error)
+
+
+def _refuse_odd(text: str, prompt: str) -> None:
+    for name, value in (("text", text), ("prompt", prompt)):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(f"the {name} holds half of a surrogate pair at {error.start}") from error
+    if not text.strip():
+        raise InvalidRequestError("the text to check is empty")
+
+
+class _PatientVerifier:
+    """A verifier whose failures become reasons, until it has failed too often to be tried again."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._failures = 0
+        self.error = ""
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult] | str:
+        """One result per request, or the reason why there are none."""
+        if self._failures >= _MOST_FAILURES:
+            return f"not tried after earlier failures: {self.error}"
+        try:
+            [results] = calls.verify(self._verifier, [requests])
+        except Exception as error:  # A verifier may be anybody's code: whatever it raises is the reason.
+            self._failures += 1
+            reason = str(error) if isinstance(error, EWEError) else f"{type(error).__name__}: {error}"
+            self.error = self.error or reason
+            return reason
+        self._failures = 0
+        return results
+
+
+def _check(
+    text: str, prompt: str, spans: Sequence[Span], batch: range, verifier: _PatientVerifier
+) -> Iterator[CheckedSentence]:
+    """The sentences of one batch in order; `batch` holds indices of `spans`."""
+    short = [index for index in batch if spans[index][1] - spans[index][0] <= LONGEST_SENTENCE]
+    requests = [
+        VerificationRequest(prompt, _preceding(text, spans, index), text[slice(*spans[index])]) for index in short
+    ]
+    answer = verifier.verify(requests) if requests else []
+    results = {} if isinstance(answer, str) else dict(zip(short, answer, strict=True))
+    too_long = f"longer than {LONGEST_SENTENCE} characters"
+    for index in batch:
+        start, end = spans[index]
+        sentence = Sentence(text[start:end], start, end)
+        if index in results:
+            yield _checked(sentence, results[index])
+        else:
+            yield CheckedSentence(replace(sentence, reason=str(answer) if index in short else too_long))
+
+
+def _preceding(text: str, spans: Sequence[Span], index: int) -> str:
+    """What stands before a sentence, from the start of a sentence on: all of it would make long texts quadratic."""
+    start = spans[index][0]
+    first = bisect_left(spans, (start - _PRECEDING, 0))
+    return text[spans[first][0] : start]
+
+
+def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:
+    ids = dict.fromkeys(name for claim in result.claims for name in claim.evidence_ids)
+    found = replace(
+        sentence,
+        verdict=result.verdict,
+        score=result.score,
+        claims=result.claims,
+        source_ids=tuple(ids),
+        reason="" if result.claims else NO_CLAIM,
+    )
+    return CheckedSentence(found, result.evidence)

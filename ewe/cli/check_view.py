@@ -1,0 +1,101 @@
+"""A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them.
+
+Owns: the layout of the report. Knows `ewe.checked`; marks and colours come from `ewe.cli.terminal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
+from ewe.cli.terminal import MARKS, clean, mark, verdict_text
+from ewe.types import Claim, Evidence, Verdict
+
+_MOST_PIECES = 2  # Pieces of evidence shown per claim and side; the page and the JSON hold all.
+_STANCES = {Verdict.SUPPORTED: "for", Verdict.REFUTED: "against", Verdict.INCONCLUSIVE: "undecided"}
+
+
+def print_checked(console: Console, name: str, checked: CheckedText) -> None:
+    """Prints the report of one text."""
+    console.print(Text(clean(name), style="bold"))
+    for item in checked.sentences:
+        for line, indent in _sentence_lines(item):
+            _print_indented(console, line, indent)
+    console.print()
+    for text in outcome_lines(checked):
+        console.print(text, markup=False)
+    console.print()
+
+
+def outcome_lines(checked: CheckedText) -> list[str]:
+    """How many sentences and claims have which verdict, and on how many claims the evidence is at odds."""
+    sentences, claims = checked.count_sentences(), checked.count_claims()
+    lines = [f"{_number(sum(sentences.values()), 'sentence')}: {_listed(sentences)}"]
+    if any(claims.values()):
+        lines.append(f"{_number(sum(claims.values()), 'claim')}: {_listed(claims)}")
+    if checked.num_conflicts:
+        lines.append(f"sources disagree on {_number(checked.num_conflicts, 'claim')}")
+    return lines
+
+
+def score_line(scores: Mapping[str, float]) -> str:
+    """VeriScore in one line."""
+    return (
+        f"VeriScore: precision {scores['precision']:.3f}, recall {scores['recall']:.3f}, "
+        f"F1 {scores['f1']:.3f} at K = {scores['k']:g}"
+    )
+
+
+def _sentence_lines(item: CheckedSentence) -> Iterator[tuple[Text, int]]:
+    """(line, columns of indent) for one sentence."""
+    sentence = item.sentence
+    text = " ".join(sentence.text.split())
+    yield mark(sentence.verdict).append(" ").append_text(verdict_text(text, sentence.verdict)), 0
+    if sentence.reason and sentence.reason != NO_CLAIM:
+        yield Text(clean(sentence.reason), style="bright_black"), 2
+    for claim in sentence.claims:
+        yield from _claim_lines(item, claim, is_whole=claim.text.rstrip(".") == text.rstrip("."))
+
+
+def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterator[tuple[Text, int]]:
+    """The claim, unless it is the whole sentence and said already, and its evidence, the deciding side first."""
+    if not is_whole:
+        yield mark(claim.verdict).append(" ").append(clean(claim.text)), 4
+    if item.is_conflicting(claim):
+        yield Text("sources disagree", style="yellow"), 6
+    found = item.evidence_of(claim)
+    sides = (claim.verdict, *(side for side in MARKS if side is not claim.verdict))
+    for side in sides:
+        pieces = sorted((piece for piece in found if piece.stance is side), key=lambda piece: -piece.score)
+        for piece in pieces[:_MOST_PIECES]:
+            yield _evidence_line(piece), 6
+
+
+def _evidence_line(piece: Evidence) -> Text:
+    passage = piece.passage
+    origin = passage.title or passage.id
+    source = f" ({clean(passage.source)})" if passage.source and passage.source != origin else ""
+    line = Text(f"{_STANCES.get(piece.stance, 'undecided')} ", style=f"{MARKS[piece.stance][1]}")
+    line.append(f"{piece.score:.2f} ", style="bright_black")
+    line.append(f"{clean(origin)}{source}: ", style="bright_black")
+    return line.append(f"“{clean(' '.join((piece.excerpt or passage.text).split()))}”", style="default")
+
+
+def _print_indented(console: Console, line: Text, indent: int) -> None:
+    """Prints with every wrapped line indented; in a pipe nothing is wrapped, so that programs find whole lines."""
+    if not console.is_terminal:
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+        return
+    for part in line.wrap(console, max(console.width - indent - 2, 20)):
+        console.print(Text(" " * indent).append_text(part), soft_wrap=True)
+
+
+def _listed(counts: Mapping[Verdict, int]) -> str:
+    return ", ".join(f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict])
+
+
+def _number(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

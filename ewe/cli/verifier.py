@@ -1,0 +1,83 @@
+"""From options to a verifier and what it checks against.
+
+Owns: how the command line's options name the evidence and the judge. Knows `ewe.assembly`, imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ewe.errors import DatastoreError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from ewe.protocols import Verifier
+    from ewe.types import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedVerifier:
+    """A verifier; against: where its evidence comes from, in words."""
+
+    verifier: Verifier
+    against: str
+
+
+def open_verifier(
+    file: Path | None,
+    assignments: Sequence[str] | None,
+    datastore: str | None,
+    documents: Sequence[str] | None,
+    judge: str | None,
+) -> OpenedVerifier:
+    """The verifier of a configuration file, changed by the options.
+
+    Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
+    InvalidRequestError if there is nothing, or too much, to check against.
+    """
+    from ewe.assembly import make_components
+    from ewe.config import Config
+    from ewe.retrieval.datastore import Datastore
+
+    if datastore and documents:
+        raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
+    config = (Config.from_yaml(file) if file else Config()).override(assignments or ())
+    source = datastore or config.datastore
+    if documents:
+        source_object: str | Datastore = Datastore(read_evidence(documents))
+        against = ", ".join(documents)
+    elif source:
+        source_object = against = source
+    else:
+        raise InvalidRequestError("nothing to check against: give --datastore or --documents")
+    components = make_components(config, source_object, config.verifier or "builtin")
+    assert components.verifier is not None
+    return OpenedVerifier(components.verifier, against)
+
+
+def read_evidence(sources: Sequence[str]) -> list[Passage]:
+    """The passages of documents, folders and patterns, cut as `ewe index build` cuts them; equal ones once.
+
+    Raises DatastoreError naming the file for what does not exist or cannot be read, or if there is no text at all.
+    """
+    from ewe.retrieval.ingest.chunker import ChunkRules
+    from ewe.retrieval.ingest.documents import Problem, ReadOptions
+    from ewe.retrieval.ingest.files import find_files
+    from ewe.retrieval.ingest.readers import read_blocks
+    from ewe.retrieval.ingest.work import Worker, WorkRules
+
+    reading = ReadOptions()
+    worker = Worker(WorkRules(reading, ChunkRules(), copies="keep"))
+    passages: list[Passage] = []
+    for file in find_files(sources, leave_out=Path())[0]:
+        for block in read_blocks(file, reading):
+            outcome = None if isinstance(block, Problem) else worker(block)
+            problems = [block] if outcome is None else outcome.problems
+            if problems:
+                raise DatastoreError(f"cannot read the document {problems[0]}")
+            passages += [item.passage for item in outcome.prepared] if outcome else []
+    if not passages:
+        raise DatastoreError(f"there is no text in {', '.join(sources)}")
+    return passages

@@ -1,0 +1,73 @@
+"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims.
+
+Owns: what that page shows and how long texts are cut into parts. Knows `ewe.checked`; `assemble` makes the page of it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ewe.checked import CheckedSentence, CheckedText
+from ewe.report.assemble import assemble
+from ewe.report.checked_text import outcome_data, sentence_data
+from ewe.report.jsonable import jsonable
+from ewe.report.pieces import cut_pieces
+
+_SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
+_PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.
+
+
+def check_page(
+    texts: Mapping[str, CheckedText],
+    scores: Mapping[str, float] | None = None,
+    against: str = "",
+    title: str = "EWE verification",
+) -> str:
+    """The page for one or several texts by name, as a string of HTML.
+
+    scores: figures of all texts together, by their names. against: what the texts were checked against, in words.
+    """
+    entries = [part for name, checked in texts.items() for part in _parts(name, checked)]
+    data = {"title": title, "texts": entries, "scores": dict(scores or {}), "against": against}
+    plain = "\n".join(_plain(name, checked) for name, checked in texts.items())
+    return assemble("check.html", _SCRIPTS, title, data, plain)
+
+
+def write_check_page(
+    path: str | Path, texts: Mapping[str, CheckedText], scores: Mapping[str, float] | None = None, against: str = ""
+) -> None:
+    """Writes `check_page` to a file, replacing it."""
+    Path(path).write_text(check_page(texts, scores, against), encoding="utf-8")
+
+
+def _parts(name: str, checked: CheckedText) -> Iterator[dict[str, Any]]:
+    """The text as the page draws it, in parts if it is long; each part tells what the whole text came to."""
+    whole = {**outcome_data(checked), "name": name, "prompt": checked.prompt}
+    firsts = range(0, max(len(checked.sentences), 1), _PART)
+    for number, first in enumerate(firsts):
+        items = checked.sentences[first : first + _PART]
+        start = items[0].sentence.start if number else 0
+        after = checked.sentences[first + _PART : first + _PART + 1]
+        end = after[0].sentence.start if after else len(checked.text)
+        yield {
+            **whole,
+            "part": f"part {number + 1} of {len(firsts)}" if len(firsts) > 1 else "",
+            "first": first,
+            "pieces": cut_pieces(checked.text, [item.sentence for item in items], start, end),
+            "sentences": [sentence_data(item) for item in items],
+            "sources": {item.passage.id: item.passage for checked in items for item in checked.evidence},
+        }
+
+
+def _plain(name: str, checked: CheckedText) -> str:
+    """The sentences and their verdicts for readers without scripts."""
+    rows = (_plain_row(item) for item in checked.sentences)
+    return f"<h2>{html.escape(jsonable(name))}</h2>\n<ul>{''.join(rows)}</ul>"
+
+
+def _plain_row(item: CheckedSentence) -> str:
+    verdict = item.sentence.verdict.value.replace("_", " ")
+    return f"<li>{html.escape(jsonable(item.sentence.text))} <b>({verdict})</b></li>"

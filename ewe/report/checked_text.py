@@ -1,0 +1,61 @@
+"""A checked text as plain data: what `ewe verify --json` prints, and what the page of checked texts draws.
+
+Owns: the shape of that data (docs/guides/verification.md describes it). Knows `ewe.checked` and `ewe.types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ewe.checked import CheckedSentence, CheckedText
+from ewe.report.jsonable import jsonable
+from ewe.types import Verdict
+
+
+def checked_data(checked: CheckedText) -> dict[str, Any]:
+    """JSON-ready: verdict, counts, every sentence with its claims and evidence, and the passages by id."""
+    return {
+        **outcome_data(checked),
+        "prompt": checked.prompt,
+        "text": checked.text,
+        "sentences": [sentence_data(item) for item in checked.sentences],
+        "sources": jsonable(checked.sources),
+    }
+
+
+def outcome_data(checked: CheckedText) -> dict[str, Any]:
+    """What the text came to: its verdict, the verifier's failure if there was one, and how many there are of what."""
+    return {
+        "verdict": checked.verdict.value,
+        "error": jsonable(checked.error),
+        "counts": {
+            "sentences": _named(checked.count_sentences()),
+            "claims": _named(checked.count_claims()),
+            "conflicts": checked.num_conflicts,
+        },
+    }
+
+
+def sentence_data(checked: CheckedSentence) -> dict[str, Any]:
+    """One sentence; a claim's `evidence` are places in the sentence's list of evidence."""
+    sentence = checked.sentence
+    claims = [
+        {
+            **jsonable(claim),
+            "evidence": [checked.evidence.index(item) for item in checked.evidence_of(claim)],
+            "conflicting": checked.is_conflicting(claim),
+        }
+        for claim in sentence.claims
+    ]
+    evidence = [
+        {"id": item.passage.id, "stance": item.stance, "score": item.score, "excerpt": item.excerpt}
+        for item in checked.evidence
+    ]
+    named = ("text", "start", "end", "verdict", "score", "reason", "source_ids")
+    plain = {name: getattr(sentence, name) for name in named}
+    return {**jsonable(plain), "claims": claims, "evidence": jsonable(evidence)}
+
+
+def _named(counts: Mapping[Verdict, int]) -> dict[str, int]:
+    return {verdict.value: count for verdict, count in counts.items()}
