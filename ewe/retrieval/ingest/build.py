@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +178,14 @@ class _Run:
     def _steps(self, records: Sequence[FileRecord]) -> Iterator[tuple[_Step, Block | None]]:
         """The blocks that were not committed yet, then the end of each file."""
         for record in records:
+            committed = record.blocks
             for number, found in enumerate(read_blocks(record.file, self._request.read)):
                 if record.number in self._given_up:
                     break
                 if isinstance(found, Problem):
                     yield _Step(record, problem=found), None
-                elif number >= record.blocks:
-                    yield _Step(record, found.size), replace(found, file=record.file)
+                elif number >= committed:
+                    yield _Step(record, found.size), found
             yield _Step(record), None
 
     def _commit(self, group: Sequence[tuple[_Step, Outcome | None]]) -> None:
@@ -197,6 +198,7 @@ class _Run:
         record = step.record
         if step.problem is not None:
             self._ledger.report(record, [step.problem])
+            self._ledger.finish(record)
         elif outcome is None:
             self._ledger.finish(record)
         elif record.number not in self._given_up:
@@ -215,6 +217,7 @@ class _Run:
         ]
         if not record.blocks and outcome.problems and not outcome.prepared and not outcome.empty:
             self._given_up.add(record.number)
+            self._ledger.finish(record)
             problems.append(Problem(record.file.label, "nothing at its beginning can be read: the rest is left out"))
         record.blocks += 1
         copies = len(outcome.prepared) - len(added) - len(result.conflicts)

@@ -6,7 +6,7 @@ Owns: the table of readers, and the errors of files that turn into problems. Kno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ewe.retrieval.ingest import html, jsonl, pdf, tables, texts
 from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions, SourceFile, UnreadableError
@@ -30,13 +30,15 @@ READERS = {
     "jsonl": Reader(jsonl.blocks, jsonl.documents),
     "csv": Reader(tables.csv_blocks, tables.csv_documents),
     "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),
+    "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),
 }
 
 
 def read_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block | Problem]:
     """The blocks of a file, always the same for the same file; a problem ends them if the rest cannot be read."""
     try:
-        yield from READERS[file.kind].blocks(file, options)
+        kind = file.kind if file.path.stat().st_size else "empty"
+        yield from READERS[kind].blocks(replace(file, kind=kind), options)
     except UnreadableError as error:
         yield Problem(file.label, str(error))
     except OSError as error:

@@ -1,0 +1,222 @@
+"""`ewe index`: datastores made from people's own documents.
+
+Owns: the subcommands and their options. Knows `ewe.retrieval`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ewe.protocols import Retriever
+    from ewe.retrieval.ingest import Request
+    from ewe.retrieval.store import PassageStore
+
+index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
+
+
+class Copies(StrEnum):
+    """Which copies of a passage are left out."""
+
+    NEAR = "near"
+    EXACT = "exact"
+    KEEP = "keep"
+
+
+_SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
+Sources = Annotated[list[str], typer.Argument(help=_SOURCES, metavar="SRC...", show_default=False)]
+Store = Annotated[Path, typer.Argument(help="The folder of the datastore.", metavar="DIR", show_default=False)]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="FIELD=COLUMN",
+        help="Where a field of passages stands in tables and JSON, e.g. text=body. Fields: id, text, title, source, "
+        "url, date, veracity. Repeatable.",
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of text files without a mark.", show_default="UTF-8")
+]  # fmt: skip
+SourceName = Annotated[
+    str | None, typer.Option("--source", help="Source of documents that name none.", show_default="their path")
+]
+Veracity = Annotated[
+    Path | None,
+    typer.Option(
+        "--veracity",
+        metavar="FILE",
+        help="How far each source can be believed: YAML lines 'source: 0.9', or CSV with source and veracity.",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+    ),
+]
+Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one per core, one for little input.")]
+AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+@index_app.callback()
+def index() -> None:
+    """Make datastores from documents, and search them."""
+
+
+@index_app.command("build")
+def build_command(
+    sources: Sources,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the new datastore.", show_default=False)],
+    column: Columns = None,
+    encoding: Encoding = None,
+    source: SourceName = None,
+    veracity: Veracity = None,
+    tokens: Annotated[int, typer.Option(help="Most tokens of a passage.")] = 200,
+    overlap: Annotated[int, typer.Option(help="Most tokens that a passage repeats from the one before.")] = 40,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="Count with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"),
+    ] = None,
+    copies: Annotated[
+        Copies, typer.Option(help="Leave out near-duplicates, equal passages only, or keep all.")
+    ] = Copies.NEAR,
+    workers: Workers = 0,
+) -> None:
+    """Make a datastore; run again to go on if it was interrupted. Exit code 1 if something could not be read."""
+    from ewe.cli.index_report import finish, progress
+    from ewe.retrieval.ingest import ChunkRules, build
+
+    request = _request(sources, column, encoding, source, veracity, workers)
+    rules = ChunkRules(tokens, overlap, tokenizer)
+    with progress() as show:
+        report = build(out, request, rules, copies.value, show)
+    finish(report, out)
+
+
+@index_app.command("add")
+def add_command(
+    store: Store,
+    sources: Sources,
+    column: Columns = None,
+    encoding: Encoding = None,
+    source: SourceName = None,
+    veracity: Veracity = None,
+    workers: Workers = 0,
+) -> None:
+    """Add files, cut as those before. Unchanged files are skipped, changed ones replaced; run again to go on."""
+    from ewe.cli.index_report import finish, progress
+    from ewe.retrieval.ingest import add
+
+    request = _request(sources, column, encoding, source, veracity, workers)
+    with progress() as show:
+        report = add(store, request, show)
+    finish(report, store)
+
+
+@index_app.command("remove")
+def remove_command(
+    store: Store,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of passages.", metavar="ID", show_default=False)] = None,
+    file: Annotated[list[str] | None, typer.Option(help="Everything that came from this file. Repeatable.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
+) -> None:
+    """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
+    from ewe.cli.index_report import say
+    from ewe.retrieval.ingest.remove import remove
+
+    if not (ids or file or source):
+        raise typer.BadParameter("name ids, --file or --source")
+    removed, missing = remove(store, ids or (), file or (), source or ())
+    print(f"{removed} passages removed")
+    for name in missing:
+        say(f"{name} is not in {store}")
+    if missing:
+        raise typer.Exit(1)
+
+
+@index_app.command("search")
+def search_command(
+    store: Store,
+    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most passages to show.")] = 5,
+    as_json: AsJSON = False,
+) -> None:
+    """Find passages, best first."""
+    from ewe.cli.terminal import clean, output_console
+    from ewe.retrieval.store import PassageStore
+
+    with PassageStore.open(store) as opened:
+        [results] = _retriever(opened).retrieve([query], top_k)
+    if as_json:
+        found = [{"score": result.score, **asdict(result.passage)} for result in results]
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    console = output_console()
+    for number, result in enumerate(results, 1):
+        passage = result.passage
+        console.print(f"{number}. {clean(passage.title or passage.id)}", style="bold", markup=False)
+        origin = ", ".join(clean(part) for part in (passage.id, passage.url, passage.date) if part)
+        console.print(f"   {origin}, veracity {passage.veracity:g}, score {result.score:.3f}", markup=False)
+        console.print(clean(passage.text), markup=False)
+        console.print()
+    if not results:
+        print("nothing found")
+
+
+@index_app.command("info")
+def info_command(store: Store, as_json: AsJSON = False) -> None:
+    """Say what a datastore holds and what could not be read."""
+    from ewe.cli.terminal import clean
+    from ewe.retrieval.ingest.info import info
+
+    values = info(store)
+    if as_json:
+        print(json.dumps(values, ensure_ascii=False))
+        return
+    for name, value in values.items():
+        shown: Any = value
+        if isinstance(value, dict):
+            shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) or "none"
+        if isinstance(value, list):
+            shown = "".join(f"\n  {clean(entry)}" for entry in value) or "none"
+        print(f"{name.replace('_', ' ')}: {shown}")
+
+
+@index_app.command("verify")
+def verify_command(store: Store) -> None:
+    """Check a datastore and its indexes for damage. Exit code 1 if there is any."""
+    from ewe.retrieval.store import PassageStore
+
+    with PassageStore.open(store) as opened:
+        found = opened.verify()
+        for problem in found:
+            print(problem)
+        if found:
+            raise typer.Exit(1)
+        print(f"{store}: {len(opened)} passages, generation {opened.generation}, nothing is damaged")
+
+
+def _request(
+    sources: list[str],
+    column: list[str] | None,
+    encoding: str | None,
+    source: str | None,
+    veracity: Path | None,
+    workers: int,
+) -> Request:
+    from ewe.retrieval.ingest import ReadOptions, Request, read_sources
+    from ewe.retrieval.ingest.rows import parse_columns
+
+    options = ReadOptions(parse_columns(column or ()), encoding, source)
+    return Request(tuple(sources), options, read_sources(veracity) if veracity else {}, workers)
+
+
+def _retriever(store: PassageStore) -> Retriever:
+    from ewe.retrieval.bm25 import BM25Retriever
+
+    return BM25Retriever(store)
