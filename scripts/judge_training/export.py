@@ -1,19 +1,19 @@
-"""The judge's model directory: int8 weights, and how they become float32 again.
+"""The judge's model directory with its int8 weights.
 
 Owns: the layout of `ewe/verification/judges/builtin_model/`. Knows nothing of data or training.
 
 Layout (all that a loader needs):
 
 - config.json: transformers' BertConfig of a `BertForSequenceClassification` (MiniLM-L6-H384-uncased), `id2label` =
-  {0: supported, 1: refuted, 2: inconclusive}; `max_length` = 256 tokens per pair.
-- tokenizer.json, tokenizer_config.json: transformers' fast BERT tokenizer. A pair is encoded as
-  `tokenizer(evidence, claim, truncation="only_first", max_length=256)`, so the evidence is the first segment (token type
-  0) and the claim the second (token type 1), and only the evidence is cut. Evidence of a titled passage reads
-  "Title: text".
+  {0: supported, 1: refuted, 2: inconclusive}.
+- tokenizer.json, tokenizer_config.json: transformers' fast BERT tokenizer, `model_max_length` = 256 per pair. A pair
+  is encoded as `tokenizer(evidence, claim, truncation="only_first", max_length=256)`: the evidence is the first
+  segment (token type 0), the claim the second (token type 1), and only the evidence is cut. Evidence of a titled
+  passage reads "Title: text" or the text alone.
 - model.safetensors: the names of `BertForSequenceClassification.state_dict()`. Every matrix `NAME` (embeddings, linear
   weights) is int8 [rows, columns] and has its float32 scales [rows] as `NAME.scale`; the weight is
-  `NAME.float() * scale[:, None]`. Vectors (biases, layer norms) and the 3-row classifier are float32 as they are and have
-  no scale.
+  `NAME.float() * scale[:, None]`. Vectors (biases, layer norms) and the 3-row classifier are float32 as they are and
+  have no scale. `ewe.verification.judges.int8_weights` reads it.
 
 The temperature that calibrates the probabilities is folded into the classifier: softmax(logits) is the calibrated
 probability as it stands.
@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -53,17 +53,6 @@ def quantize(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return packed
 
 
-def dequantize(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse of `quantize` up to rounding: float32 weights by name. Raises KeyError if a scale is missing."""
-    weights = {}
-    for name, tensor in packed.items():
-        if name.endswith(SCALE):
-            continue
-        whole = tensor.dtype == torch.int8
-        weights[name] = tensor.float() * packed[name + SCALE][:, None] if whole else tensor.float()
-    return weights
-
-
 def export_judge(
     directory: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, temperature: float, max_length: int
 ) -> None:
@@ -79,16 +68,12 @@ def export_judge(
     temporary = directory.with_name(directory.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    config = type(model.config).from_dict({**model.config.to_dict(), "max_length": max_length, "dtype": "float32"})
+    config = type(model.config).from_dict({**model.config.to_dict(), "dtype": "float32"})
     config.save_pretrained(temporary)
+    tokenizer.model_max_length = max_length  # transformers drops a max_length in the config
     tokenizer.save_pretrained(temporary)
     save_file(quantize(weights), temporary / "model.safetensors", {"format": "pt"})
     directory.mkdir(parents=True, exist_ok=True)
     for file in sorted(temporary.iterdir()):
         os.replace(file, directory / file.name)
     temporary.rmdir()
-
-
-def read_weights(directory: Path) -> dict[str, Tensor]:
-    """The float32 weights of an exported model directory, by name."""
-    return dequantize(load_file(directory / "model.safetensors"))

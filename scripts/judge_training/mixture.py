@@ -1,0 +1,126 @@
+"""What a stage of the training reads: labelled pairs, and pairs made from them, anew in every epoch.
+
+Owns: `Corpus`, the shares of the kinds of pairs, epochs. Knows every source and every way of making pairs; nothing of
+tokens or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from judge_training.contrasts import negated_from, refuted_from, settled_no_more, supported_from
+from judge_training.made import made_pairs
+from judge_training.neighbours import irrelevant_pairs
+from judge_training.pairs import Label, Pair, sentences_of
+from judge_training.sources import (
+    Fever,
+    read_bios,
+    read_conflictqa,
+    read_fever,
+    read_fool_me_twice,
+    read_paragraphs,
+    read_wice,
+)
+from judge_training.swaps import find_values
+from judge_training.world_pairs import world_pairs
+
+_TITLED = 0.5  # Share of pairs whose evidence is led by its title, where there is one.
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Everything that is read from `data`, once. texts: running text for made pairs; names: to swap names for."""
+
+    fever: Fever
+    fool_me_twice: Sequence[tuple[int, Pair, tuple[str, ...]]]
+    conflicts: Sequence[Pair]
+    bios: Sequence[Pair]
+    wice: Sequence[Pair]
+    texts: Sequence[tuple[str, list[str]]]
+    names: Sequence[str]
+
+    @classmethod
+    def read(cls, data: Path) -> Corpus:
+        """Reads the sets under `data`; raises FileNotFoundError for one that is missing."""
+        fever = read_fever(data)
+        texts = [("", sentences_of(pair.evidence)) for pair in fever.train]
+        texts += read_paragraphs(data)
+        names = [
+            value.text
+            for _, sentences in texts
+            for sentence in sentences
+            for value in find_values(sentence)
+            if value.kind == "name" and value.start > 0 and len(value.text) > 3
+        ]
+        return cls(
+            fever, read_fool_me_twice(data), read_conflictqa(data), read_bios(data), read_wice(data), texts, names
+        )
+
+
+def first_stage(corpus: Corpus, epoch: int, scale: float = 1.0) -> list[Pair]:
+    """One epoch without Fool-Me-Twice, about 20,000 pairs at scale 1, in random order; the epoch alone decides it."""
+    rng = Random(f"first/{epoch}")
+    fever = corpus.fever.train
+    pairs = [*fever, *_contrasts(rng, corpus, fever, 0.5)]
+    pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 2200)
+    pairs += islice(made_pairs(rng, corpus.texts, corpus.names), 4500)
+    pairs += rng.sample(list(corpus.conflicts), 1400)
+    bios = rng.sample(list(corpus.bios), 1700)
+    pairs += [*bios, *_every(bios, lambda pair: _changed(rng, corpus, pair), rng, 0.5)]
+    pairs += [*corpus.wice, *_every(corpus.wice, lambda pair: _changed(rng, corpus, pair), rng, 0.5)]
+    pairs += islice(world_pairs(rng), 1500)
+    return _finish(rng, pairs, scale)
+
+
+def second_stage(corpus: Corpus, epoch: int, left_out: int, scale: float = 1.0) -> list[Pair]:
+    """One epoch on Fool-Me-Twice without the fold `left_out`, with a reminder of the rest: about 6,000 pairs."""
+    rng = Random(f"second/{left_out}/{epoch}")
+    seen = [(pair, others) for fold, pair, others in corpus.fool_me_twice if fold != left_out]
+    claims = [pair for pair, _ in seen]
+    pairs = [*claims, *_contrasts(rng, corpus, claims, 0.5)]
+    pairs += [_beside(rng, pair, others) for pair, others in seen if others and rng.random() < 0.5]
+    fever = rng.sample(list(corpus.fever.train), 1800)
+    pairs += [*fever, *_contrasts(rng, corpus, fever, 0.4)]
+    pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 500)
+    pairs += rng.sample(list(corpus.conflicts), 300)
+    pairs += rng.sample(list(corpus.bios), 300)
+    pairs += rng.sample(list(corpus.wice), 150)
+    pairs += islice(world_pairs(rng), 400)
+    return _finish(rng, pairs, scale)
+
+
+def _contrasts(rng: Random, corpus: Corpus, pairs: Sequence[Pair], rate: float) -> list[Pair]:
+    """Contrasts of a share of the pairs: changed values, negation, another subject."""
+    made = _every(pairs, lambda pair: _changed(rng, corpus, pair), rng, rate)
+    made += _every(pairs, negated_from, rng, rate * 0.2)
+    made += _every(pairs, lambda pair: settled_no_more(rng, pair, corpus.names), rng, rate * 0.3)
+    return made
+
+
+def _changed(rng: Random, corpus: Corpus, pair: Pair) -> Pair | None:
+    if pair.label is Label.SUPPORTED:
+        return refuted_from(rng, pair, corpus.names)
+    return supported_from(rng, pair) if pair.label is Label.REFUTED else None
+
+
+def _every(pairs: Iterable[Pair], change: Callable[[Pair], Pair | None], rng: Random, rate: float) -> list[Pair]:
+    return [changed for pair in pairs if rng.random() < rate and (changed := change(pair)) is not None]
+
+
+def _beside(rng: Random, pair: Pair, others: Sequence[str]) -> Pair:
+    """The claim beside one or two sentences of the same page that are not its evidence."""
+    chosen = rng.sample(list(others), min(len(others), rng.randint(1, 2)))
+    return replace(pair, evidence=" ".join(chosen), label=Label.INCONCLUSIVE)
+
+
+def _finish(rng: Random, pairs: list[Pair], scale: float) -> list[Pair]:
+    """In random order, a share of them, and with titles before some of the evidence."""
+    rng.shuffle(pairs)
+    return [
+        replace(pair, evidence=f"{pair.title}: {pair.evidence}") if pair.title and rng.random() < _TITLED else pair
+        for pair in pairs[: max(1, round(len(pairs) * scale))]
+    ]

@@ -1,0 +1,73 @@
+"""The model, its optimizer and its loss.
+
+Owns: which layer learns how fast, and what is minimised. Knows transformers and torch; nothing of data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import BertForSequenceClassification
+
+LABELS = ("supported", "refuted", "inconclusive")
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+
+
+def build_model(encoder: Path, seed: int) -> BertForSequenceClassification:
+    """The encoder in the directory `encoder` with a new classification head drawn from `seed`."""
+    torch.manual_seed(seed)
+    names = dict(enumerate(LABELS))
+    model: BertForSequenceClassification = BertForSequenceClassification.from_pretrained(
+        encoder,
+        num_labels=len(LABELS),
+        id2label=names,
+        label2id={name: number for number, name in names.items()},
+        dtype=torch.float32,
+    )
+    return model
+
+
+def build_optimizer(model: nn.Module, peak_lr: float, layer_decay: float) -> torch.optim.Optimizer:
+    """AdamW; the head learns at `peak_lr`, each layer below at `layer_decay` times the rate of the one above.
+
+    Biases and norms are not decayed.
+    """
+    top = max(int(match[1]) for name, _ in model.named_parameters() if (match := _LAYER.search(name)))
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        layer = _LAYER.search(name)
+        depth = top - int(layer[1]) + 1 if layer else top + 2 if "embeddings" in name else 0
+        key = (peak_lr * layer_decay**depth, 0.01 if parameter.ndim == 2 else 0.0)
+        groups.setdefault(key, []).append(parameter)
+    listed = [{"params": members, "lr": lr, "weight_decay": decay} for (lr, decay), members in groups.items()]
+    optimizer = torch.optim.AdamW(listed, betas=(0.9, 0.98), fused=True)
+    for group in optimizer.param_groups:
+        group["peak_lr"] = group["lr"]
+    return optimizer
+
+
+def rate_at(progress: float, warmup: float = 0.06) -> float:
+    """Share of the peak learning rate at `progress` in [0, 1]: linear warm-up, then a cosine to 0."""
+    if progress < warmup:
+        return progress / warmup
+    return 0.5 * (1 + math.cos(math.pi * min((progress - warmup) / (1 - warmup), 1.0)))
+
+
+def loss_of(model: nn.Module, batch: Mapping[str, Tensor], smoothing: float) -> tuple[Tensor, Tensor]:
+    """(cross-entropy with label smoothing, share of pairs judged rightly), forward pass in bfloat16."""
+    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(**inputs).logits
+    logits = logits.float()
+    loss = nn.functional.cross_entropy(logits, batch["labels"], label_smoothing=smoothing)
+    return loss, (logits.argmax(1) == batch["labels"]).float().mean()
+
+
+def mean_weights(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several models' weights, name by name."""
+    return {name: torch.stack([state[name].float() for state in states]).mean(0) for name in states[0]}

@@ -1,0 +1,61 @@
+"""Pairs from the built-in world: sentences about people who do not exist, beside passages that tell of them.
+
+Owns: which values of two people exclude each other, and the drawing of pairs. Knows `ewe.world` (people of training
+worlds only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from ewe.world.articles import SOURCES, STORIES, tell
+from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, draw_person
+from ewe.world.poison import lie_about
+from ewe.world.wording import phrasings
+from judge_training.pairs import Label, Pair
+
+# A person may have other works, prizes, posts, inventions and journeys than those that one passage tells of.
+_MANY = frozenset(("work", "prize", "invention", "expedition", "institute"))
+
+
+def world_pairs(rng: Random) -> Iterator[Pair]:
+    """Endless pairs; a third each supported, refuted and inconclusive, as far as they come."""
+    while True:
+        pool = EntityPool.draw(rng, "train", rng.randint(4, 10))
+        person, stranger = draw_person(rng, pool), draw_person(rng, pool)
+        for _ in range(6):
+            topic = rng.choice(STORIES)
+            wanted = rng.choice(tuple(Label))
+            teller = lie_about(rng, person, SLOTS_BY_TOPIC[topic], pool) if wanted is Label.REFUTED else person
+            told_topic = rng.choice(STORIES) if wanted is Label.INCONCLUSIVE else topic
+            subject = stranger if wanted is Label.INCONCLUSIVE and rng.random() < 0.4 else person
+            told = tell(rng, teller, told_topic, rng.choice(SOURCES), pool, stranger)
+            wording = rng.choice(phrasings(topic, "answer")).fill(subject, other_item=topic.endswith("2"))
+            yield Pair(told.text, wording.text, judge_facts(wording.facts, told.facts), told.title)
+
+
+def judge_facts(claimed: tuple[Fact, ...], stated: tuple[Fact, ...]) -> Label:
+    """What the facts stated say of the facts claimed: refuted if one of them is, supported if all are."""
+    if any(_refutes(other, fact, claimed, stated) for fact in claimed for other in stated):
+        return Label.REFUTED
+    return Label.SUPPORTED if set(claimed) <= set(stated) else Label.INCONCLUSIVE
+
+
+def _refutes(stated: Fact, claimed: Fact, claims: tuple[Fact, ...], statements: tuple[Fact, ...]) -> bool:
+    """Whether the fact stated excludes the fact claimed: another value of something that a person has once."""
+    if (stated.subject, stated.relation) != (claimed.subject, claimed.relation) or stated.value == claimed.value:
+        return False
+    if claimed.relation in _MANY:
+        return False
+    item = claimed.relation.removesuffix("_year")
+    if item == claimed.relation or item not in _MANY:
+        return True
+    return bool(_items(claims, claimed, item) & _items(statements, stated, item))
+
+
+def _items(facts: tuple[Fact, ...], year: Fact, item: str) -> set[str]:
+    """The work, prize, post, ... whose year a fact gives: the one it names, or those told in the same breath."""
+    if year.about:
+        return {year.about}
+    return {fact.value for fact in facts if fact.subject == year.subject and fact.relation == item}
