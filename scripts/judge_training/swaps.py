@@ -17,13 +17,10 @@ _WORDS = sorted({*_KIND_OF, *OPPOSITES}, key=len, reverse=True)
 _LISTED = re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, _WORDS)) + r")(?![\w-])")
 _YEAR = re.compile(r"(?<![\w.,-])(?:1[0-9]|20)\d\d(?![\w,]|\.\d)")
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})*(?:\.\d+)?(?![\w,]|\.\d)")
-_NAME = re.compile(r"(?<![\w'])[A-Z][\w'’-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'’-]*)*")
-_NOT_NAMES = re.compile(
-    r"(?:The|A|An|In|On|At|It|He|She|They|His|Her|Their|This|That|There|These|Those|As|For|From|By)\b"
-)
+_NO_NAME = "The|An?|In|On|At|It|He|She|They|His|Her|Their|This|That|There|These|Those|As|For|From|By"
+_NAME = re.compile(rf"(?<![\w'])(?!(?:{_NO_NAME})\b)[A-Z][\w'’-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'’-]*)*")
 _AUXILIARY = re.compile(r"\b(is|was|are|were|has been|had been|can|could|will|would|did|does|has|had)\b(?! not\b)")
 _NEGATED = re.compile(r"\b(is|was|are|were|has been|had been|can|could|will|would|did|does|has|had) not\b ?")
-_NUMBER_KINDS = ("year", "amount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,6 @@ def find_values(text: str) -> list[Value]:
     for pattern, kind in ((_YEAR, "year"), (_NUMBER, "amount"), (_LISTED, ""), (_NAME, "name")):
         for match in pattern.finditer(text):
             word = match[0]
-            if kind == "name" and _NOT_NAMES.match(word):
-                continue
             if all(match.end() <= other.start or match.start() >= other.end for other in found):
                 found.append(Value(match.start(), match.end(), word, kind or _KIND_OF.get(word, "opposite")))
     return sorted(found, key=lambda value: value.start)
