@@ -107,16 +107,11 @@ class CrossEncoderJudge:
         for index in sorted(encoded, key=lambda index: len(encoded[index]["input_ids"]), reverse=True):
             longest = len(encoded[(rows or [index])[0]]["input_ids"])
             if rows and (longest * (len(rows) + 1) > _BATCH_TOKENS or self._tokenizer.pad_token is None):
-                yield rows, self._pad([encoded[row] for row in rows])
+                yield rows, self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
                 rows = []
             rows.append(index)
         if rows:
-            yield rows, self._pad([encoded[row] for row in rows])
-
-    def _pad(self, items: Sequence[Mapping[str, list[int]]]) -> Any:
-        if len(items) == 1:
-            return self._tokenizer.pad(items[0], return_tensors="pt")
-        return self._tokenizer.pad(items, return_tensors="pt")
+            yield rows, self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
 
 
 def choose_device(name: str) -> torch.device:
