@@ -75,16 +75,20 @@ class EvidenceFinder:
         return passage.veracity > 0 and about and told
 
     def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
-        """The sentences of a passage; its title is what its pronouns mean until a sentence has another subject."""
-        title = title_name(passage.title)
-        discourse = Discourse(title)
-        spans = self._splitter.split(passage.text)
-        sentences = []
-        for index, (start, end) in enumerate(spans):
-            frames = tuple(parse_frames(passage.text[start:end], discourse))
-            first = _first_needed(passage.text, spans, index, frames, title)
-            sentences.append(ReadSentence(passage.text[spans[first][0] : end], frames))
-        return tuple(sentences)
+        return read_sentences(passage, self._splitter)
+
+
+def read_sentences(passage: Passage, splitter: SentenceSplitter) -> tuple[ReadSentence, ...]:
+    """The sentences of a passage; its title is what its pronouns mean until a sentence has another subject."""
+    title = title_name(passage.title)
+    discourse = Discourse(title)
+    spans = splitter.split(passage.text)
+    sentences = []
+    for index, (start, end) in enumerate(spans):
+        frames = tuple(parse_frames(passage.text[start:end], discourse))
+        first = _first_needed(passage.text, spans, index, frames, title)
+        sentences.append(ReadSentence(passage.text[spans[first][0] : end], frames))
+    return tuple(sentences)
 
 
 def _first_needed(
