@@ -68,12 +68,16 @@ CPU = Size("100m", _LLAMA_100M, units=8, unit_tokens=256, prompt_tokens=64, dtyp
 GPU = Size("llama-3.1-8b", _LLAMA_8B, units=8, unit_tokens=256, prompt_tokens=64, dtype="bfloat16")
 
 
-def parse_arguments(description: str | None) -> argparse.Namespace:
-    """--device cpu|cuda, --smoke (tiny sizes, for a check that the script runs), --repeats."""
+def parse_arguments(
+    description: str | None, add: Callable[[argparse.ArgumentParser], object] | None = None
+) -> argparse.Namespace:
+    """--device cpu|cuda, --smoke (tiny sizes, for a check that the script runs), --repeats, and what `add` adds."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: shows that the script runs, measures nothing")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs, of which the median counts")
+    if add is not None:
+        add(parser)
     arguments = parser.parse_args()
     if arguments.smoke:
         arguments.repeats = 1

@@ -1,7 +1,6 @@
 """Pairs from the built-in world: sentences about people who do not exist, beside passages that tell of them.
 
-Owns: which values of two people exclude each other, and the drawing of pairs. Knows `ewe.world` (people of training
-worlds only).
+Owns: which values of two people exclude each other, and the drawing of pairs. Knows `ewe.world`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 from ewe.world.articles import SOURCES, STORIES, tell
+from ewe.world.names import Split
 from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, draw_person
 from ewe.world.poison import lie_about
 from ewe.world.wording import phrasings
@@ -19,10 +19,10 @@ from judge_training.pairs import Label, Pair
 _MANY = frozenset(("work", "prize", "invention", "expedition", "institute"))
 
 
-def world_pairs(rng: Random) -> Iterator[Pair]:
-    """Endless pairs; a third each supported, refuted and inconclusive, as far as they come."""
+def world_pairs(rng: Random, split: Split = "train") -> Iterator[Pair]:
+    """Endless pairs about people of `split`, of all three classes; what a lie changes may leave a claim unsettled."""
     while True:
-        pool = EntityPool.draw(rng, "train", rng.randint(4, 10))
+        pool = EntityPool.draw(rng, split, rng.randint(4, 10))
         person, stranger = draw_person(rng, pool), draw_person(rng, pool)
         for _ in range(6):
             topic = rng.choice(STORIES)
