@@ -100,10 +100,14 @@ class VerificationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """Claims with their verdicts, and the evidence behind them (for feedback and for the reader)."""
+    """Claims with their verdicts, and the evidence behind them (for feedback and for the reader).
+
+    notes: what a reader should know of how they came about (evidence in conflict, passages that give orders).
+    """
 
     claims: tuple[Claim, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

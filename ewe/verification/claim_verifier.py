@@ -1,0 +1,125 @@
+"""Verification of real text: claims, passages found with them, a judge's word on each, and what it adds up to.
+
+Owns: the order of these steps, batched over all sentences of a call. Knows the protocols of retriever, extractor and
+judge; what they are is none of its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ewe.errors import InvalidRequestError
+from ewe.protocols import Retriever
+from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
+from ewe.verification.balance import Decision, source_weight
+from ewe.verification.calibration import Thresholds
+from ewe.verification.combination import JudgedPiece, combine, is_conflict
+from ewe.verification.extraction.protocol import ClaimExtractor
+from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.instructions import addresses_the_reader
+from ewe.verification.judges.protocol import Judge
+from ewe.verification.selection import SentenceSelector, Window
+
+
+class ClaimVerifier:
+    """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
+
+    evidence_top_k: passages per claim. thresholds: what evidence must reach for a verdict. veracity_weighting: whether
+    a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
+    whether the collection tells everything, so that a claim that nothing in it supports is refuted.
+
+    Identical claims of a call are judged once, and identical pairs of sentences and claim once as long as they are
+    remembered. What passages say is data: one that gives orders to its reader is named in the notes of the result.
+    A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it gives no
+    verdicts then.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        extractor: ClaimExtractor,
+        judge: Judge,
+        thresholds: Thresholds,
+        *,
+        evidence_top_k: int = 6,
+        veracity_weighting: bool = False,
+        assume_complete: bool = False,
+        selector: SentenceSelector | None = None,
+    ) -> None:
+        if evidence_top_k < 1:
+            raise InvalidRequestError(f"evidence_top_k must be at least 1, got {evidence_top_k}")
+        self._retriever = retriever
+        self._extractor = extractor
+        self._judge = CachedJudge(judge)
+        self._thresholds = thresholds
+        self._top_k = evidence_top_k
+        self._weighting = veracity_weighting
+        self._assume_complete = assume_complete
+        self._selector = selector or SentenceSelector()
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """One result per request, in order; extractor, retriever and judge are called once for all of them."""
+        groups = self._extractor.extract(requests)
+        if len(groups) != len(requests):
+            raise InvalidRequestError(f"the extractor gave claims for {len(groups)} of {len(requests)} sentences")
+        decisions = self._decide(list(dict.fromkeys(claim.text for group in groups for claim in group)))
+        return [_result(group, decisions) for group in groups]
+
+    def _decide(self, claims: Sequence[str]) -> dict[str, Decision]:
+        """The decision per distinct claim."""
+        windows = self._windows(claims)
+        pairs = [(window.text, claim) for claim, group in zip(claims, windows, strict=True) for window in group]
+        rows = iter(self._judge.judge(pairs).tolist())
+        return {
+            claim: self._combine([self._piece(window, next(rows)) for window in group])
+            for claim, group in zip(claims, windows, strict=True)
+        }
+
+    def _windows(self, claims: Sequence[str]) -> list[list[Window]]:
+        """Per claim what the judge reads of each of its passages; copies of one text once."""
+        if not claims:
+            return []
+        found = self._retriever.retrieve(claims, self._top_k)
+        result = []
+        for claim, scored in zip(claims, found, strict=True):
+            passages = [item.passage for item in scored if item.passage.veracity > 0]
+            windows = (self._selector.select(claim, passage) for passage in passages)
+            unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
+            result.append(list(unique.values()))
+        return result
+
+    def _piece(self, window: Window, row: Sequence[float]) -> JudgedPiece:
+        weight = source_weight(window.passage.veracity) if self._weighting else 1.0
+        supported, refuted, inconclusive = row
+        return JudgedPiece(window.passage, window.excerpt, (supported, refuted, inconclusive), weight)
+
+    def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
+        decision = combine(pieces, self._thresholds)
+        if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence:
+            return Decision(Verdict.REFUTED, 1.0)
+        return decision
+
+
+def _result(claims: Sequence[Claim], decisions: Mapping[str, Decision]) -> VerificationResult:
+    """The claims of one sentence with their verdicts; all evidence, each passage, stance and sentence once."""
+    judged = []
+    evidence: dict[tuple[str, str, str], Evidence] = {}
+    for claim in claims:
+        decision = decisions[claim.text]
+        for piece in decision.evidence:
+            key = (piece.passage.id, piece.stance, piece.excerpt)
+            evidence[key] = max(evidence.get(key, piece), piece, key=lambda item: item.score)
+        ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
+        judged.append(replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
+    notes = dict.fromkeys(_notes(claims, decisions, [piece.passage for piece in evidence.values()]))
+    return VerificationResult(tuple(judged), tuple(evidence.values()), tuple(notes))
+
+
+def _notes(claims: Sequence[Claim], decisions: Mapping[str, Decision], passages: Sequence[Passage]) -> Iterator[str]:
+    for claim in claims:
+        if is_conflict(decisions[claim.text]):
+            yield f"the evidence is in conflict: {claim.text}"
+    for passage in passages:
+        if addresses_the_reader(passage.text):
+            yield f"passage {passage.id} gives orders to its reader; it was read as text"

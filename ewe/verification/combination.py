@@ -1,0 +1,115 @@
+"""From what a judge says of single pieces of evidence to the verdict on a claim.
+
+Owns: how probabilities and sources combine, and when evidence is in conflict. Knows passages and verdicts; no judge.
+
+Each source is a witness who supports, refutes or leaves open. Its masses are what the judge gives above chance, times
+the weight of its veracity; the rest is "unknown" (Shafer's discounting: a source that cannot be believed says
+nothing). The sources combine by Dempster's rule. With a, b, c the masses of one source for supported, refuted and
+unknown, and products over the sources,
+
+    S = prod(a + c) - prod(c),  R = prod(b + c) - prod(c),  U = prod(c);  each divided by S + R + U.
+
+The result does not depend on the order of the evidence, and a source of weight 0 changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewe.types import Evidence, Passage, Verdict
+from ewe.verification.balance import Decision
+from ewe.verification.calibration import Thresholds, verdicts
+from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE
+
+_MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.
+_MAX_EVIDENCE = 3  # Pieces per stance that a verdict carries.
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPiece:
+    """A sentence of a passage with the judge's probabilities (supported, refuted, inconclusive) of the claim.
+
+    weight: how much its source counts, in [0, 1].
+    """
+
+    passage: Passage
+    excerpt: str
+    probabilities: tuple[float, float, float]
+    weight: float = 1.0
+
+    @property
+    def source(self) -> str:
+        """Who says it; passages without a source speak for themselves."""
+        return self.passage.source or self.passage.id
+
+    @property
+    def stance(self) -> Verdict:
+        """The side on which it stands, if on any."""
+        supported, refuted, _ = self.probabilities
+        return Verdict.SUPPORTED if supported >= refuted else Verdict.REFUTED
+
+
+def combine(pieces: Sequence[JudgedPiece], thresholds: Thresholds) -> Decision:
+    """The verdict, its combined probability as score (0 if inconclusive), and the evidence on both sides.
+
+    Evidence is in conflict if both sides have a piece that would be believed alone; then both are among the evidence,
+    whatever the verdict, and the score is lower than that of either side alone would be.
+    """
+    shares = combined(pieces, thresholds.floor)
+    column = int(verdicts(shares[None], thresholds)[0])
+    score = 0.0 if column == INCONCLUSIVE else float(shares[column])
+    shown = {COLUMNS[column], *_believed(pieces, thresholds)}
+    return Decision(COLUMNS[column], score, tuple(_evidence(pieces, shown, thresholds.floor)))
+
+
+def is_conflict(decision: Decision) -> bool:
+    """Whether believable evidence stands on both sides of a claim."""
+    return {piece.stance for piece in decision.evidence} >= {Verdict.SUPPORTED, Verdict.REFUTED}
+
+
+def combined(pieces: Sequence[JudgedPiece], floor: float) -> NDArray[np.float64]:
+    """float64 [3]: combined masses of supported, refuted and unknown; they sum to 1, all unknown without evidence.
+
+    Of each source the strongest piece on either side counts: chunks and copies of one text are one witness.
+    """
+    masses: dict[str, NDArray[np.float64]] = {}
+    for piece in pieces:
+        own = _masses(piece, floor)
+        masses[piece.source] = np.maximum(masses.get(piece.source, np.zeros(2)), own)
+    support, refutation, unknown = 1.0, 1.0, 1.0
+    # Sorted, because products of floats depend on their order and a verdict must not.
+    for a, b in sorted(map(tuple, masses.values())):
+        total = max(1.0, (a + b) / _MOST_CERTAIN)
+        a, b = a / total, b / total
+        support, refutation, unknown = support * (1 - b), refutation * (1 - a), unknown * (1 - a - b)
+    shares = np.array([support - unknown, refutation - unknown, unknown])
+    return np.asarray(shares / shares.sum(), dtype=np.float64)
+
+
+def _masses(piece: JudgedPiece, floor: float) -> NDArray[np.float64]:
+    """What a piece adds to supported and to refuted: probability above the floor, scaled to [0, 0.99], weighted."""
+    above = np.maximum(0.0, (np.array(piece.probabilities[:2]) - floor) / (1.0 - floor))
+    return np.asarray(piece.weight * np.minimum(above, _MOST_CERTAIN), dtype=np.float64)
+
+
+def _believed(pieces: Iterable[JudgedPiece], thresholds: Thresholds) -> set[Verdict]:
+    """The sides on which a single piece passes the threshold by itself."""
+    needed = {Verdict.SUPPORTED: thresholds.supported, Verdict.REFUTED: thresholds.refuted}
+    best = {piece: float(_masses(piece, thresholds.floor).max()) for piece in pieces}
+    return {piece.stance for piece, mass in best.items() if mass >= needed[piece.stance]}
+
+
+def _evidence(pieces: Sequence[JudgedPiece], stances: set[Verdict], floor: float) -> Iterable[Evidence]:
+    """The strongest pieces on the given sides, each sentence once."""
+    for stance in (Verdict.SUPPORTED, Verdict.REFUTED):
+        if stance not in stances:
+            continue
+        masses = {piece: float(_masses(piece, floor).max()) for piece in pieces if piece.stance is stance}
+        ranked = sorted((piece for piece in masses if masses[piece] > 0), key=lambda piece: -masses[piece])
+        unique = {(piece.passage.id, piece.excerpt): piece for piece in reversed(ranked)}
+        for piece in sorted(unique.values(), key=lambda piece: -masses[piece])[:_MAX_EVIDENCE]:
+            yield Evidence(piece.passage, stance, masses[piece], piece.excerpt)

@@ -1,0 +1,110 @@
+"""What a judge reads of a passage: the sentences that speak of the claim, under the passage's title.
+
+Owns: which sentences these are, and which of them decides. Knows sentence boundaries and stems; no judge and no
+retriever.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
+from ewe.types import Passage
+from ewe.verification.stems import stem
+from ewe.verification.wordlists import FUNCTION_WORDS
+
+Relevance = Callable[[str, Sequence[str]], Sequence[float]]
+"""(claim, sentences) -> how much each sentence speaks of the claim; 0 or more, higher is better."""
+
+_CACHED_PASSAGES = 4096
+_NEIGHBOUR = 0.3  # What a word of the claim counts that stands in the sentence before or after only.
+_LEAD_IN = re.compile(
+    r"(?:he|she|it|they|his|her|hers|its|their|this|that|these|those|there|such|both|the\s+(?:same|former|latter))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a judge reads of a passage (text, led by the title), and the sentence that decides (excerpt)."""
+
+    passage: Passage
+    text: str
+    excerpt: str
+
+
+class SentenceSelector:
+    """Cuts passages down to windows of at most max_characters, whole sentences, in the order of the passage.
+
+    A passage that is short enough is read whole. Of a longer one come the sentences that speak most of the claim, each
+    with the one before it if it begins with a pronoun. The excerpt is the most relevant sentence; without a title, led
+    by the sentence that its pronoun needs. relevance: how sentences are compared with the claim; by shared words
+    unless given.
+    """
+
+    def __init__(self, max_characters: int = 800, relevance: Relevance | None = None) -> None:
+        self._max_characters = max_characters
+        self._relevance = relevance or shared_words
+        self._splitter = SentenceSplitter()
+        self._sentences = lru_cache(maxsize=_CACHED_PASSAGES)(self._split)
+
+    def select(self, claim: str, passage: Passage) -> Window:
+        """The window of a passage for a claim; empty texts give empty windows."""
+        sentences = self._sentences(passage.text)
+        if not sentences:
+            return Window(passage, "", "")
+        scores = self._relevance(claim, [f"{passage.title} {text}" for text in sentences])
+        ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
+        best = ranked[0]
+        needs_lead = not passage.title and best > 0 and _LEAD_IN.match(sentences[best])
+        excerpt = " ".join(sentences[best - 1 : best + 1]) if needs_lead else sentences[best]
+        return Window(passage, under_title(passage.title, " ".join(self._chosen(sentences, ranked))), excerpt)
+
+    def _split(self, text: str) -> tuple[str, ...]:
+        return tuple(text[start:end] for start, end in self._splitter.split(text))
+
+    def _chosen(self, sentences: Sequence[str], ranked: Sequence[int]) -> list[str]:
+        """The best sentences that fit together; the very best always, cut by the judge if it must be."""
+        room = self._max_characters
+        chosen: set[int] = set()
+        for index in ranked:
+            lead = [index - 1] if index > 0 and _LEAD_IN.match(sentences[index]) else []
+            new = {*lead, index} - chosen
+            length = sum(len(sentences[number]) + 1 for number in new)
+            if chosen and length > room:
+                continue
+            chosen |= new
+            room -= length
+        return [sentences[index] for index in sorted(chosen)]
+
+
+def under_title(title: str, text: str) -> str:
+    """The text as evidence: "Title: text"; without a title, the text alone."""
+    title = " ".join(title.split())
+    return f"{title}: {text}" if title else text
+
+
+def shared_words(claim: str, sentences: Sequence[str]) -> list[float]:
+    """Per sentence the summed weights of the claim's stems in it; a stem weighs more the fewer sentences have it.
+
+    Function words weigh nothing. Stems in a neighbouring sentence count a little: a statement may go over two.
+    """
+    wanted = _stems(claim)
+    found = [wanted & _stems(sentence) for sentence in sentences]
+    spread = Counter(stem for stems in found for stem in stems)
+    weight = {stem: math.log(1.0 + len(sentences) / count) for stem, count in spread.items()}
+    scores = []
+    for index, own in enumerate(found):
+        near = set().union(*found[max(0, index - 1) : index + 2]) - own
+        scores.append(math.fsum(map(weight.__getitem__, own)) + _NEIGHBOUR * math.fsum(map(weight.__getitem__, near)))
+    return scores
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
