@@ -51,7 +51,7 @@ lint: $(BIN)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(BIN)/.installed-lint
 	$(BIN)/ruff check --fix .

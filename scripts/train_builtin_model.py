@@ -31,12 +31,12 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--steps", type=int, default=12000, help="optimizer steps in all")
     parser.add_argument("--examples", type=int, default=56, help="answers per step (or a few more)")
-    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1_000_000, help="seed of weights and lessons")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--matrix-lr", type=float, default=0.01)
+    parser.add_argument("--matrix-lr", type=float, default=0.02)
     parser.add_argument("--other-lr", type=float, default=1.5e-3)
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--probe-minutes", type=float, default=10.0, help="every so often: probe and export")
@@ -66,18 +66,18 @@ class Run:
             self.step = load_checkpoint(self.checkpoint, self.model, self.optimizers, self.average.tensors)
 
     def train_step(self, batch: Batch) -> torch.Tensor:
-        """One optimizer step; returns [loss, copy loss, subject loss, share of copied tokens right, gradient norm]."""
+        """One optimizer step; returns [loss, guiding losses, share of copied tokens right, gradient norm]."""
         set_learning_rate(self.optimizers, schedule(self.step / self.args.steps))
         loss, guide, accuracy = losses_and_hits(self.model, batch, self.args.device)
-        copy_loss, subject_loss = guide.loss("copy"), guide.loss("subject")
-        torch.autograd.backward(loss + GUIDE_WEIGHT * (copy_loss + subject_loss))
+        guiding = [guide.loss(kind) for kind in guide.heads]
+        torch.autograd.backward(loss + GUIDE_WEIGHT * sum(guiding))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.step += 1
-        return torch.stack([loss.detach(), copy_loss.detach(), subject_loss.detach(), accuracy, norm.detach()])
+        return torch.stack([part.detach() for part in (loss, *guiding, accuracy, norm)])
 
     def save(self) -> None:
         """Writes the checkpoint."""
@@ -92,7 +92,7 @@ class Run:
     def run(self) -> None:
         """All steps that are left."""
         saved = probed = told = time.monotonic()
-        totals, count, tokens = torch.zeros(5), 0, 0
+        totals, count, tokens = torch.zeros(6), 0, 0
         stopped = False
 
         def stop(*_: object) -> None:
@@ -108,15 +108,15 @@ class Run:
             tokens += batch.input_ids.numel()
             now = time.monotonic()
             if self.step % 20 == 0:
-                loss, copy_loss, subject_loss, accuracy, norm = (totals / count).tolist()
+                loss, *guiding, accuracy, norm = (totals / count).tolist()
                 clock = time.strftime("%H:%M:%S")
                 print(
-                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} copy {copy_loss:.3f} "
-                    f"subject {subject_loss:.3f} copied tokens {accuracy:.1%} norm {norm:.2f} "
+                    f"{clock} step {self.step}/{self.args.steps} loss {loss:.3f} guiding "
+                    f"{' '.join(f'{part:.3f}' for part in guiding)} copied tokens {accuracy:.1%} norm {norm:.2f} "
                     f"{tokens / (now - told):.0f} tokens/s",
                     flush=True,
                 )
-                totals, count, tokens, told = torch.zeros(5), 0, 0, now
+                totals, count, tokens, told = torch.zeros(6), 0, 0, now
             if now - saved > self.args.save_minutes * 60:
                 self.save()
                 saved = now

@@ -73,13 +73,12 @@ class Telling:
         return tuple(fact for sentence in self.sentences for fact in sentence.facts)
 
     @property
-    def spans(self) -> tuple[ValueSpan, ...]:
-        """The values stated, with their places in `text`."""
+    def spans(self) -> tuple[tuple[ValueSpan, ...], ...]:
+        """Per sentence, the values stated, with their places in `text`."""
         starts = accumulate((len(sentence.text) + 1 for sentence in self.sentences), initial=0)
         return tuple(
-            ValueSpan(start + span.start, start + span.end, span.fact)
+            tuple(span.shifted(start) for span in sentence.spans)
             for start, sentence in zip(starts, self.sentences, strict=False)
-            for span in sentence.spans
         )
 
     def passage(self, passage_id: str) -> Passage:

@@ -41,8 +41,8 @@ class AnswerSentence:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A prompt, an answer, and the units ("Title: text") with their weights in (0, 1], their passages, and the values
-    that each states, with their places in the unit.
+    """A prompt, an answer, and the units ("Title: text") with their weights in (0, 1], their passages, and, per unit
+    and sentence, the values stated, with their places in the unit.
     """
 
     prompt: str
@@ -50,7 +50,7 @@ class Lesson:
     units: tuple[str, ...]
     weights: tuple[float, ...]
     passages: tuple[Passage, ...]
-    stated: tuple[tuple[ValueSpan, ...], ...]
+    stated: tuple[tuple[tuple[ValueSpan, ...], ...], ...]
 
     @property
     def text(self) -> str:
@@ -113,14 +113,13 @@ def _finish(draft: Draft, prompt: str, statements: list[Statement], visible: lis
     sentences = []
     for statement, indices in zip(statements, visible, strict=True):
         shift = 1 + len(statement.lead_in)
-        spans = tuple(ValueSpan(s.start + shift, s.end + shift, s.fact) for s in statement.wording.spans)
+        spans = tuple(span.shifted(shift) for span in statement.wording.spans)
         known = tuple(any(draft.states(index, span.fact) for index in indices) for span in spans)
         sentences.append(AnswerSentence(" " + statement.text, spans, tuple(indices), known))
     passages = tuple(unit.passage(f"lesson-{index}") for index, unit in enumerate(draft.units))
     units = tuple(f"{passage.title}: {passage.text}" for passage in passages)
-    stated = tuple(_shifted(unit.spans, len(unit.title) + 2) for unit in draft.units)
+    stated = tuple(
+        tuple(tuple(span.shifted(len(unit.title) + 2) for span in spans) for spans in unit.spans)
+        for unit in draft.units
+    )
     return Lesson(prompt, tuple(sentences), units, tuple(draft.weights), passages, stated)
-
-
-def _shifted(spans: tuple[ValueSpan, ...], shift: int) -> tuple[ValueSpan, ...]:
-    return tuple(ValueSpan(span.start + shift, span.end + shift, span.fact) for span in spans)

@@ -35,6 +35,10 @@ class ValueSpan:
     end: int
     fact: Fact
 
+    def shifted(self, by: int) -> ValueSpan:
+        """The same value in a text in which the sentence begins `by` code points later."""
+        return ValueSpan(self.start + by, self.end + by, self.fact)
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:

@@ -7,6 +7,7 @@ layout; nothing of lessons or tokens. The engine has its own, paged one (`ewe.at
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,51 +16,51 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
-from builtin_training.layout import Goals, Layout
+from builtin_training.layout import Goals, GoalsByKind, Layout
 
 NAME = "ewe_training"
 
 
 @dataclass(slots=True)
 class Guide:
-    """The losses that teach the query heads of key head 0 of two layers where to look, summed over rows.
+    """The losses that teach some heads where to look, summed over rows.
 
-    In `subject_layer` a value, and the query that writes one, looks at every token of the name of the person spoken of;
-    in `copy_layer` the query finds the token to copy among all that it sees. Without these losses the gradient finds
-    the right one of many units only after very many steps.
+    heads: per kind of goal, the layer and the key head whose queries pursue it. A value, and the query that writes one,
+    looks at every token of the name of the person spoken of and of the values beside it; further up the query finds the
+    token to copy among all that it sees. Without these losses the gradient finds the right one of many units only after
+    very many steps.
     """
 
-    subject_layer: int
-    copy_layer: int
+    heads: Mapping[str, tuple[int, int]]
     totals: dict[str, Tensor] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def look(self, layer: int, query: Tensor, key: Tensor, mask: Tensor, subjects: Goals, copies: Goals | None) -> None:
+    def look(self, layer: int, query: Tensor, key: Tensor, mask: Tensor, goals: GoalsByKind) -> None:
         """Adds the losses of one call of `attend` in `layer`, with its arguments."""
-        if layer == self.subject_layer:
-            self._add("subject", query, key, mask, subjects)
-        if layer == self.copy_layer and copies is not None:
-            self._add("copy", query, key, mask, copies)
-
-    def _add(self, kind: str, query: Tensor, key: Tensor, mask: Tensor, goals: Goals) -> None:
-        if not goals.rows.numel():
-            return
-        heads = query.shape[2] // key.shape[2]
-        scores = torch.einsum("bqhd,bkd->bqhk", query[:, :, :heads], key[:, :, 0]).float()
-        scores = scores + (mask[:, None] if mask.dim() == 2 else mask[:, :, None])
-        scores = scores.flatten(0, 1).index_select(0, goals.rows)
-        wanted = goals.keys[:, None]
-        if kind == "subject":  # each of the keys alike
-            found = scores.masked_fill(~wanted, 0).sum(-1) / wanted.sum(-1)
-        else:  # any of the keys
-            found = torch.logsumexp(scores.masked_fill(~wanted, -torch.inf), -1)
-        losses = torch.logsumexp(scores, -1) - found
-        self.totals[kind] = losses.sum() + self.totals.get(kind, 0.0)
-        self.counts[kind] += losses.numel()
+        for kind, found in goals.items():
+            chosen_layer, head = self.heads[kind]
+            if chosen_layer == layer:
+                losses = _missed(query, key, mask, found, head, every=kind != "copy")
+                self.totals[kind] = losses.sum() + self.totals.get(kind, 0.0)
+                self.counts[kind] += losses.numel()
 
     def loss(self, kind: str) -> Tensor:
         """Mean over queries and heads, in nats."""
         return torch.as_tensor(self.totals.get(kind, 0.0)) / max(self.counts[kind], 1)
+
+
+def _missed(query: Tensor, key: Tensor, mask: Tensor, goals: Goals, head: int, every: bool) -> Tensor:
+    """[P, heads]: cross-entropy of the queries' attention with the goals' keys: every one alike, or any of them."""
+    group = query.shape[2] // key.shape[2]
+    scores = torch.einsum("bqhd,bkd->bqhk", query[:, :, head * group : (head + 1) * group], key[:, :, head]).float()
+    scores = scores + (mask[:, None] if mask.dim() == 2 else mask[:, :, None])
+    scores = scores.flatten(0, 1).index_select(0, goals.rows)
+    wanted = goals.keys[:, None]
+    if every:
+        found = scores.masked_fill(~wanted, 0).sum(-1) / wanted.sum(-1)
+    else:
+        found = torch.logsumexp(scores.masked_fill(~wanted, -torch.inf), -1)
+    return torch.logsumexp(scores, -1) - found
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -109,13 +110,13 @@ def training_attention(
         queries, keys, values = (rows(flat, layout.unit_index) for flat in (flat_q, flat_k, flat_v))
         parts.append(attend(queries, keys, values, layout.unit_mask).flatten(0, 1))
         if guide is not None:
-            guide.look(module.layer_idx, queries, keys, layout.unit_mask, layout.unit_subjects, None)
+            guide.look(module.layer_idx, queries, keys, layout.unit_mask, layout.unit_goals)
     for group in layout.groups:
         visible = torch.cat([group.memory_index, group.index], 1)
         queries, keys, values = rows(flat_q, group.index), rows(flat_k, visible), rows(flat_v, visible)
         parts.append(attend(queries, keys, values, group.mask).flatten(0, 1))
         if guide is not None:
-            guide.look(module.layer_idx, queries, keys, group.mask, group.subjects, group.copies)
+            guide.look(module.layer_idx, queries, keys, group.mask, group.goals)
     padded = torch.cat(parts)
     output = padded.reshape(padded.shape[0], -1).index_select(0, layout.unpad_index)
     return output.view(1, output.shape[0], *padded.shape[1:]), None

@@ -33,8 +33,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where the attention of one query should go: indices of tokens in what the query sees."""
+    """Where the attention of one query should go: indices of tokens; kind is "subject", "companion" or "copy"."""
 
+    kind: str
     query: int
     keys: tuple[int, ...]
 
@@ -46,8 +47,8 @@ class Example:
     context: BOS, prompt, answer, EOS. answer_start: index of the answer's first token. view_of[c]: which of `views`
     the query at context token c uses.
 
-    Goals (see `guidance`): copies, of context queries among the tokens of all units, laid end to end; subjects, of
-    context queries among the context; unit_subjects, per unit, of its tokens among its tokens (borrowed units: none).
+    Goals (see `guidance`): goals, of context queries among the context, copies, among the tokens of all units laid end
+    to end; unit_goals, per unit, of its tokens among its tokens (borrowed units have none).
     """
 
     units: tuple[tuple[int, ...], ...]
@@ -56,9 +57,9 @@ class Example:
     views: tuple[View, ...]
     view_of: tuple[int, ...]
     spans: tuple[Span, ...] = ()
+    goals: tuple[Goal, ...] = ()
     copies: tuple[Goal, ...] = ()
-    subjects: tuple[Goal, ...] = ()
-    unit_subjects: tuple[tuple[Goal, ...], ...] = ()
+    unit_goals: tuple[tuple[Goal, ...], ...] = ()
 
     @property
     def num_tokens(self) -> int:

@@ -19,7 +19,6 @@ from builtin_training.example import Example, Span, View
 from builtin_training.guidance import Guidance, Place
 from ewe.world.lesson_memory import LessonSettings
 from ewe.world.lessons import AnswerSentence, Lesson, sample_lessons
-from ewe.world.people import Fact
 from ewe.world.wording import ValueSpan
 
 ASKING = (
@@ -76,8 +75,8 @@ class LessonExamples:
         spelt = [self.tokenizer(before_unit + unit, return_offsets_mapping=True, **special) for unit in lesson.units]
         units = tuple(tuple(ids["input_ids"][: self.unit_tokens]) for ids in spelt)
         places = [
-            _places(spans, unit["offset_mapping"], len(before_unit))
-            for spans, unit in zip(lesson.stated, spelt, strict=True)
+            _places(sentences, unit["offset_mapping"][: self.unit_tokens], len(before_unit))
+            for sentences, unit in zip(lesson.stated, spelt, strict=True)
         ]
         prompt = self.tokenizer(lesson.prompt, **special)["input_ids"]
         answer = self.tokenizer(
@@ -93,12 +92,17 @@ class LessonExamples:
         sentence_of = [min(bisect_right(starts, start), len(views)) - 1 for start, _ in offsets]
         # A query works with the memory that the token it predicts is written under: memory changes between sentences.
         view_of = (*([0] * (len(prompt) - 1)), *sentence_of, len(views) - 1, len(views) - 1)
-        stated = _spans(lesson, starts, offsets, len(prompt))
+        spans, stated = _spans(lesson, starts, offsets, len(prompt))
         guidance = Guidance(self._spell)
         ends = [0, *accumulate(map(len, units))]
         copies = (
-            guidance.copies(context, span, fact, [(ends[unit], units[unit], places[unit]) for unit in visible])
-            for span, fact, visible in stated
+            guidance.copies(
+                context,
+                stated,
+                place,
+                [(ends[unit], units[unit], places[unit]) for unit in lesson.answer[place.sentence].visible],
+            )
+            for place in stated
         )
         return Example(
             units,
@@ -106,45 +110,42 @@ class LessonExamples:
             len(prompt),
             views,
             view_of,
-            spans=tuple(span for span, _, _ in stated),
-            copies=tuple(goal for goals in copies for goal in goals),
-            subjects=guidance.subjects(context, [(span, fact) for span, fact, _ in stated]),
-            unit_subjects=tuple(map(guidance.of_unit, units, places)),
+            tuple(spans),
+            guidance.of_context(context, stated),
+            tuple(goal for goals in copies for goal in goals),
+            tuple(map(guidance.of_unit, units, places)),
         )
 
     def _spell(self, name: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(" " + name, add_special_tokens=False)["input_ids"])
 
 
-def _places(spans: Sequence[ValueSpan], offsets: list[tuple[int, int]], shift: int) -> list[Place]:
-    """Where a unit states its facts."""
+def _places(sentences: Sequence[Sequence[ValueSpan]], offsets: list[tuple[int, int]], shift: int) -> list[Place]:
+    """Where a unit states its facts, as far as its tokens go."""
     firsts = [start for start, _ in offsets]
     return [
         Place(
-            span.fact,
-            bisect_right(firsts, span.start + shift) - 1,
-            bisect_right(firsts, span.end - 1 + shift),
+            span.fact, bisect_right(firsts, span.start + shift) - 1, bisect_right(firsts, span.end - 1 + shift), number
         )
+        for number, spans in enumerate(sentences)
         for span in spans
+        if offsets and span.end + shift <= offsets[-1][1]
     ]
 
 
 def _spans(
     lesson: Lesson, starts: list[int], offsets: list[tuple[int, int]], shift: int
-) -> list[tuple[Span, Fact, tuple[int, ...]]]:
-    """The tokens that spell each value (the space before it included in its first token), the fact that it states, and
-    the units visible to it.
-    """
+) -> tuple[list[Span], list[Place]]:
+    """The tokens that spell each value (the space before it included in its first token), and the facts there."""
     firsts = [start for start, _ in offsets]
-    spans = []
-    for sentence, start in zip(lesson.answer, starts, strict=False):
+    spans, places = [], []
+    for number, (sentence, start) in enumerate(zip(lesson.answer, starts, strict=False)):
         for span, known in zip(sentence.spans, sentence.known, strict=True):
-            begin = bisect_right(firsts, start + span.start) - 1
-            end = bisect_right(firsts, start + span.end - 1)
-            determined = _is_determined(lesson.prompt, sentence, span)
-            value = Span(begin + shift, end + shift, span.fact.relation, known, determined)
-            spans.append((value, span.fact, sentence.visible))
-    return spans
+            begin = bisect_right(firsts, start + span.start) - 1 + shift
+            end = bisect_right(firsts, start + span.end - 1) + shift
+            spans.append(Span(begin, end, span.fact.relation, known, _is_determined(lesson.prompt, sentence, span)))
+            places.append(Place(span.fact, begin, end, number))
+    return spans, places
 
 
 def _is_determined(prompt: str, sentence: AnswerSentence, span: ValueSpan) -> bool:

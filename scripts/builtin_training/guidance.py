@@ -1,4 +1,5 @@
-"""Where attention should go: to the token that is to be copied, and to the name of the person who is spoken of.
+"""Where attention should go: to the token that is to be copied, to the name of the person who is spoken of, and to what
+else the sentence has said of that person.
 
 Owns: how these goals are found in a lesson's tokens. Knows `example`, facts and their places; no attention, no loss.
 """
@@ -8,22 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from builtin_training.example import Goal, Span
+from builtin_training.example import Goal
 from ewe.world.people import Fact
 
-AFTER_NAME = 4
-"""Tokens of a unit, the name's last one first, that may hold a value that stands before the name."""
+BEHIND = 4
+"""Tokens, beginning with the last one that a value's owner or companion is known at, that may hold the value."""
 
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a text states a fact: tokens [start, end)."""
+    """Where a text states a fact: tokens [start, end) of its sentence number `sentence`."""
 
     fact: Fact
     start: int
     end: int
+    sentence: int
+
+    @property
+    def tokens(self) -> range:
+        """Indices of the value's tokens."""
+        return range(self.start, self.end)
 
 
 @dataclass(frozen=True)
@@ -33,56 +40,86 @@ class Guidance:
     spell: Callable[[str], Tokens]
 
     def of_unit(self, unit: Tokens, places: Sequence[Place]) -> tuple[Goal, ...]:
-        """For each token of a value: the full name before it of whom the unit says it."""
+        """For each token of a value: the last name before it of whom it is said, and the values beside it so far."""
         return tuple(
-            Goal(token, name)
+            Goal(kind, token, keys)
             for place in places
-            if (name := self._name_before(unit, place.fact.subject, place.start))
-            for token in range(place.start, min(place.end, len(unit)))
+            for kind, keys in self._known(unit, places, place).items()
+            for token in place.tokens
+            if keys
         )
 
-    def subjects(self, context: Tokens, stated: Sequence[tuple[Span, Fact]]) -> tuple[Goal, ...]:
-        """For the query of each token of a value in the context: the last full name before it of whom it is said."""
+    def of_context(self, context: Tokens, places: Sequence[Place]) -> tuple[Goal, ...]:
+        """The same for the queries that write values: those of the tokens before theirs."""
         return tuple(
-            Goal(token - 1, name)
-            for span, fact in stated
-            if (name := self._name_before(context, fact.subject, span.start))
-            for token in range(span.start, span.end)
+            Goal(kind, token - 1, keys)
+            for place in places
+            for kind, keys in self._known(context, places, place).items()
+            for token in place.tokens
+            if keys
         )
 
     def copies(
-        self, context: Tokens, span: Span, fact: Fact, visible: Sequence[tuple[int, Tokens, Sequence[Place]]]
+        self,
+        context: Tokens,
+        places: Sequence[Place],
+        place: Place,
+        visible: Sequence[tuple[int, Tokens, Sequence[Place]]],
     ) -> tuple[Goal, ...]:
-        """For the query of each token of a copied value: where the visible units (index in memory's flat row, tokens,
-        places) hold it. A value that stands before its person's name cannot know yet whose it is: its first token is to
-        be found behind the name.
+        """For the query of each token of the value at `place`: where the visible units (index in memory's flat row,
+        tokens, places) hold it.
+
+        A unit's value that stands before the name, or before a companion that the answer has named already, cannot know
+        yet whose it is: its first token is to be found behind them.
         """
-        value = context[span.start : span.end]
+        value = context[place.start : place.end]
+        companions = [other.fact for other in _companions(places, place)]
         found: list[list[int]] = [[] for _ in value]
-        for offset, unit, places in visible:
-            for place in places:
-                if place.fact != fact or unit[place.start : place.start + len(value)] != value:
+        for offset, unit, stated in visible:
+            for source in stated:
+                if source.fact != place.fact or unit[source.start : source.end] != value:
                     continue
-                firsts = [place.start]
-                if not self._name_before(unit, fact.subject, place.start):
-                    firsts = self._behind_name(unit, fact.subject, place.start)
-                found[0] += [offset + token for token in firsts]
+                late = self._known_late(unit, stated, source, companions)
+                found[0] += [offset + token for token in range(late, min(late + BEHIND, len(unit)))] if late else []
+                found[0] += [] if late else [offset + source.start]
                 for step in range(1, len(value)):
-                    found[step].append(offset + place.start + step)
-        return tuple(Goal(span.start + step - 1, tuple(keys)) for step, keys in enumerate(found) if keys)
+                    found[step].append(offset + source.start + step)
+        return tuple(Goal("copy", place.start + step - 1, tuple(keys)) for step, keys in enumerate(found) if keys)
 
-    def _name_before(self, tokens: Tokens, name: str, end: int) -> Tokens:
-        """Indices of the last mention of the name that ends at or before `end`; empty without one."""
-        spelt = self.spell(name)
-        for start in range(end - len(spelt), -1, -1):
-            if tokens[start : start + len(spelt)] == spelt:
-                return tuple(range(start, start + len(spelt)))
-        return ()
+    def _known(self, tokens: Tokens, places: Sequence[Place], place: Place) -> dict[str, Tokens]:
+        companions = (token for other in _companions(places, place) for token in other.tokens)
+        return {"subject": self._name_before(tokens, place), "companion": tuple(companions)}
 
-    def _behind_name(self, tokens: Tokens, name: str, start: int) -> list[int]:
+    def _known_late(self, unit: Tokens, stated: Sequence[Place], source: Place, companions: Sequence[Fact]) -> int:
+        """The token behind the value at which name and companions are first all known; 0 if they stand before it."""
+        ends = [
+            other.end - 1
+            for other in stated
+            if other.sentence == source.sentence and other.fact in companions and other.start > source.start
+        ]
+        if not self._name_before(unit, source):
+            ends += [name.stop - 1 for name in self._mentions(unit, source.fact.subject) if name.start > source.start][
+                :1
+            ]
+        return max(ends, default=0)
+
+    def _name_before(self, tokens: Tokens, place: Place) -> Tokens:
+        """Indices of the last full name of the value's person that ends before the value; empty without one."""
+        before = [name for name in self._mentions(tokens, place.fact.subject) if name.stop <= place.start]
+        return tuple(before[-1]) if before else ()
+
+    def _mentions(self, tokens: Tokens, name: str) -> list[range]:
         spelt = self.spell(name)
-        for first in range(start, len(tokens) - len(spelt) + 1):
-            if tokens[first : first + len(spelt)] == spelt:
-                last = first + len(spelt) - 1
-                return list(range(last, min(last + AFTER_NAME, len(tokens))))
-        return []
+        starts = range(len(tokens) - len(spelt) + 1)
+        return [
+            range(i, i + len(spelt)) for i in starts if tokens[i] == spelt[0] and tokens[i : i + len(spelt)] == spelt
+        ]
+
+
+def _companions(places: Sequence[Place], place: Place) -> list[Place]:
+    """What the same sentence says of the same person before the value."""
+    return [
+        other
+        for other in places
+        if other.sentence == place.sentence and other.fact.subject == place.fact.subject and other.end <= place.start
+    ]

@@ -6,7 +6,7 @@ Owns: `Layout`, and how visibility and weights become indices and additive masks
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,9 @@ class Goals:
         return Goals(self.rows.to(device), self.keys.to(device))
 
 
+GoalsByKind = Mapping[str, Goals]
+
+
 @dataclass(frozen=True, slots=True)
 class ContextGroup:
     """Contexts of similar length, padded to the longest (C tokens) and to the largest memory (S tokens).
@@ -45,8 +48,7 @@ class ContextGroup:
     index: Tensor
     memory_index: Tensor
     mask: Tensor
-    copies: Goals
-    subjects: Goals
+    goals: GoalsByKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Layout:
 
     unit_index: Tensor
     unit_mask: Tensor
-    unit_subjects: Goals
+    unit_goals: GoalsByKind
     groups: tuple[ContextGroup, ...]
     unpad_index: Tensor
 
@@ -70,15 +72,14 @@ class Layout:
                 group.index.to(device),
                 group.memory_index.to(device),
                 group.mask.to(device, dtype),
-                group.copies.to(device),
-                group.subjects.to(device),
+                {kind: goals.to(device) for kind, goals in group.goals.items()},
             )
             for group in self.groups
         )
         return Layout(
             self.unit_index.to(device),
             self.unit_mask.to(device, dtype),
-            self.unit_subjects.to(device),
+            {kind: goals.to(device) for kind, goals in self.unit_goals.items()},
             groups,
             self.unpad_index.to(device),
         )
@@ -115,10 +116,10 @@ def build_layout(
         offset += len(members) * length
     unit_mask = torch.full((width, width), -torch.inf).triu(1)
     goals_of = {
-        unit: goals for example in examples for unit, goals in zip(example.units, example.unit_subjects, strict=False)
+        unit: goals for example in examples for unit, goals in zip(example.units, example.unit_goals, strict=False)
     }
-    unit_subjects = _goals([goals_of.get(unit, ()) for unit in places], width, width, 0)
-    return Layout(torch.from_numpy(unit_index), unit_mask, unit_subjects, tuple(groups), torch.from_numpy(unpad))
+    unit_goals = _goals([goals_of.get(unit, ()) for unit in places], width, width)
+    return Layout(torch.from_numpy(unit_index), unit_mask, unit_goals, tuple(groups), torch.from_numpy(unpad))
 
 
 def _group(
@@ -138,19 +139,29 @@ def _group(
         torch.from_numpy(index),
         torch.from_numpy(memory_index),
         torch.from_numpy(mask),
-        _goals([example.copies for example in examples], length, memory_length + length, 0),
-        _goals([example.subjects for example in examples], length, memory_length + length, memory_length),
+        _goals([_visible_goals(example, memory_length) for example in examples], length, memory_length + length),
     )
 
 
-def _goals(goals_of_rows: Sequence[Sequence[Goal]], length: int, num_keys: int, shift: int) -> Goals:
-    """Goals of padded rows of `length` queries over `num_keys` keys; the goals' own keys begin at `shift`."""
-    goals = [(row, goal) for row, found in enumerate(goals_of_rows) for goal in found]
-    keys = np.zeros((len(goals), num_keys), bool)
-    for number, (_, goal) in enumerate(goals):
-        keys[number, [shift + key for key in goal.keys]] = True
-    rows = [row * length + goal.query for row, goal in goals]
-    return Goals(torch.tensor(rows, dtype=torch.int64), torch.from_numpy(keys))
+def _visible_goals(example: Example, memory_length: int) -> list[Goal]:
+    """The goals of a context over its keys, which are those of memory, then its own."""
+    own = [Goal(goal.kind, goal.query, tuple(memory_length + key for key in goal.keys)) for goal in example.goals]
+    return [*example.copies, *own]
+
+
+def _goals(goals_of_rows: Sequence[Sequence[Goal]], length: int, num_keys: int) -> GoalsByKind:
+    """Goals of padded rows of `length` queries over `num_keys` keys."""
+    found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+    for row, goals in enumerate(goals_of_rows):
+        for goal in goals:
+            found.setdefault(goal.kind, []).append((row * length + goal.query, goal.keys))
+    result = {}
+    for kind, pairs in found.items():
+        keys = np.zeros((len(pairs), num_keys), bool)
+        for number, (_, places) in enumerate(pairs):
+            keys[number, list(places)] = True
+        result[kind] = Goals(torch.tensor([query for query, _ in pairs]), torch.from_numpy(keys))
+    return result
 
 
 def _mask(example: Example, length: int, memory_length: int) -> np.ndarray:

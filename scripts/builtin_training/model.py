@@ -21,6 +21,7 @@ from ewe.world.lessons import sample_lesson
 
 VOCAB_SIZE = 2048
 MAX_POSITIONS = 2048
+HEAD_DIM = 64
 
 GUIDE_WEIGHT = 0.3
 """Share of each guiding loss in the loss."""
@@ -39,17 +40,20 @@ def load_or_train_tokenizer(directory: Path, seed: int, lessons: int = 4000) -> 
 
 
 def build_model(tokenizer: PreTrainedTokenizerBase, layers: int, width: int) -> LlamaForCausalLM:
-    """A Llama with random weights: `layers` layers of `width`, heads of 32 dimensions, half as many for keys."""
+    """A Llama with random weights: `layers` layers of `width`, heads of 64 dimensions.
+
+    Half of a head's dimensions turn too fast with the distance to compare names across units; 32 of them are too few.
+    """
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=2 * width,
         num_hidden_layers=layers,
-        num_attention_heads=width // 32,
-        num_key_value_heads=width // 64,
-        head_dim=32,
+        num_attention_heads=width // HEAD_DIM,
+        num_key_value_heads=width // HEAD_DIM,
+        head_dim=HEAD_DIM,
         max_position_embeddings=MAX_POSITIONS,
-        rope_parameters={"rope_type": "default", "rope_theta": 100_000.0},
+        rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0},
         tie_word_embeddings=True,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
@@ -72,8 +76,7 @@ def losses_and_hits(model: LlamaForCausalLM, batch: Batch, device: str) -> tuple
     The guided layers leave room before them to gather names, and behind them to use what was found.
     """
     kind = torch.device(device).type
-    layers = model.config.num_hidden_layers
-    guide = Guide(layers // 8, layers * 5 // 8)
+    guide = Guide({"subject": (1, 0), "companion": (1, 1), "copy": (model.config.num_hidden_layers - 2, 0)})
     targets, weights, is_value = (part.to(device) for part in (batch.targets, batch.weights, batch.is_value))
     with torch.autocast(kind, dtype=torch.bfloat16):
         hidden = model.model(

@@ -89,13 +89,13 @@ def test_guiding_losses_are_the_attention_that_misses_the_goals() -> None:
         2,
         (View(), View((0, 1), weights)),
         (0, 1, 1, 1),
-        copies=(Goal(1, (1, 4)),),
-        subjects=(Goal(1, (0, 1)),),
-        unit_subjects=((Goal(2, (0, 1)),), ()),
+        goals=(Goal("subject", 1, (0, 1)),),
+        copies=(Goal("copy", 1, (1, 4)),),
+        unit_goals=((Goal("subject", 2, (0, 1)),), ()),
     )
     layout = collate([example], 16, random.Random(0), LossWeights()).layout.to("cpu", torch.float64)
     query, key, value = (torch.randn(1, h, FLAT_STEP, DIM, dtype=torch.float64) for h in (HEADS, KV_HEADS, KV_HEADS))
-    guide, module = Guide(subject_layer=1, copy_layer=3), torch.nn.Module()
+    guide, module = Guide({"subject": (1, 0), "copy": (3, 0)}), torch.nn.Module()
     for module.layer_idx in range(4):
         training_attention(module, query, key, value, None, None, layout, guide)
     q, k = query[0, : HEADS // KV_HEADS] * DIM**-0.5, key[0, 0]  # flat: units at 0 and 3, context at 5
