@@ -7,7 +7,7 @@ judge; what they are is none of its business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ewe.errors import InvalidRequestError
 from ewe.protocols import Retriever
@@ -17,7 +17,7 @@ from ewe.verification.calibration import Thresholds
 from ewe.verification.combination import JudgedPiece, combine, is_conflict
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.instructions import addresses_the_reader
+from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
 
@@ -30,7 +30,8 @@ class ClaimVerifier:
     whether the collection tells everything, so that a claim that nothing in it supports is refuted.
 
     Identical claims of a call are judged once, and identical pairs of sentences and claim once as long as they are
-    remembered. What passages say is data: one that gives orders to its reader is named in the notes of the result.
+    remembered. What passages say is data: one that gives orders to its reader is named in the notes of the result, and so
+    is conflict.
     A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it gives no
     verdicts then.
     """
@@ -66,28 +67,25 @@ class ClaimVerifier:
         decisions = self._decide(list(dict.fromkeys(claim.text for group in groups for claim in group)))
         return [_result(group, decisions) for group in groups]
 
-    def _decide(self, claims: Sequence[str]) -> dict[str, Decision]:
+    def _decide(self, claims: Sequence[str]) -> dict[str, _Decided]:
         """The decision per distinct claim."""
-        windows = self._windows(claims)
+        passages = [
+            [scored.passage for scored in found if scored.passage.veracity > 0]
+            for found in (self._retriever.retrieve(claims, self._top_k) if claims else [])
+        ]
+        windows = [self._windows(claim, group) for claim, group in zip(claims, passages, strict=True)]
         pairs = [(window.text, claim) for claim, group in zip(claims, windows, strict=True) for window in group]
         rows = iter(self._judge.judge(pairs).tolist())
         return {
-            claim: self._combine([self._piece(window, next(rows)) for window in group])
-            for claim, group in zip(claims, windows, strict=True)
+            claim: _Decided(self._combine([self._piece(window, next(rows)) for window in group]), tuple(found))
+            for claim, group, found in zip(claims, windows, passages, strict=True)
         }
 
-    def _windows(self, claims: Sequence[str]) -> list[list[Window]]:
-        """Per claim what the judge reads of each of its passages; copies of one text once."""
-        if not claims:
-            return []
-        found = self._retriever.retrieve(claims, self._top_k)
-        result = []
-        for claim, scored in zip(claims, found, strict=True):
-            passages = [item.passage for item in scored if item.passage.veracity > 0]
-            windows = (self._selector.select(claim, passage) for passage in passages)
-            unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
-            result.append(list(unique.values()))
-        return result
+    def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
+        """What the judge reads of the passages; copies of one text of one source once, empty ones not at all."""
+        windows = (self._selector.select(claim, passage) for passage in passages)
+        unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
+        return list(unique.values())
 
     def _piece(self, window: Window, row: Sequence[float]) -> JudgedPiece:
         weight = source_weight(window.passage.veracity) if self._weighting else 1.0
@@ -101,25 +99,32 @@ class ClaimVerifier:
         return decision
 
 
-def _result(claims: Sequence[Claim], decisions: Mapping[str, Decision]) -> VerificationResult:
-    """The claims of one sentence with their verdicts; all evidence, each passage, stance and sentence once."""
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A decision, and all passages that were found for the claim."""
+
+    decision: Decision
+    found: tuple[Passage, ...]
+
+
+def _result(claims: Sequence[Claim], decided: Mapping[str, _Decided]) -> VerificationResult:
+    """The claims of one sentence with their verdicts, and the evidence of each claim."""
     judged = []
-    evidence: dict[tuple[str, str, str], Evidence] = {}
+    evidence: dict[Evidence, None] = {}
     for claim in claims:
-        decision = decisions[claim.text]
-        for piece in decision.evidence:
-            key = (piece.passage.id, piece.stance, piece.excerpt)
-            evidence[key] = max(evidence.get(key, piece), piece, key=lambda item: item.score)
+        decision = decided[claim.text].decision
+        evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
         judged.append(replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
-    notes = dict.fromkeys(_notes(claims, decisions, [piece.passage for piece in evidence.values()]))
-    return VerificationResult(tuple(judged), tuple(evidence.values()), tuple(notes))
+    return VerificationResult(tuple(judged), tuple(evidence), tuple(dict.fromkeys(_notes(claims, decided))))
 
 
-def _notes(claims: Sequence[Claim], decisions: Mapping[str, Decision], passages: Sequence[Passage]) -> Iterator[str]:
+def _notes(claims: Sequence[Claim], decided: Mapping[str, _Decided]) -> Iterator[str]:
     for claim in claims:
-        if is_conflict(decisions[claim.text]):
+        if is_conflict(decided[claim.text].decision):
             yield f"the evidence is in conflict: {claim.text}"
-    for passage in passages:
-        if addresses_the_reader(passage.text):
-            yield f"passage {passage.id} gives orders to its reader; it was read as text"
+        for passage in decided[claim.text].found:
+            if addresses_the_reader(passage.text):
+                yield f"passage {passage.id} gives orders to its reader; the orders were left out"
+            if spells_control_tokens(passage.text):
+                yield f"passage {passage.id} spells control tokens; they were left out"

@@ -16,13 +16,15 @@ from functools import lru_cache
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
+from ewe.verification.judges.instructions import addresses_the_reader, without_control_tokens
 from ewe.verification.stems import stem
-from ewe.verification.wordlists import FUNCTION_WORDS
+from ewe.verification.wordlists import DETERMINERS, PREPOSITIONS, PRONOUNS, words_of
 
 Relevance = Callable[[str, Sequence[str]], Sequence[float]]
 """(claim, sentences) -> how much each sentence speaks of the claim; 0 or more, higher is better."""
 
 _CACHED_PASSAGES = 4096
+_STOP = PRONOUNS | PREPOSITIONS | DETERMINERS | words_of("and or but nor is are was were be been being has have had")
 _NEIGHBOUR = 0.3  # What a word of the claim counts that stands in the sentence before or after only.
 _LEAD_IN = re.compile(
     r"(?:he|she|it|they|his|her|hers|its|their|this|that|these|those|there|such|both|the\s+(?:same|former|latter))\b",
@@ -43,9 +45,9 @@ class SentenceSelector:
     """Cuts passages down to windows of at most max_characters, whole sentences, in the order of the passage.
 
     A passage that is short enough is read whole. Of a longer one come the sentences that speak most of the claim, each
-    with the one before it if it begins with a pronoun. The excerpt is the most relevant sentence; without a title, led
-    by the sentence that its pronoun needs. relevance: how sentences are compared with the claim; by shared words
-    unless given.
+    with the one before it if it begins with a pronoun. Sentences that give orders to their reader state nothing and are
+    left out, and so are control tokens. The excerpt is the most relevant sentence; without a title, led by the sentence that its pronoun needs.
+    relevance: how sentences are compared with the claim; by shared words unless given.
     """
 
     def __init__(self, max_characters: int = 800, relevance: Relevance | None = None) -> None:
@@ -55,7 +57,7 @@ class SentenceSelector:
         self._sentences = lru_cache(maxsize=_CACHED_PASSAGES)(self._split)
 
     def select(self, claim: str, passage: Passage) -> Window:
-        """The window of a passage for a claim; empty texts give empty windows."""
+        """The window of a passage for a claim; empty where the passage states nothing."""
         sentences = self._sentences(passage.text)
         if not sentences:
             return Window(passage, "", "")
@@ -67,7 +69,9 @@ class SentenceSelector:
         return Window(passage, under_title(passage.title, " ".join(self._chosen(sentences, ranked))), excerpt)
 
     def _split(self, text: str) -> tuple[str, ...]:
-        return tuple(text[start:end] for start, end in self._splitter.split(text))
+        sentences = (text[start:end] for start, end in self._splitter.split(text))
+        clean = (" ".join(without_control_tokens(sentence).split()) for sentence in sentences)
+        return tuple(sentence for sentence in clean if sentence and not addresses_the_reader(sentence))
 
     def _chosen(self, sentences: Sequence[str], ranked: Sequence[int]) -> list[str]:
         """The best sentences that fit together; the very best always, cut by the judge if it must be."""
@@ -107,4 +111,4 @@ def shared_words(claim: str, sentences: Sequence[str]) -> list[float]:
 
 
 def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
+    return {stem(word) for word in words(text) if word not in _STOP}

@@ -1,7 +1,7 @@
 """Texts that speak to whatever reads them instead of about something.
 
-Owns: the tell-tale wordings. Knows nobody. A help for readers and a caution before language models; no proof of
-anything: a text may steer in words that are not here.
+Owns: the tell-tale wordings of orders, and the spellings of control tokens. Knows nobody. A help for readers and a
+caution before language models; no proof of anything: a text may steer in words that are not here.
 """
 
 from __future__ import annotations
@@ -10,20 +10,31 @@ import re
 
 _EARLIER = r"(?:the\s+|all\s+|any\s+|your\s+|these\s+|of\s+|my\s+)*(?:above|previous|prior|earlier|preceding|foregoing)"
 _ORDERS = r"(?:instructions?|prompts?|rules|directions|guidelines|directives)"
+_VERDICTS = r"(?:supported|contradicted|refuted|inconclusive|entailment|contradiction)"
 _PATTERNS = (
     rf"\b(?:ignore|disregard|forget|override|bypass)\s+{_EARLIER}\b",
     rf"\b(?:ignore|disregard|forget|override)\s+(?:\w+\s+){{0,3}}{_ORDERS}\b",
-    rf"\b(?:new|updated|revised|real|following)\s+(?:system\s+)?{_ORDERS}\s*:",
-    r"\b(?:as|you\s+are)\s+(?:an?\s+)?(?:ai|language\s+model|assistant|chat\s?bot|fact[\s-]?checker|judge|verifier)\b"
-    r"[^.]{0,40}\byou\b",
-    r"\b(?:answer|reply|respond|output|return|print|say)\s+(?:only\s+|always\s+|with\s+|that\s+)*[\"'“:]?\s*(?:the\s+"
-    r"(?:claim|verdict|answer)\s+is\s+)?(?:supported|contradicted|refuted|inconclusive|verdict|entailment)\b",
-    r"\b(?:verdict|label)\s*:\s*(?:supported|contradicted|refuted|inconclusive)\b",
-    r"<\|[^|>]{1,40}\|>|\[/?INST\]|<</?SYS>>|</?(?:s|system|assistant|user)>|^\s*(?:system|assistant|user)\s*:",
+    rf"\b(?:new|updated|revised|system)\s+{_ORDERS}\s*:",
+    r"\byou\s+are\s+(?:now\s+)?(?:an?\s+|the\s+)?(?:ai|language\s+model|assistant|chat\s?bot|fact[\s-]?checker|judge|"
+    r"verifier)\b",
+    r"\b(?:answer|reply|respond|output|return|print|say|conclude)\s+(?:only\s+|always\s+|with\s+|that\s+)*[\"'“:]?\s*"
+    rf"(?:(?:the|this|every|each|any)\s+(?:claim|verdict|answer)\s+is\s+)?[\"'“]?(?:verdict\b|{_VERDICTS}\b)",
+    rf"\b(?:verdict|label)\s*[:=]\s*[\"'“]?{_VERDICTS}\b",
 )
-_ADDRESS = re.compile("|".join(_PATTERNS), re.IGNORECASE | re.MULTILINE)
+_ORDER = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+_CONTROL = re.compile(r"<\|[^|<>]{1,40}\|>|\[/?(?:INST|SEP|CLS|PAD|MASK|UNK)\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>")
 
 
 def addresses_the_reader(text: str) -> bool:
-    """Whether the text gives orders to its reader, names a verdict to give, or spells control tokens of a chat."""
-    return _ADDRESS.search(text) is not None
+    """Whether the text gives orders to whoever judges by it, or names the verdict to give."""
+    return _ORDER.search(text) is not None
+
+
+def spells_control_tokens(text: str) -> bool:
+    """Whether the text spells tokens by which chat templates and encoders tell their parts apart."""
+    return _CONTROL.search(text) is not None
+
+
+def without_control_tokens(text: str) -> str:
+    """The text with a space in the place of every control token that it spells."""
+    return _CONTROL.sub(" ", text)
