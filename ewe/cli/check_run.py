@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import typer
@@ -22,7 +22,7 @@ from ewe.cli.check_view import print_checked, score_line
 from ewe.cli.terminal import output_console
 from ewe.cli.texts import NamedText, read_texts
 from ewe.errors import InvalidRequestError
-from ewe.eval.veriscore import ClaimCounts, VeriScore, count_claims, is_refusal, median_claims, veriscore
+from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
 from ewe.protocols import Verifier
 from ewe.report import checked_data, write_check_page
 from ewe.types import Verdict
@@ -94,7 +94,7 @@ class CheckRun:
         if self.html is not None:
             self.checked[name if name not in self.checked else f"{name} ({len(self.counts)})"] = checked
         if self.as_json:
-            scores = _named_scores(veriscore(self.counts[-1:], self.k)) if self.k else None
+            scores = {**asdict(score_response(self.counts[-1], self.k)), "k": self.k} if self.k else None
             document = {"id": name, **checked_data(checked), "veriscore": scores}
             print(json.dumps(document, ensure_ascii=False), flush=True)
         else:
@@ -104,10 +104,13 @@ class CheckRun:
         """What all texts came to together."""
         if not self.counts:
             return
-        scores = _named_scores(veriscore(self.counts, self.k or median_claims(self.counts)))
+        score = veriscore(self.counts, self.k)
         if not self.as_json:
-            output_console().print(score_line(scores), markup=False)
+            output_console().print(score_line(score), markup=False)
         if self.html is not None:
+            scores = {
+                name: {**asdict(own), "k": score.k} for name, own in zip(self.checked, score.responses, strict=True)
+            }
             write_check_page(self.html, self.checked, scores, self.against)
 
     def _progress(self) -> Progress:
@@ -120,10 +123,6 @@ class CheckRun:
     def _fail(self, message: str) -> None:
         self.failed = True
         _say(message)
-
-
-def _named_scores(score: VeriScore) -> dict[str, float]:
-    return {"precision": score.precision, "recall": score.recall, "f1": score.f1, "k": score.k}
 
 
 def _say(message: str) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
 from ewe.cli.terminal import MARKS, clean, mark, verdict_text
+from ewe.eval.veriscore import VeriScore
 from ewe.types import Claim, Evidence, Verdict
 
 _MOST_PIECES = 2  # Pieces of evidence shown per claim and side; the page and the JSON hold all.
@@ -41,11 +42,12 @@ def outcome_lines(checked: CheckedText) -> list[str]:
     return lines
 
 
-def score_line(scores: Mapping[str, float]) -> str:
-    """VeriScore in one line."""
+def score_line(score: VeriScore) -> str:
+    """VeriScore in one line, the mean where there are several texts."""
+    texts = f", mean of {len(score.responses)} texts" if len(score.responses) > 1 else ""
     return (
-        f"VeriScore: precision {scores['precision']:.3f}, recall {scores['recall']:.3f}, "
-        f"F1 {scores['f1']:.3f} at K = {scores['k']:g}"
+        f"VeriScore{texts}: precision {score.precision:.3f}, recall {score.recall:.3f}, "
+        f"F1 {score.f1:.3f} at K = {score.k:g}"
     )
 
 

@@ -22,30 +22,35 @@ _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly
 
 def check_page(
     texts: Mapping[str, CheckedText],
-    scores: Mapping[str, float] | None = None,
+    scores: Mapping[str, Mapping[str, float]] | None = None,
     against: str = "",
     title: str = "EWE verification",
 ) -> str:
     """The page for one or several texts by name, as a string of HTML.
 
-    scores: figures of all texts together, by their names. against: what the texts were checked against, in words.
+    scores: per text figures by their names (precision, recall, f1, k). against: what the texts were checked against,
+    in words.
     """
-    entries = [part for name, checked in texts.items() for part in _parts(name, checked)]
-    data = {"title": title, "texts": entries, "scores": dict(scores or {}), "against": against}
+    found = scores or {}
+    entries = [part for name, checked in texts.items() for part in _parts(name, checked, found.get(name, {}))]
+    data = {"title": title, "texts": entries, "against": against}
     plain = "\n".join(_plain(name, checked) for name, checked in texts.items())
     return assemble("check.html", _SCRIPTS, title, data, plain)
 
 
 def write_check_page(
-    path: str | Path, texts: Mapping[str, CheckedText], scores: Mapping[str, float] | None = None, against: str = ""
+    path: str | Path,
+    texts: Mapping[str, CheckedText],
+    scores: Mapping[str, Mapping[str, float]] | None = None,
+    against: str = "",
 ) -> None:
     """Writes `check_page` to a file, replacing it."""
     Path(path).write_text(check_page(texts, scores, against), encoding="utf-8")
 
 
-def _parts(name: str, checked: CheckedText) -> Iterator[dict[str, Any]]:
+def _parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     """The text as the page draws it, in parts if it is long; each part tells what the whole text came to."""
-    whole = {**outcome_data(checked), "name": name, "prompt": checked.prompt}
+    whole = {**outcome_data(checked), "name": name, "prompt": checked.prompt, "scores": dict(scores)}
     firsts = range(0, max(len(checked.sentences), 1), _PART)
     for number, first in enumerate(firsts):
         items = checked.sentences[first : first + _PART]

@@ -1,6 +1,6 @@
 // The page of checked texts: what they came to, the text with its verdicts, and every claim.
 const data = JSON.parse(byId('data').textContent);
-const SCORES = { precision: 'claims supported', recall: 'recall', f1: 'VeriScore F1', k: 'K, claims of a full answer' };
+const SCORES = { precision: 'precision', recall: 'recall at K', f1: 'VeriScore (F1 at K)', k: 'K' };
 
 function bar(name, counts) {
   const total = Object.values(counts).reduce((sum, value) => sum + value, 0);
@@ -45,7 +45,7 @@ class CheckPage extends Reader {
     byId('chips').replaceChildren(badge(text.verdict), ...facts.filter(Boolean).map((fact) => el('span', { class: 'chip' }, fact)),
       conflicts ? el('span', { class: 'chip' }, `⚖ sources disagree on ${count(conflicts, 'claim')}`) : '');
     byId('bars').replaceChildren(bar('sentence', sentences), Object.values(claims).some(Boolean) ? bar('claim', claims) : '');
-    const scores = Object.entries(data.scores).filter(([, value]) => typeof value === 'number');
+    const scores = Object.entries(text.scores).filter(([, value]) => typeof value === 'number');
     byId('scores').hidden = !scores.length;
     byId('scores').replaceChildren(...scores.map(([name, value]) =>
       el('div', null, el('dt', null, SCORES[name] ?? name), el('dd', null, name === 'k' ? String(value) : number(value, 3)))));

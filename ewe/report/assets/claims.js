@@ -9,9 +9,16 @@ function evidenceOf(claim, sentence) {
 
 const disputed = () => el('span', { class: 'disputed' }, '⚖ sources disagree');
 
+// "supported 0.93"; nothing decided is nothing to be sure of.
+const outcomeOf = (claim) => {
+  const { mark, name } = VERDICTS[verdictOf(claim.verdict)];
+  return `${mark} ${name}${claim.score > 0 ? ` ${number(claim.score)}` : ''}`;
+};
+
 function claimWithEvidence(claim, sentence, sources) {
   const items = evidenceOf(claim, sentence);
-  return el('div', { class: 'claim-group' }, claimNode(claim), claim.conflicting ? disputed() : null,
+  return el('div', { class: 'claim-group' }, el('div', { class: `claim v-${verdictOf(claim.verdict)}` }, el('div', null, claim.text),
+      el('div', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? [' ', disputed()] : null)),
     items.length ? folded(items.map((item) => proof(item, sources))) : el('p', { class: 'note' }, 'nothing found that decides it'));
 }
 
@@ -44,8 +51,7 @@ function claimRow(claim, index, text, page) {
   const choose = () => page.jump(index);
   return el('tr', { class: `claim-row v-${verdict}`, 'data-verdict': verdict, 'data-disputed': claim.conflicting, 'data-sentence': index, onclick: choose },
     el('td', null, el('button', { type: 'button', class: 'claim-link', onclick: (event) => { event.stopPropagation(); choose(); } }, claim.text)),
-    el('td', { class: 'claim-verdict' }, `${VERDICTS[verdict].mark} ${VERDICTS[verdict].name}`,
-      items.length ? el('span', { class: 'sure' }, ` ${number(claim.score)}`) : null, claim.conflicting ? disputed() : null),
+    el('td', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? disputed() : null),
     el('td', { class: 'claim-proof' }, items.map((item) => [
       el('div', null, claim.conflicting ? `${VERDICTS[verdictOf(item.stance)].mark} ` : null, el('q', null, clip(item.excerpt || text.sources[item.id]?.text, 220))),
       sourceOf(item, text.sources)])));
