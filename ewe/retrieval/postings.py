@@ -69,7 +69,7 @@ def build_postings(
     ln(1 + (N - df + 0.5) / (df + 0.5)): Lucene's BM25, as in bm25s. Memory: the vocabulary, 12 bytes per passage and
     one batch, if there is a folder. Raises OSError, also for a full disk.
     """
-    with SpooledTemporaryFile(max_size=_IN_MEMORY, dir=folder) as spool:
+    with SpooledTemporaryFile(max_size=_IN_MEMORY, dir=None if folder is None else str(folder)) as spool:
         builder = _Builder(spool)
         stream = iter(rows)
         while batch := list(islice(stream, _BATCH)):
@@ -120,9 +120,7 @@ class _Builder:
             (folder / _VOCABULARY).write_text(json.dumps(list(self._vocabulary)), encoding="utf-8")
         return Postings(dict(self._vocabulary), *map(np.asarray, (weights, passages, starts, rowids)))
 
-    def _scatter(
-        self, weights: np.ndarray, passages: np.ndarray, frequencies: np.ndarray, heads: np.ndarray
-    ) -> None:
+    def _scatter(self, weights: np.ndarray, passages: np.ndarray, frequencies: np.ndarray, heads: np.ndarray) -> None:
         """Puts every posting in its place; heads: int64 [words], where the next posting of a word goes."""
         idf = np.log(1 + (len(self.rowids) - frequencies + 0.5) / (frequencies + 0.5))
         lengths = np.asarray(self._lengths)

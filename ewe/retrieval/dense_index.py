@@ -1,0 +1,192 @@
+"""Nearest vectors by inner product: flat, inverted lists, a graph, or compressed.
+
+Owns: which faiss index suits how many vectors, how it is trained, and how hard it has to search. faiss is imported when
+an index is made or read. Knows `ewe.errors`; no passages and no encoder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ewe.errors import ConfigError, DatastoreError
+
+IndexKind = Literal["auto", "flat", "ivf", "hnsw", "pq"]
+Take = Callable[[int, int], np.ndarray]  # the vectors from one position to another, float32 [n, dimension]
+
+FLAT_LIMIT = 50_000  # 384 numbers each: 77 MB, read in a few milliseconds
+_LEAST = 256  # below, lists and codes have nothing to learn from
+_PER_LIST = 48  # vectors that train one list
+_LINKS, _CONSTRUCTION, _MOST_CANDIDATES = 32, 120, 2048
+_CHUNK = 20_000
+_SAMPLE, _DEPTH = 256, 10
+_NOISE = 0.75  # how far a sampled query lies from its vector, as a share of the vector's length
+
+
+def resolve_kind(kind: IndexKind, count: int) -> IndexKind:
+    """The kind that is made for `count` vectors: "auto" is flat up to 50,000, then ivf; flat below 256 in any case."""
+    if kind == "auto":
+        kind = "flat" if count <= FLAT_LIMIT else "ivf"
+    return "flat" if count < _LEAST and kind in ("ivf", "pq") else kind
+
+
+class DenseIndex:
+    """A faiss index; scores are inner products, of vectors or (pq) of what their codes stand for."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        self.dimension = int(index.d)
+        self._is_lists, self._is_graph = hasattr(index, "nprobe"), hasattr(index, "hnsw")
+        self._most = int(index.nlist) if self._is_lists else max(_MOST_CANDIDATES, int(index.ntotal))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @classmethod
+    def build(cls, kind: IndexKind, take: Take, count: int, dimension: int, recall: float = 0.95) -> DenseIndex:
+        """An index of vectors 0 to `count`, read in chunks; lists and codes learn from a sample.
+
+        recall: the share of the ten best that a search finds, on noisy copies of stored vectors; sets how many lists
+        (ivf, pq) or candidates (hnsw) a search looks at. What codes lose, pq cannot find: it stops where more lists no
+        longer help.
+        """
+        kind = resolve_kind(kind, count)
+        built = cls(_empty(kind, count, dimension))
+        random = np.random.default_rng(0)
+        if not built._index.is_trained:
+            size = min(count, _PER_LIST * max(built._index.nlist, _LEAST))
+            built._index.train(_gather(take, np.sort(random.choice(count, size, replace=False)), dimension))
+        for start in range(0, count, _CHUNK):
+            built._index.add(take(start, min(start + _CHUNK, count)))
+        if kind != "flat":
+            built._tune(take, count, recall, random)
+        return built
+
+    @classmethod
+    def load(cls, path: Path) -> DenseIndex:
+        """The index in a file that `save` wrote, mapped where faiss can. Only for files whose checksum was verified."""
+        faiss = _faiss()
+        try:
+            return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC))
+        except RuntimeError as error:
+            raise DatastoreError(f"{path} cannot be read: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Writes the index; raises OSError for a full disk."""
+        try:
+            _faiss().write_index(self._index, str(path))
+        except RuntimeError as error:
+            raise OSError(f"faiss cannot write {path}: {error}") from error
+
+    @property
+    def effort(self) -> int:
+        """Lists (ivf, pq) or candidates (hnsw) that a search looks at; 0 for flat. It is saved with the index."""
+        if self._is_lists:
+            return int(self._index.nprobe)
+        return int(self._index.hnsw.efSearch) if self._is_graph else 0
+
+    @effort.setter
+    def effort(self, value: int) -> None:
+        if self._is_lists:
+            self._index.nprobe = value
+        elif self._is_graph:
+            self._index.hnsw.efSearch = value
+
+    def search(
+        self, queries: np.ndarray, top_k: int, allowed: np.ndarray | None = None
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Per query (float32 [n, dimension]) positions (int64 [found]) and scores (float32 [found]), best first.
+
+        allowed: bool [vectors], which positions may be found; the fewer there are, the wider an approximate index
+        searches for them. Equal scores are ordered by position.
+        """
+        top_k = min(top_k, len(self))
+        if not top_k or not len(queries):
+            return [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(queries)
+        faiss, selector, share = _faiss(), None, 1.0
+        if allowed is not None:
+            share = max(float(allowed.mean()), 1 / len(self))
+            bitmap = np.packbits(allowed, bitorder="little")  # has to live as long as the selector
+            selector = faiss.IDSelectorBitmap(len(bitmap), faiss.swig_ptr(bitmap))
+        effort = min(self._most, math.ceil(self.effort / share))
+        if self._is_lists:
+            parameters = faiss.SearchParametersIVF(sel=selector, nprobe=effort)
+        elif self._is_graph:
+            parameters = faiss.SearchParametersHNSW(sel=selector, efSearch=max(effort, top_k))
+        else:
+            parameters = faiss.SearchParameters(sel=selector)
+        scores, positions = self._index.search(queries, top_k, params=parameters)
+        return [_ordered(*row) for row in zip(positions, scores, strict=True)]
+
+    def _tune(self, take: Take, count: int, recall: float, random: np.random.Generator) -> None:
+        """Sets the least effort that reaches `recall`, or the one beyond which it no longer rises."""
+        sample = _gather(take, np.sort(random.choice(count, min(count, _SAMPLE), replace=False)), self.dimension)
+        noise = random.standard_normal(sample.shape, dtype=np.float32)
+        noise *= _NOISE * np.linalg.norm(sample, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+        queries = sample + noise
+        exact = _exact(take, count, queries, _DEPTH)
+        most = self._most if self._is_lists else _MOST_CANDIDATES
+        best, effort = -1.0, 1 if self._is_lists else 2 * _DEPTH
+        while True:
+            self.effort = effort = min(effort, most)
+            found = [set(positions.tolist()) for positions, _ in self.search(queries, _DEPTH)]
+            reached = sum(len(a & b) for a, b in zip(found, exact, strict=True)) / sum(map(len, exact))
+            if reached >= recall or effort == most or (reached >= 0.5 and reached - best < 0.001):
+                return
+            best, effort = reached, max(effort + 1, round(effort * 1.4))
+
+
+def _empty(kind: IndexKind, count: int, dimension: int) -> Any:
+    faiss = _faiss()
+    if kind == "hnsw":
+        index = faiss.IndexHNSWFlat(dimension, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = _CONSTRUCTION
+        return index
+    if kind not in ("ivf", "pq"):
+        return faiss.IndexFlatIP(dimension)
+    lists = max(1, min(round(4 * count**0.5), count // _PER_LIST))
+    # Codes of a byte for every four numbers, or for more where four do not divide them.
+    pieces = next(pieces for pieces in range(max(1, dimension // 4), 0, -1) if dimension % pieces == 0)
+    codes = f"PQ{pieces}x8" if kind == "pq" else "Flat"
+    index = faiss.index_factory(dimension, f"IVF{lists},{codes}", faiss.METRIC_INNER_PRODUCT)
+    for clustering in (index.cp, index.pq.cp) if kind == "pq" else (index.cp,):
+        clustering.min_points_per_centroid = 1  # a small collection needs no warning
+    return index
+
+
+def _exact(take: Take, count: int, queries: np.ndarray, depth: int) -> list[set[int]]:
+    """The positions of the `depth` largest inner products per query, from all vectors."""
+    scores = np.full((len(queries), depth), -np.inf, dtype=np.float32)
+    positions = np.full((len(queries), depth), -1, dtype=np.int64)
+    for start in range(0, count, _CHUNK):
+        stop = min(start + _CHUNK, count)
+        scores = np.hstack([scores, queries @ take(start, stop).T])
+        positions = np.hstack([positions, np.broadcast_to(np.arange(start, stop), (len(queries), stop - start))])
+        best = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
+        scores, positions = np.take_along_axis(scores, best, 1), np.take_along_axis(positions, best, 1)
+    return [set(row[row >= 0].tolist()) for row in positions]
+
+
+def _gather(take: Take, positions: np.ndarray, dimension: int) -> np.ndarray:
+    """The vectors at rising positions, read in runs."""
+    rows = [take(int(position), int(position) + 1) for position in positions]
+    return np.concatenate(rows) if rows else np.zeros((0, dimension), dtype=np.float32)
+
+
+def _ordered(positions: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    found = positions >= 0
+    positions, scores = positions[found], scores[found]
+    order = np.lexsort((positions, -scores))
+    return positions[order], scores[order]
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise ConfigError("dense retrieval needs faiss: install it with pip install 'ewe-engine[dense]'") from error
+    return faiss

@@ -1,0 +1,74 @@
+"""Several retrievers as one, by reciprocal rank fusion.
+
+Owns: how ranks are put together and ties are broken. Knows `ewe.protocols` and `ewe.types`; no retriever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ewe.errors import ConfigError
+from ewe.protocols import Retriever
+from ewe.types import ScoredPassage
+
+RANK_OFFSET = 60.0
+_DEPTH = 100
+
+
+class HybridRetriever:
+    """Reciprocal rank fusion: a passage's score is the sum over retrievers of weight / (k + its rank there).
+
+    Scores lie in (0, sum of weights / (k + 1)], and say how well the retrievers agree on a passage, not how well it
+    fits: they cannot tell a good query from a hopeless one. Ranks count from 1; a passage that a retriever does not
+    return in its first `depth` adds nothing there. Equal scores go by the best single rank, then by the order of the
+    retrievers. Passages are the same if their ids are. Safe to call from several threads if the retrievers are.
+
+    Raises ConfigError without retrievers, or for weights that are not positive or not one per retriever.
+    """
+
+    def __init__(
+        self,
+        retrievers: Sequence[Retriever],
+        weights: Sequence[float] | None = None,
+        rank_offset: float = RANK_OFFSET,
+        depth: int = _DEPTH,
+    ) -> None:
+        self._retrievers = tuple(retrievers)
+        self._weights = tuple(weights) if weights is not None else (1.0,) * len(self._retrievers)
+        self._offset, self._depth = rank_offset, depth
+        if not self._retrievers:
+            raise ConfigError("hybrid retrieval needs at least one retriever")
+        if len(self._weights) != len(self._retrievers) or min(self._weights) <= 0 or rank_offset < 0:
+            raise ConfigError(
+                "hybrid retrieval needs one positive weight per retriever, and a rank offset of 0 or more"
+            )
+        self.description = "hybrid: " + " + ".join(_describe(retriever) for retriever in self._retrievers)
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
+        if top_k < 1:
+            raise ValueError(f"top_k must be at least 1, got {top_k}")
+        depth = max(self._depth, top_k)
+        rankings = [retriever.retrieve(queries, depth) for retriever in self._retrievers]
+        return [fuse(rows, self._weights, self._offset)[:top_k] for rows in zip(*rankings, strict=True)]
+
+
+def fuse(
+    rankings: Sequence[Sequence[ScoredPassage]], weights: Sequence[float], rank_offset: float = RANK_OFFSET
+) -> list[ScoredPassage]:
+    """All passages of the rankings (each best first, at most one weight each) with their fused scores, best first."""
+    scores: dict[str, float] = {}
+    best: dict[str, int] = {}
+    passages: dict[str, ScoredPassage] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, scored in enumerate(ranking, 1):
+            key = scored.passage.id
+            scores[key] = scores.get(key, 0.0) + weight / (rank_offset + rank)
+            best[key] = min(rank, best.get(key, rank))
+            passages.setdefault(key, scored)
+    order = sorted(scores, key=lambda key: (-scores[key], best[key]))
+    return [ScoredPassage(passages[key].passage, scores[key]) for key in order]
+
+
+def _describe(retriever: Retriever) -> str:
+    return str(getattr(retriever, "description", type(retriever).__name__))

@@ -1,0 +1,133 @@
+"""One retriever from a source and settings: the best that is installed, unless the settings say which.
+
+Owns: what "best" means, and in which order filters, rerankers and veracity are put on. Knows every retriever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, Protocol
+
+from ewe.errors import DatastoreError
+from ewe.protocols import Retriever
+from ewe.retrieval.bm25 import BM25Retriever
+from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.dense import DenseRetriever, stored_vectors
+from ewe.retrieval.dense_index import IndexKind
+from ewe.retrieval.encoders import BUILTIN_NAME, EXTRA, SentenceEncoder, builtin_encoder_path
+from ewe.retrieval.filters import PassageFilter
+from ewe.retrieval.hybrid import HybridRetriever
+from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
+from ewe.retrieval.source import PassageSource, Progress, as_source
+from ewe.retrieval.store import PassageStore
+from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
+from ewe.types import Passage
+
+_ENCODE_UNASKED = 2000  # passages, some 20 s on two cores
+
+
+class DescribedRetriever(Retriever, Protocol):
+    """A retriever that says what it is."""
+
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How passages are found.
+
+    retriever: "auto" is hybrid (BM25 and dense) if the encoder is installed and most vectors are there or few passages
+    lack one, else BM25. encoder, reranker: a hub id or a folder; None: the installed all-MiniLM-L6-v2, no reranking.
+    index, recall: how vectors are searched, and how much of the exact result approximate indexes have to find.
+    Prefixes go before texts that are encoded. filters: which passages can be found. sources: a table of veracities per
+    source (YAML or CSV); half_life_days: the age at which a dated passage counts half; agreement: whether passages
+    found together vouch for each other.
+    """
+
+    retriever: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
+    encoder: str | None = None
+    index: IndexKind = "auto"
+    recall: float = 0.95
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    reranker: str | None = None
+    filters: PassageFilter | None = None
+    sources: str | None = None
+    half_life_days: float | None = None
+    agreement: bool = False
+
+
+def open_retriever(
+    source: str | Path | PassageSource | Iterable[Passage],
+    settings: RetrievalSettings | None = None,
+    progress: Progress | None = None,
+) -> DescribedRetriever:
+    """The retriever that the settings ask for; its `description` says which it is, and why no better one.
+
+    source: the folder of a datastore, a JSONL file of passages, an open datastore, or passages. Indexes of a folder
+    are made on the way if they are missing or stale; `progress` hears of (passages done, in all) of each. Raises
+    DatastoreError for the source, ConfigError for settings that cannot be had here.
+    """
+    settings = settings or RetrievalSettings()
+    opened = open_source(source)
+    kind, reason = _choose(opened, settings)
+    retriever: DescribedRetriever = _base(opened, kind, settings, progress)
+    if settings.reranker is not None:
+        retriever = Reranked(retriever, CrossEncoderScorer(settings.reranker))
+    scorer = veracity_scorer(settings)
+    if scorer is not None:
+        retriever = Weighed(retriever, scorer)
+    if reason:
+        retriever.description += f" ({reason})"
+    return retriever
+
+
+def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> PassageSource:
+    """What `open_retriever` reads its passages from. Raises DatastoreError."""
+    if not isinstance(source, str | Path):
+        return as_source(source)
+    path = Path(source)
+    if path.is_dir():
+        return PassageStore.open(path)
+    if not path.exists():
+        raise DatastoreError(f"{path} does not exist: name a datastore's folder or a JSONL file of passages")
+    return Datastore.from_jsonl(path)
+
+
+def veracity_scorer(settings: RetrievalSettings) -> ConfidenceScorer | SourceTable | None:
+    """What sets the veracity of passages on the way in; None if passages keep their own. Raises DatastoreError."""
+    table = SourceTable.from_file(settings.sources) if settings.sources is not None else SourceTable({})
+    if settings.half_life_days is None and not settings.agreement:
+        return table if table.table else None
+    recency = Recency(settings.half_life_days) if settings.half_life_days is not None else None
+    by_source, by_age, by_agreement = ConfidenceScorer().weights
+    return ConfidenceScorer(table, recency, (by_source, by_age, by_agreement if settings.agreement else 0.0))
+
+
+def _choose(source: PassageSource, settings: RetrievalSettings) -> tuple[str, str]:
+    """The kind of retriever, and why it is not hybrid although nobody asked for less."""
+    if settings.retriever != "auto":
+        return settings.retriever, ""
+    absent = [name for name in ("sentence_transformers", "faiss") if find_spec(name) is None]
+    if absent or (settings.encoder is None and builtin_encoder_path() is None):
+        return "bm25", f"no sentence encoder: {EXTRA}"
+    name = settings.encoder or BUILTIN_NAME
+    missing = len(source) - (stored_vectors(source, name) if isinstance(source, PassageStore) else 0)
+    if missing > _ENCODE_UNASKED:
+        return "bm25", f"{missing} passages have no vectors yet: retriever=hybrid makes them"
+    return "hybrid", ""
+
+
+def _base(
+    source: PassageSource, kind: str, settings: RetrievalSettings, progress: Progress | None
+) -> BM25Retriever | DenseRetriever | HybridRetriever:
+    if kind == "bm25":
+        return BM25Retriever(source, settings.filters, progress)
+    encoder = SentenceEncoder(settings.encoder, settings.query_prefix, settings.passage_prefix)
+    dense = DenseRetriever(source, encoder, settings.index, settings.recall, settings.filters, progress)
+    if kind == "dense":
+        return dense
+    return HybridRetriever([BM25Retriever(source, settings.filters, progress), dense])

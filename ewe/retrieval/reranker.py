@@ -1,0 +1,103 @@
+"""A second look at the best passages by a model that reads query and passage together.
+
+Owns: how a cross-encoder is loaded safely and how its scores order passages. sentence-transformers is imported when one
+is loaded. Knows `ewe.protocols` and `ewe.types`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ewe.errors import ConfigError
+from ewe.protocols import Retriever
+from ewe.retrieval.encoders import EXTRA, model_folder
+from ewe.retrieval.source import searched_text
+from ewe.types import ScoredPassage
+
+_DEPTH = 50
+
+
+class PairScorer(Protocol):
+    """How well passages answer queries."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """float32 [pairs] for (query, passage) pairs; higher is better."""
+        ...
+
+
+class CrossEncoderScorer:
+    """A cross-encoder with one output, by folder or hub id; scores are its sigmoids, in [0, 1].
+
+    Texts beyond the model's length are cut. Only safetensors weights are read, and no code of the model's is run. Safe
+    to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several
+    outputs.
+    """
+
+    def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
+        self.name = str(name)
+        self._model: Any = _load(self.name, device)
+        if self._model.num_labels != 1:
+            raise ConfigError(
+                f"the reranker {self.name!r} has {self._model.num_labels} outputs: name one with a single one"
+            )
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """float32 [pairs] in [0, 1]."""
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        clean = [tuple(text.encode("utf-8", "replace").decode("utf-8") for text in pair) for pair in pairs]
+        with self._lock:
+            logits = self._model.predict(
+                clean,
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+                activation_fn=_identity,
+                convert_to_numpy=True,
+            )
+        return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
+
+
+class Reranked:
+    """A retriever whose first `depth` passages are put in the order of a pair scorer.
+
+    Scores are the pair scorer's; a cross-encoder's lie in [0, 1] and can be compared across queries. Equal scores keep
+    the retriever's order.
+    """
+
+    def __init__(self, retriever: Retriever, scorer: PairScorer, depth: int = _DEPTH) -> None:
+        self._retriever, self._scorer, self._depth = retriever, scorer, depth
+        name = Path(str(getattr(scorer, "name", type(scorer).__name__))).name
+        self.description = f"{getattr(retriever, 'description', type(retriever).__name__)}, reranked by {name}"
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        """Per query, at most `top_k` passages, best first."""
+        found = self._retriever.retrieve(queries, max(top_k, self._depth))
+        pairs = [
+            (query, searched_text(scored.passage)) for query, row in zip(queries, found, strict=True) for scored in row
+        ]
+        scores = iter(self._scorer.score(pairs))
+        rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
+        return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]
+
+
+def _load(name: str, device: str | None) -> Any:
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError as error:
+        raise ConfigError(f"rerankers need sentence-transformers: {EXTRA}") from error
+    path = model_folder(name)
+    try:
+        return CrossEncoder(path, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True})
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        raise ConfigError(f"cannot load the reranker {name!r}: {error}") from error
+
+
+def _identity(logits: Any) -> Any:
+    return logits
