@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ewe.assembly import Components, build_engine
-from ewe.config import Config, load_yaml
+from ewe.config import Config
+from ewe.config_files import load_yaml
 from ewe.engine.core import EngineCore
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.loader import LoadedModel

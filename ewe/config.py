@@ -1,23 +1,23 @@
 """One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`.
 
-Owns: the settings, their ranges and their defaults. Knows `ewe.errors` only.
+Owns: the settings, their ranges and their defaults. Knows `ewe.config_files` and `ewe.errors`.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from ewe.config_files import apply_assignments, explain, load_yaml
 from ewe.errors import ConfigError
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
+_DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
 
 
 class _Settings(BaseModel):
@@ -92,6 +92,58 @@ class FeedbackConfig(_Settings):
     flare_mask_prob: float = Field(0.4, ge=0, le=1)
 
 
+class FilterConfig(_Settings):
+    """Which passages may be found: conditions that all hold, those left empty aside.
+
+    sources: only these; without: not these. since and until: ISO dates, both included; a passage without a date meets
+    neither. url_prefix: how its address begins. min_veracity: in [0, 1].
+    """
+
+    sources: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    since: str = Field("", pattern=_DATE)
+    until: str = Field("", pattern=_DATE)
+    url_prefix: str = ""
+    min_veracity: float = Field(0.0, ge=0, le=1)
+
+
+class RetrievalConfig(_Settings):
+    """How passages are found in the datastore.
+
+    retriever: "auto" is hybrid (BM25 and dense) if a sentence encoder is installed and the passages have vectors or are
+    few, else BM25. encoder, reranker: a hub id or a folder; None: the installed all-MiniLM-L6-v2, and no reranking.
+    index, recall: how vectors are searched, and the share of the exact result that an approximate index has to find.
+    Prefixes go before texts that are encoded. sources: a table of veracities per source (YAML or CSV); half_life_days:
+    the age at which a dated passage counts half; agreement: whether passages found together vouch for each other.
+    """
+
+    retriever: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
+    encoder: str | None = None
+    index: Literal["auto", "flat", "ivf", "hnsw", "pq"] = "auto"
+    recall: float = Field(0.95, gt=0, le=1)
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    reranker: str | None = None
+    filters: FilterConfig = FilterConfig()
+    sources: str | None = None
+    half_life_days: float | None = Field(None, gt=0)
+    agreement: bool = False
+
+
+class VerificationConfig(_Settings):
+    """How claims are judged, for the verifier "claims" (the value comparison uses evidence_top_k only).
+
+    judge: "builtin", "values", a hub id or folder of a classification model, or "openai:MODEL@URL". judge_labels: what
+    that model's labels mean, where they do not say it. extractor: "rules", or "openai:MODEL@URL" for claims found by a
+    language model. evidence_top_k: passages per claim (None: the verifier's own number).
+    """
+
+    judge: str = "builtin"
+    judge_labels: dict[str, Literal["supported", "refuted", "inconclusive"]] | None = None
+    extractor: str = "rules"
+    evidence_top_k: int | None = Field(None, gt=0)
+
+
 class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
@@ -115,12 +167,15 @@ class SchedulerConfig(_Settings):
 class Config(_Settings):
     """All settings of one engine.
 
-    datastore: None, "builtin" or a path; verifier: None, "builtin" or a registered name.
+    datastore: None, "builtin", a folder made by `ewe index build` or a JSONL file. verifier: None, "claims" (any text),
+    "values" (names, numbers and dates compared) or "builtin" (the same, for the built-in world).
     """
 
     model: ModelConfig = ModelConfig()
     memory: MemoryConfig = MemoryConfig()
     feedback: FeedbackConfig = FeedbackConfig()
+    retrieval: RetrievalConfig = RetrievalConfig()
+    verification: VerificationConfig = VerificationConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
     policy: Literal["ewe", "rag", "flare", "plain"] = "ewe"
@@ -151,7 +206,7 @@ class Config(_Settings):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise ConfigError(*(_explain(item, cls) for item in error.errors())) from error
+            raise ConfigError(*(explain(item, cls) for item in error.errors())) from error
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Config:
@@ -161,51 +216,3 @@ class Config(_Settings):
     def override(self, assignments: Iterable[str]) -> Config:
         """A copy with `group.key=value` assignments applied; values are parsed as YAML."""
         return Config.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))
-
-
-def load_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping in a YAML file; raises ConfigError if it is missing, malformed or not a mapping."""
-    try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} must hold a mapping of settings, found {type(values).__name__}")
-    return values
-
-
-def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """`values` with `group.key=value` assignments set; raises ConfigError for one without '=' or a malformed value."""
-    result: dict[str, Any] = {key: dict(item) if isinstance(item, Mapping) else item for key, item in values.items()}
-    for assignment in assignments:
-        path, separator, text = assignment.partition("=")
-        if not separator:
-            raise ConfigError(f"{assignment!r} is not of the form group.key=value")
-        *groups, key = path.strip().split(".")
-        target = result
-        for group in groups:
-            target = target.setdefault(group, {})
-            if not isinstance(target, dict):
-                raise ConfigError(f"{path}: {group} is a value, not a group of settings")
-        try:
-            target[key] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{path}: {text!r} is not a valid value") from error
-    return result
-
-
-def _explain(item: Any, root: type[BaseModel]) -> str:
-    location = [str(part) for part in item["loc"]]
-    name = ".".join(location) or "settings"
-    if item["type"] != "extra_forbidden":
-        return f"{name}: {item['msg'].removeprefix('Value error, ')}"
-    known: type[BaseModel] = root
-    for part in location[:-1]:
-        known = known.model_fields[part].annotation  # type: ignore[assignment]
-    near = difflib.get_close_matches(location[-1], known.model_fields, n=1)
-    hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known.model_fields)}"
-    return f"unknown setting {name}{hint}"

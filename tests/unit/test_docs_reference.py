@@ -40,6 +40,8 @@ def names(heading: str) -> list[str]:
 
 def plain(value: Any) -> Any:
     """A default as YAML would read it."""
+    if isinstance(value, BaseModel):
+        return {key: plain(item) for key, item in value}
     if isinstance(value, (tuple, list)):
         return list(value)
     return dict(value) if isinstance(value, dict) else value
@@ -47,7 +49,7 @@ def plain(value: Any) -> Any:
 
 def documented(cell: str) -> Any:
     text = cell.strip("`")
-    not_yaml = {"()": [], "off": "off", "{title}: {text}": "{title}: {text}"}
+    not_yaml = {"": "", "()": [], "off": "off", "{title}: {text}": "{title}: {text}"}
     return not_yaml[text] if text in not_yaml else yaml.safe_load(text)
 
 

@@ -1,0 +1,65 @@
+"""Settings as text: YAML files, `group.key=value` assignments, and what is wrong with them in words.
+
+Owns: the reading of settings before they are checked. Knows `ewe.errors` only.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from ewe.errors import ConfigError
+
+
+def load_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file; raises ConfigError if it is missing, malformed or not a mapping."""
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} must hold a mapping of settings, found {type(values).__name__}")
+    return values
+
+
+def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """`values` with `group.key=value` assignments set; raises ConfigError for one without '=' or a malformed value."""
+    result: dict[str, Any] = {key: dict(item) if isinstance(item, Mapping) else item for key, item in values.items()}
+    for assignment in assignments:
+        path, separator, text = assignment.partition("=")
+        if not separator:
+            raise ConfigError(f"{assignment!r} is not of the form group.key=value")
+        *groups, key = path.strip().split(".")
+        target = result
+        for group in groups:
+            target = target.setdefault(group, {})
+            if not isinstance(target, dict):
+                raise ConfigError(f"{path}: {group} is a value, not a group of settings")
+        try:
+            target[key] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path}: {text!r} is not a valid value") from error
+    return result
+
+
+def explain(item: Any, root: type[BaseModel]) -> str:
+    """What one of pydantic's errors means, with the nearest known name for an unknown setting of `root`."""
+    location = [str(part) for part in item["loc"]]
+    name = ".".join(location) or "settings"
+    if item["type"] != "extra_forbidden":
+        return f"{name}: {item['msg'].removeprefix('Value error, ')}"
+    known: type[BaseModel] = root
+    for part in location[:-1]:
+        known = known.model_fields[part].annotation  # type: ignore[assignment]
+    near = difflib.get_close_matches(location[-1], known.model_fields, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known.model_fields)}"
+    return f"unknown setting {name}{hint}"
