@@ -19,10 +19,14 @@ _DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence with its claims and verdict, and the evidence for and against them."""
+    """A sentence with its claims and verdict, and the evidence for and against them.
+
+    notes: what a reader should know of how they came about, in words of the verifier.
+    """
 
     sentence: Sentence
     evidence: tuple[Evidence, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def evidence_of(self, claim: Claim) -> tuple[Evidence, ...]:
         """The evidence that speaks to one claim of the sentence.

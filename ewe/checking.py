@@ -124,4 +124,4 @@ def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:
         source_ids=tuple(ids),
         reason="" if result.claims else NO_CLAIM,
     )
-    return CheckedSentence(found, result.evidence)
+    return CheckedSentence(found, result.evidence, result.notes)

@@ -58,6 +58,8 @@ def _sentence_lines(item: CheckedSentence) -> Iterator[tuple[Text, int]]:
     yield mark(sentence.verdict).append(" ").append_text(verdict_text(text, sentence.verdict)), 0
     if sentence.reason and sentence.reason != NO_CLAIM:
         yield Text(clean(sentence.reason), style="bright_black"), 2
+    for note in item.notes:
+        yield Text(clean(f"! {note}"), style="yellow"), 2
     for claim in sentence.claims:
         yield from _claim_lines(item, claim, is_whole=claim.text.rstrip(".") == text.rstrip("."))
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from ewe.errors import DatastoreError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -40,21 +42,29 @@ def open_verifier(
     from ewe.assembly import make_components
     from ewe.config import Config
     from ewe.retrieval.datastore import Datastore
+    from ewe.verification.open import open_verifier as open_by_name
 
     if datastore and documents:
         raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
-    config = (Config.from_yaml(file) if file else Config()).override(assignments or ())
-    source = datastore or config.datastore
-    if documents:
-        source_object: str | Datastore = Datastore(read_evidence(documents))
-        against = ", ".join(documents)
-    elif source:
-        source_object = against = source
-    else:
+    # As YAML, because assignments are read as YAML: a model called "1e5" or "no" stays a text.
+    chosen = [f"verification.judge={yaml.safe_dump(judge)}"] if judge is not None else []
+    config = (Config.from_yaml(file) if file else Config()).override([*chosen, *(assignments or ())])
+    source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
+    if source is None:
         raise InvalidRequestError("nothing to check against: give --datastore or --documents")
-    components = make_components(config, source_object, config.verifier or "builtin")
-    assert components.verifier is not None
-    return OpenedVerifier(components.verifier, against)
+    retriever = make_components(config.model_copy(update={"verifier": None}), source, None).retriever
+    assert retriever is not None
+    verifier = open_by_name(
+        config.verifier or "claims",
+        retriever,
+        judge=config.verification.judge,
+        judge_labels=config.verification.judge_labels,
+        device=config.model.device,
+        evidence_top_k=config.verification.evidence_top_k,
+        veracity_weighting=config.memory.veracity_weighting != "off",
+        assume_complete=config.feedback.closed_world,
+    )
+    return OpenedVerifier(verifier, ", ".join(documents) if documents else str(source))
 
 
 def read_evidence(sources: Sequence[str]) -> list[Passage]:

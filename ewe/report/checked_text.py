@@ -54,7 +54,7 @@ def sentence_data(checked: CheckedSentence) -> dict[str, Any]:
     ]
     named = ("text", "start", "end", "verdict", "score", "reason", "source_ids")
     plain = {name: getattr(sentence, name) for name in named}
-    return {**jsonable(plain), "claims": claims, "evidence": jsonable(evidence)}
+    return {**jsonable(plain), "notes": jsonable(checked.notes), "claims": claims, "evidence": jsonable(evidence)}
 
 
 def _named(counts: Mapping[Verdict, int]) -> dict[str, int]:

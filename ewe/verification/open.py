@@ -43,7 +43,7 @@ def open_verifier(
     if name != "claims":
         raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
     if extractor is None:
-        from ewe.verification.extraction.rule_claims import RuleClaims
+        from ewe.verification.extraction.rules import RuleClaims
 
         extractor = RuleClaims()
     return ClaimVerifier(

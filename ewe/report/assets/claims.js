@@ -34,6 +34,7 @@ function drawSentence(text, index) {
     badge(sentence.verdict),
     el('p', { class: 'quote' }, sentence.text),
     sentence.reason ? el('p', { class: 'note' }, sentence.reason) : '',
+    ...sentence.notes.map((note) => el('p', { class: 'note' }, `⚠ ${note}`)),
     ...section(sentence.claims.length === 1 ? 'Claim' : 'Claims',
       sentence.claims.map((claim) => claimWithEvidence(claim, sentence, text.sources))),
   );
