@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest.documents import UnreadableError
@@ -54,7 +53,7 @@ def check_text(sample: str) -> None:
 
 def decode(data: bytes, stated: str | None) -> str:
     """The text of a whole file. Raises UnreadableError for binary data and for bytes that its encoding cannot hold."""
-    encoding = encoding_of(data, stated)
+    encoding = _checked_encoding(data[:_SAMPLE], stated)
     try:
         text = data.decode(encoding)
     except UnicodeError as error:
@@ -67,7 +66,8 @@ def decode(data: bytes, stated: str | None) -> str:
 def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
     """A text file to stream, line ends as they are. Raises UnreadableError as `decode` does, while it is read."""
     with path.open("rb") as raw:
-        encoding = encoding_of(_peek(raw), stated)
+        encoding = _checked_encoding(raw.read(_SAMPLE), stated)
+        raw.seek(0)
         try:
             with io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
                 yield text
@@ -75,13 +75,12 @@ def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
             raise _undecodable(encoding, error) from error
 
 
-def _peek(raw: BinaryIO) -> bytes:
-    """The first bytes of a file; binary data without a mark is refused here, before a row of it is looked at."""
-    head = raw.read(_SAMPLE)
-    raw.seek(0)
-    if b"\x00" in head and encoding_of(head, None) == "utf-8" and not head.startswith(codecs.BOM_UTF8):
+def _checked_encoding(head: bytes, stated: str | None) -> str:
+    """The encoding of a file that begins with `head`. Zero bytes tell binary data, unless characters are that wide."""
+    encoding = encoding_of(head, stated)
+    if b"\x00" in head and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         raise UnreadableError("it is no text (binary data), or UTF-16 without its mark: name it with --encoding")
-    return head
+    return encoding
 
 
 def _undecodable(encoding: str, error: UnicodeError) -> UnreadableError:
