@@ -29,11 +29,10 @@ class ClaimVerifier:
     a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
     whether the collection tells everything, so that a claim that nothing in it supports is refuted.
 
-    Identical claims of a call are judged once, and identical pairs of sentences and claim once as long as they are
-    remembered. What passages say is data: one that gives orders to its reader is named in the notes of the result, and so
-    is conflict.
-    A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it gives no
-    verdicts then.
+    Identical claims of a call are judged once, and identical pairs of evidence and claim once as long as they are
+    remembered. What passages say is data; the notes of a result name conflicts, and passages that give orders to their
+    reader. A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it
+    gives no verdicts then.
     """
 
     def __init__(

@@ -45,9 +45,9 @@ class SentenceSelector:
     """Cuts passages down to windows of at most max_characters, whole sentences, in the order of the passage.
 
     A passage that is short enough is read whole. Of a longer one come the sentences that speak most of the claim, each
-    with the one before it if it begins with a pronoun. Sentences that give orders to their reader state nothing and are
-    left out, and so are control tokens. The excerpt is the most relevant sentence; without a title, led by the sentence that its pronoun needs.
-    relevance: how sentences are compared with the claim; by shared words unless given.
+    with the one before it if it begins with a pronoun. Control tokens, and sentences that give orders to their reader,
+    are left out: they state nothing. The excerpt is the most relevant sentence; without a title, led by the sentence
+    that its pronoun needs. relevance: how sentences are compared with the claim; by shared words unless given.
     """
 
     def __init__(self, max_characters: int = 800, relevance: Relevance | None = None) -> None:
@@ -70,7 +70,7 @@ class SentenceSelector:
 
     def _split(self, text: str) -> tuple[str, ...]:
         sentences = (text[start:end] for start, end in self._splitter.split(text))
-        clean = (" ".join(without_control_tokens(sentence).split()) for sentence in sentences)
+        clean = (without_control_tokens(sentence).strip() for sentence in sentences)
         return tuple(sentence for sentence in clean if sentence and not addresses_the_reader(sentence))
 
     def _chosen(self, sentences: Sequence[str], ranked: Sequence[int]) -> list[str]:

@@ -7,6 +7,7 @@ labels mean is told by its head.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ class CrossEncoderJudge:
         self._head = head
         self._name = name
         self._max_tokens = max_tokens
+        self._lock = threading.Lock()  # A fast tokenizer keeps the truncation of the last call as its own state.
 
     @classmethod
     def load(
@@ -70,8 +72,9 @@ class CrossEncoderJudge:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
         result = np.zeros((len(pairs), 3))
         result[:, INCONCLUSIVE] = 1.0
-        judged = self._encode(pairs)
-        for rows, batch in self._batches(judged):
+        with self._lock:
+            encoded = self._encode(pairs)
+        for rows, batch in self._batches(encoded):
             with torch.inference_mode():
                 logits = self._model(**batch.to(self._model.device)).logits
             result[rows] = self._head.probabilities(logits.float().cpu().numpy())
