@@ -14,7 +14,7 @@ from ewe.verification.extraction.words import Tag, Word
 from ewe.verification.stems import stem
 from ewe.verification.wordlists import FUNCTION_WORDS, words_of
 
-_QUESTION = re.compile(r"[?？][\"”’')\]]*\s*\Z")
+_QUESTION = re.compile(r"[?？][)\]*_\s]*\Z|\A\s*[\"“].*[?？][\"”]\s*\Z", re.DOTALL)
 _MARKER = r"\s*(?:[-*•–#>]+\s+|\d{1,3}[.)]\s+)?"
 _IMPORTANT = r"it (?:is|should be|must be)(?: also)? (?:important |worth |interesting |essential )?"
 _NOTING = r"(?:to note|to mention|to remember|noted|noting|mentioning)(?: here)?"

@@ -65,9 +65,17 @@ def _apart(words: list[Word], found: _List) -> list[list[Word]]:
         if number and found.shared is not None:
             shared = words[found.shared[0] : found.shared[1]]
             item = [*_borrowed(shared[:-1]), _article(shared[-1], item[0]).borrowed(), *item]
-        tail = behind if number == len(found.items) - 1 else []
+        tail = behind if number == len(found.items) - 1 else _shared_object(words, found, item)
         apart.append([*(before if number == 0 else _borrowed(before)), *item, *tail])
     return apart
+
+
+def _shared_object(words: Sequence[Word], found: _List, item: Sequence[Word]) -> list[Word]:
+    """What "of" adds to the last of several posts under one article ("the founder and director of the mill")."""
+    start, end = found.items[-1]
+    of = next((at for at in range(start, end) if words[at].norm == "of"), None)
+    bare = not any(word.tag is Tag.PREPOSITION for word in item)
+    return _borrowed(words[of:end]) if found.shared and of is not None and bare else []
 
 
 def _article(article: Word, first: Word) -> Word:
@@ -97,7 +105,7 @@ def _list_at(words: Sequence[Word], at: int, copular: bool) -> _List | None:
     """The list whose last item follows the conjunction at `at`."""
     right = at + 1
     end = _end_of_item(words, right)
-    if right >= end or words[right].tag not in (*_ITEM_START, Tag.PREPOSITION):
+    if right >= end or words[right].tag not in (*_ITEM_START, Tag.PREPOSITION) or _is_no_noun(words, right, end):
         return None
     middle: list[tuple[int, int]] = []
     stop = at - 1 if words[at - 1].tag is Tag.COMMA else at
@@ -111,10 +119,18 @@ def _list_at(words: Sequence[Word], at: int, copular: bool) -> _List | None:
     if middle and stop == middle[0][0] - 1 and not _reaches_item(words, stop):
         return None
     first = _first_item(words, stop, right, end, comma + 1 if comma is not None else 0)
-    if first is None or not _alike(words, first, (right, end), bool(middle), copular):
+    items = [first, *middle, (right, end)] if first is not None else []
+    if first is None or not _alike(words, items[-2], (right, end), copular):
         return None
-    items = [first, *middle, (right, end)]
     return _List(items, _shared(words, first, right))
+
+
+def _is_no_noun(words: Sequence[Word], right: int, end: int) -> bool:
+    """Whether a verb ("and uncover the truth") or a lone adverb ("and internationally") follows the conjunction."""
+    follows = words[right + 1].tag if right + 1 < end else None
+    if words[right].tag in (Tag.NOUN, Tag.BASE):
+        return follows in _OWN_START
+    return words[right].tag is Tag.ADVERB and follows in (None, Tag.TO)
 
 
 def _reaches_item(words: Sequence[Word], stop: int) -> bool:
@@ -194,7 +210,7 @@ def _shared(words: Sequence[Word], first: tuple[int, int], right: int) -> tuple[
     return first[0], first[0] + 1
 
 
-def _alike(words: Sequence[Word], left: tuple[int, int], right: tuple[int, int], more: bool, copular: bool) -> bool:
+def _alike(words: Sequence[Word], left: tuple[int, int], right: tuple[int, int], copular: bool) -> bool:
     """Whether two items can stand for each other, and the first one without what follows the last."""
     one, other = words[left[0] : left[1]], words[right[0] : right[1]]
     before = words[max(0, left[0] - 3) : left[0]]
@@ -204,7 +220,9 @@ def _alike(words: Sequence[Word], left: tuple[int, int], right: tuple[int, int],
     if pair in FIXED_PAIRS:
         return False
     bare = [word for word in one if word.tag not in (*_OWN_START, Tag.ADVERB)]
-    if len(bare) != 1 or other[0].tag in _OWN_START or more:
+    if one[-1].tag is other[0].tag is Tag.NAME and any(link in one[-1].text for link in (" of ", " for ")):
+        return False  # "the Centre for Law and Society"
+    if len(bare) != 1 or other[0].tag in _OWN_START:
         return bool(bare) and bare[-1].tag in (*_NOMINAL, Tag.CLOSE, Tag.DATE)
     return _stands_alone(bare[0], other, copular)
 

@@ -14,7 +14,7 @@ from ewe.verification.extraction import verbs
 from ewe.verification.extraction.clauses import Kind
 from ewe.verification.extraction.coordination import split_lists
 from ewe.verification.extraction.lists import DROPPED_LEADS
-from ewe.verification.extraction.nouns import noun_phrase
+from ewe.verification.extraction.nouns import noun_phrase, singular
 from ewe.verification.extraction.statements import Statement
 from ewe.verification.extraction.words import Tag, Word, put_in
 from ewe.verification.wordlists import words_of
@@ -31,13 +31,28 @@ def expand(statement: Statement) -> list[list[Word]]:
     found: list[list[Word]] = []
     subject, asides = _bare_subject(statement)
     lead = _kept_lead(statement.lead)
+    aside = _occupied(statement.lead, subject) if not lead else []
     front = [*lead, *([put_in(",", Tag.COMMA)] if lead else []), *subject, *statement.verb]
     rest, apposition = _without_apposition(statement)
     for part in _with_examples(front, rest, statement):
         found.extend(part)
     if statement.tail and found:
         found[-1] = [*found[-1], *statement.tail]
-    return [*found, *asides, *apposition]
+    return [*found, *asides, *apposition, *aside]
+
+
+def _occupied(lead: Sequence[Word], subject: Sequence[Word]) -> list[list[Word]]:
+    """What "in addition to his work as a weaver" or "beside her career in law" says of the subject."""
+    at = next((k for k, word in enumerate(lead) if word.tag is Tag.POSSESSIVE), None)
+    if at is None or at + 1 >= len(lead) or len(lead) <= at + 2 or lead[0].norm in ("throughout", "during", "despite"):
+        return []
+    name = [word.borrowed() for word in subject]
+    if lead[at + 1].norm == "work" and lead[at + 2].tag is Tag.PREPOSITION:
+        return split_lists([*name, replace(lead[at + 1], text="worked", tag=Tag.PAST)], lead[at + 2 :], copular=True)
+    if "career" in (word.norm for word in lead[at + 1 :]):
+        article = "an" if lead[at + 1].norm[:1] in "aeiou" else "a"
+        return [[*name, put_in("has", Tag.HAVE), put_in(article, Tag.DETERMINER), *lead[at + 1 :]]]
+    return []
 
 
 def _kept_lead(lead: Sequence[Word]) -> list[Word]:
@@ -74,7 +89,21 @@ def _with_examples(front: list[Word], rest: list[Word], statement: Statement) ->
     place = _place_of_examples(general, examples[0].tag is Tag.PREPOSITION)
     items = split_lists([], examples, copular=False)
     before = [*borrowed, *(word.borrowed() for word in general[:place])]
-    return [told, [[*before, *item] for item in items]]
+    return [told, [[*before, *_category(general[place:], item[0]), *item] for item in items]]
+
+
+def _category(general: Sequence[Word], item: Word) -> list[Word]:
+    """ "the film" before a title that is an example of "several films"; nothing before other examples."""
+    nouns = [
+        word for word in general if word.tag in (Tag.NOUN, Tag.BASE, Tag.THIRD, Tag.NAME) and word.norm not in _MANY
+    ]
+    if item.tag not in (Tag.NAME, Tag.QUOTE) or not nouns or any(word.tag is Tag.PREPOSITION for word in general):
+        return []
+    one = singular(nouns[-1].norm)
+    if one is None or nouns[-1].tag is Tag.NAME or any(word.possessive for word in general):
+        return []
+    kept = [word.borrowed() for word in nouns[:-1]]
+    return [put_in("the", Tag.DETERMINER), *kept, replace(nouns[-1].borrowed(), text=one, norm=one, tag=Tag.NOUN)]
 
 
 def _end_of_examples(words: list[Word]) -> tuple[list[Word], list[Word]]:

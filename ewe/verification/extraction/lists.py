@@ -13,9 +13,7 @@ PRONOUNS = words_of(
     myself yourself everyone someone anyone nobody others"""
 ) - {"that"}
 POSSESSIVES = words_of("his her its their my your our")
-FIRST_AND_SECOND = words_of(
-    "i you we me us my your our i'm i've you're we're let's mine yours ours myself yourself i'd i'll"
-)
+FIRST_AND_SECOND = words_of("i you we me my your i'm i've you're we're let's mine yours myself yourself i'd i'll")
 MODALS = words_of("will would can could may might shall should must cannot can't couldn't won't wouldn't shouldn't")
 NEGATIONS = words_of("not never n't")
 RELATIVES = words_of("who which whose whom where that")
@@ -60,10 +58,17 @@ DROPPED_LEADS = (
 )  # fmt: skip
 """Beginnings of introductory phrases that say nothing which the claim needs."""
 WHOLE_CLAUSE = words_of(
-    """leading resulting making marking causing allowing earning bringing cementing solidifying ensuring enabling
-    proving showing demonstrating helping contributing giving ending including starting beginning"""
-) - words_of("earning helping contributing giving bringing starting beginning")
+    """resulting causing marking allowing cementing solidifying ensuring enabling proving showing demonstrating
+    including starting beginning according following"""
+)
 """-ing forms whose subject is the whole clause before them."""
+WITH_PRONOUN = words_of("making earning giving bringing")
+"""-ing forms whose subject is the whole clause if a pronoun follows ("earning him a prize")."""
+GROUPS = words_of(
+    """club team side squad franchise company band group label organization organisation university school college
+    party firm institution"""
+)
+"""Nouns that take up the name before them: "joined Ulm FC and left the club"."""
 OF_THINGS = words_of(
     """released published directed written produced founded located based set built composed created recorded
     established formed held hosted starring featuring adapted co-written dedicated called titled entitled designed

@@ -41,7 +41,11 @@ def noun_phrase(words: Sequence[Word], end: int, floor: int = 0) -> tuple[int, i
 
 def _is_verb(words: Sequence[Word], at: int, floor: int) -> bool:
     """Whether a word that may be a noun is a bare verb here ("helped them win", "to find and remove")."""
-    if words[at].tag is not Tag.BASE or at <= floor:
+    if at <= floor:
+        return False
+    if words[at].tag is Tag.ING and at + 1 < len(words):  # "cases involving issues"
+        return words[at - 1].norm.endswith("s") and words[at + 1].tag is Tag.NOUN and words[at - 1].tag is not Tag.NAME
+    if words[at].tag is not Tag.BASE:
         return False
     before = words[at - 1]
     numbered = at + 1 < len(words) and words[at + 1].tag is Tag.NUMBER
@@ -69,3 +73,14 @@ def is_definite(phrase: Sequence[Word]) -> bool:
     if first.tag is Tag.DETERMINER and first.norm != "the":
         return named and len(phrase) > 2 and first.norm not in ("a", "an")
     return named or first.norm == "the" or first.tag is Tag.POSSESSIVE or first.possessive
+
+
+def singular(noun: str) -> str | None:
+    """The singular of a regular plural ("films", "stories", "churches"); None if it looks like no plural."""
+    if not noun.endswith("s") or noun.endswith(("ss", "us", "is")) or len(noun) < 4:
+        return None
+    if noun == "series":
+        return noun
+    if noun.endswith("ies"):
+        return noun[:-3] + "y" if noun != "movies" else "movie"
+    return noun[:-2] if noun.endswith(("ches", "shes", "xes", "sses")) else noun[:-1]

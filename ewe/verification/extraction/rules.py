@@ -5,7 +5,7 @@ Owns: `RuleClaims`, the way from a request to its claims. Knows all steps of it;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
@@ -46,8 +46,8 @@ class RuleClaims:
         words = read_words(sentence[offset:])
         context = Context(request, self._splitter)
         claims: dict[str, Claim] = {}
-        for statement in _statements(words):
-            resolved = resolve(statement, context)
+        for statement in _statements(words, context):
+            resolved = resolve(statement, context, words)
             if not is_checkable(resolved, _subject_length(resolved)):
                 continue
             span = span_of(statement)
@@ -57,16 +57,23 @@ class RuleClaims:
         return list(claims.values())[:_MAX_CLAIMS]
 
 
-def _statements(words: Sequence[Word]) -> list[list[Word]]:
-    """The statements of a sentence as words; the whole sentence among them if they leave out half of it."""
+def _statements(words: Sequence[Word], context: Context) -> Iterator[list[Word]]:
+    """The statements of a sentence as words, in order; at last the whole sentence if they leave out half of it.
+
+    `context` learns each subject when its statements have been given out.
+    """
     clauses = find_clauses(words)
-    found = [part for statement in StatementBuilder(words, clauses).build() for part in expand(statement)]
+    found: list[list[Word]] = []
+    for statement in StatementBuilder(words, clauses).build():
+        parts = expand(statement)
+        yield from parts
+        found += parts
+        context.observe(statement)
     content = {word.start for word in words if word.tag in _CONTENT}
     covered = {word.start for part in found for word in part if word.tag in _CONTENT}
     imperative = bool(words) and words[0].tag is Tag.BASE
     if content and not imperative and len(content & covered) < _COVERED * len(content) and _has_verb(words):
-        found.append(list(words))
-    return found
+        yield list(words)
 
 
 def _has_verb(words: Sequence[Word]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ewe.verification.extraction import verbs
 from ewe.verification.extraction.clauses import Clause, Kind
-from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS, WHOLE_CLAUSE
+from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS, WHOLE_CLAUSE, WITH_PRONOUN
 from ewe.verification.extraction.nouns import is_definite, noun_phrase
 from ewe.verification.extraction.words import Tag, Word, put_in
 from ewe.verification.wordlists import words_of
@@ -174,7 +174,7 @@ class StatementBuilder:
     def _participle(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
         host = self._host(clause)
         head = self._words[clause.verb.head]
-        if host is None or head.norm in WHOLE_CLAUSE:
+        if host is None or _is_of_whole(head, rest):
             return None
         if head.tag is Tag.ING or head.norm == "being":
             return self._from_ing(host, verb, rest)
@@ -245,6 +245,14 @@ class StatementBuilder:
         subject = [word.borrowed() for word in host.subject] if borrow else host.subject
         verb = [replace(word, text=changed, norm=changed, tag=tag) if word is form else word for word in verb]
         return Statement(subject, verb, rest, copular=form.norm == "being" and len(verb) == 1)
+
+
+def _is_of_whole(head: Word, rest: Sequence[Word]) -> bool:
+    """Whether an -ing form speaks of all that is said before it ("leading to his arrest", "making it famous")."""
+    follows = rest[0].tag if rest else None
+    if head.norm in WHOLE_CLAUSE or (head.norm == "leading" and follows is Tag.TO):
+        return True
+    return head.norm in WITH_PRONOUN and follows is Tag.PRONOUN
 
 
 def _owner(phrase: Sequence[Word]) -> list[Word]:

@@ -21,11 +21,11 @@ _NO_SPACE_BEFORE = frozenset(",.;:!?)]%’'")
 _NO_SPACE_AFTER = frozenset("([$£€")
 
 
-def resolve(words: Sequence[Word], context: Context) -> list[Word]:
+def resolve(words: Sequence[Word], context: Context, sentence: Sequence[Word] = ()) -> list[Word]:
     """The words with pronouns, "the band" and a short name in the subject's place replaced by full names.
 
     What follows a name of the same referent stays as it is ("Ada Byron sold her house"); so does what nothing is known
-    of.
+    of. sentence: all words of the sentence, where "the club" may take up a name.
     """
     resolved: list[Word] = []
     words = [word for word in words if not (word.tag is Tag.ADVERB and word.norm in DROPPED_ADVERBS)]
@@ -44,7 +44,8 @@ def resolve(words: Sequence[Word], context: Context) -> list[Word]:
         elif word.norm in ("the", "this") and behind is not None and behind.tag is Tag.NOUN:
             after = words[index + 2] if index + 2 < len(words) else None
             if behind.possessive or after is None or after.tag not in (Tag.NOUN, Tag.NAME, Tag.QUOTE, Tag.PREPOSITION):
-                name, used, owner = context.definite(behind.norm), 2, behind.possessive
+                before = [one for one in sentence if one.end <= word.start]
+                name, used, owner = context.definite(behind.norm, before), 2, behind.possessive
         if not name or _is_named(name, said):
             resolved.append(word)
             used = 1
