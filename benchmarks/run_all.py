@@ -19,6 +19,8 @@ BENCHMARKS = (
     "decode_throughput",
     "verification_overhead",
     "kept_context_staleness",
+    "retrieval_recall",
+    "retrieval_speed",
     "judge_quality",
     "judge_speed",
 )

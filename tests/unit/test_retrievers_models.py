@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from retrieval_bench import ids
 
+from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
-from ewe.retrieval.open import RetrievalSettings, open_retriever
+from ewe.retrieval.open import open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
 
@@ -59,7 +60,16 @@ def bert(tmp_path_factory):
         fast = PreTrainedTokenizerFast(
             tokenizer_object=tokenizer, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]"
         )
-        config = BertConfig(64, 16, 2, 2, 32, max_position_embeddings=64, initializer_range=1.0, **options)
+        config = BertConfig(
+            vocab_size=64,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+            initializer_range=1.0,
+            **options,
+        )
         kind(config).eval().save_pretrained(folder)
         fast.save_pretrained(folder)
         return folder
@@ -75,7 +85,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
 
 @needs_minilm
 def test_minilm_finds_what_shares_no_word(minilm):
-    retriever = open_retriever(Datastore(PASSAGES), RetrievalSettings(retriever="dense"))
+    retriever = open_retriever(Datastore(PASSAGES), RetrievalConfig(retriever="dense"))
     assert retriever.description == "all-MiniLM-L6-v2 (flat)"
     queries = ["Polish physicist", "a reptile", "recipe for a loaf"]
     assert [row[0] for row in ids(retriever.retrieve(queries, 2))] == ["curie", "python", "bread"]
@@ -123,7 +133,7 @@ def test_a_cross_encoder_scores_as_its_model_does(bert):
         logits = [float(model(**tokenizer(*pair, return_tensors="pt")).logits) for pair in pairs]
     np.testing.assert_allclose(scorer.score(pairs), 1 / (1 + np.exp(-np.array(logits))), atol=1e-5)
     assert scorer.score([]).shape == (0,)
-    [row] = open_retriever(PASSAGES, RetrievalSettings("bm25", reranker=str(folder))).retrieve(["born in a"], 4)
+    [row] = open_retriever(PASSAGES, RetrievalConfig(retriever="bm25", reranker=str(folder))).retrieve(["born in a"], 4)
     assert [scored.score for scored in row] == sorted((scored.score for scored in row), reverse=True)
     assert all(0 <= scored.score <= 1 for scored in row)
 

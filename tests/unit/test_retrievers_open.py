@@ -3,11 +3,12 @@
 import pytest
 from retrieval_bench import HashEncoder, ids, made_up_passages
 
+from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import ConfigError, DatastoreError
+from ewe.retrieval import encoders
 from ewe.retrieval import open as opening
 from ewe.retrieval.dense import DenseRetriever
-from ewe.retrieval.filters import PassageFilter
-from ewe.retrieval.open import RetrievalSettings, open_retriever
+from ewe.retrieval.open import open_retriever
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, SourceTable
 from ewe.types import Passage
@@ -29,6 +30,7 @@ def encoder(monkeypatch):
 @pytest.fixture
 def no_encoder(monkeypatch):
     monkeypatch.setattr(opening, "builtin_encoder_path", lambda: None)
+    monkeypatch.setattr(encoders, "builtin_encoder_path", lambda: None)
 
 
 @pytest.mark.usefixtures("encoder")
@@ -48,7 +50,7 @@ def test_without_an_encoder_it_is_bm25_and_says_why():
 @pytest.mark.parametrize("kind", ["dense", "hybrid"])
 def test_what_is_asked_for_by_name_is_refused_without_an_encoder(kind):
     with pytest.raises(ConfigError, match=r"ewe-engine\[dense\]"):
-        open_retriever(PASSAGES, RetrievalSettings(retriever=kind))
+        open_retriever(PASSAGES, RetrievalConfig(retriever=kind))
 
 
 def test_many_passages_are_not_encoded_unasked(encoder, monkeypatch, tmp_path):
@@ -59,23 +61,23 @@ def test_many_passages_are_not_encoded_unasked(encoder, monkeypatch, tmp_path):
             retriever = open_retriever(source)
             assert retriever.description == "BM25 (60 passages have no vectors yet: retriever=hybrid makes them)"
         assert not encoder.encoded
-        assert "hybrid" in open_retriever(store, RetrievalSettings(retriever="hybrid")).description
+        assert "hybrid" in open_retriever(store, RetrievalConfig(retriever="hybrid")).description
         assert open_retriever(store).description == "hybrid: BM25 + all-MiniLM-L6-v2 (flat)"
 
 
 @pytest.mark.usefixtures("encoder")
 def test_each_kind_can_be_named():
     for kind, description in (("bm25", "BM25"), ("dense", "all-MiniLM-L6-v2 (hnsw)")):
-        retriever = open_retriever(PASSAGES, RetrievalSettings(retriever=kind, index="hnsw"))
+        retriever = open_retriever(PASSAGES, RetrievalConfig(retriever=kind, index="hnsw"))
         assert retriever.description == description
     assert isinstance(retriever, DenseRetriever)
 
 
 @pytest.mark.usefixtures("encoder")
 def test_filters_hold_for_every_kind():
-    wanted = PassageFilter(sources=("s2",))
+    wanted = FilterConfig(sources=("s2",))
     for kind in ("bm25", "dense", "hybrid"):
-        [row] = open_retriever(PASSAGES, RetrievalSettings(retriever=kind, filters=wanted)).retrieve(["w0 w1"], 60)
+        [row] = open_retriever(PASSAGES, RetrievalConfig(retriever=kind, filters=wanted)).retrieve(["w0 w1"], 60)
         assert row
         assert {scored.passage.source for scored in row} == {"s2"}
 
@@ -102,13 +104,13 @@ def test_what_is_not_there_is_named(tmp_path):
 def test_settings_choose_the_veracity_scorer(tmp_path):
     table = tmp_path / "sources.yaml"
     table.write_text("s1: 0.25\n")
-    assert opening.veracity_scorer(RetrievalSettings()) is None
-    assert opening.veracity_scorer(RetrievalSettings(sources=str(table))) == SourceTable({"s1": 0.25})
-    scorer = opening.veracity_scorer(RetrievalSettings(half_life_days=30.0))
+    assert opening.veracity_scorer(RetrievalConfig()) is None
+    assert opening.veracity_scorer(RetrievalConfig(sources=str(table))) == SourceTable({"s1": 0.25})
+    scorer = opening.veracity_scorer(RetrievalConfig(half_life_days=30.0))
     assert isinstance(scorer, ConfidenceScorer)
     assert scorer.weights == (0.45, 0.40, 0.0)
-    assert opening.veracity_scorer(RetrievalSettings(agreement=True)).weights == (0.45, 0.40, 0.15)
-    settings = RetrievalSettings(retriever="bm25", sources=str(table))
+    assert opening.veracity_scorer(RetrievalConfig(agreement=True)).weights == (0.45, 0.40, 0.15)
+    settings = RetrievalConfig(retriever="bm25", sources=str(table))
     [row] = open_retriever([Passage("a", "one", source="s1"), Passage("b", "one")], settings).retrieve(["one"], 2)
     assert [scored.passage.veracity for scored in row] == [0.25, 1.0]
     assert open_retriever(PASSAGES, settings).description == "BM25"
