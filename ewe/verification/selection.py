@@ -61,11 +61,10 @@ class SentenceSelector:
         sentences = self._sentences(passage.text)
         if not sentences:
             return Window(passage, "", "")
-        scores = self._relevance(claim, [f"{passage.title} {text}" for text in sentences])
+        led = [_with_lead(sentences, index) for index in range(len(sentences))]
+        scores = self._relevance(claim, [f"{passage.title} {text}" for text in led])
         ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
-        best = ranked[0]
-        needs_lead = not passage.title and best > 0 and _LEAD_IN.match(sentences[best])
-        excerpt = " ".join(sentences[best - 1 : best + 1]) if needs_lead else sentences[best]
+        excerpt = sentences[ranked[0]] if passage.title else led[ranked[0]]
         return Window(passage, under_title(passage.title, " ".join(self._chosen(sentences, ranked))), excerpt)
 
     def _split(self, text: str) -> tuple[str, ...]:
@@ -86,6 +85,12 @@ class SentenceSelector:
             chosen |= new
             room -= length
         return [sentences[index] for index in sorted(chosen)]
+
+
+def _with_lead(sentences: Sequence[str], index: int) -> str:
+    """The sentence, led by the one before it if it begins with a pronoun."""
+    first = index - 1 if index > 0 and _LEAD_IN.match(sentences[index]) else index
+    return " ".join(sentences[first : index + 1])
 
 
 def under_title(title: str, text: str) -> str:
