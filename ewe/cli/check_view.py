@@ -73,8 +73,8 @@ def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterato
     found = item.evidence_of(claim)
     sides = (claim.verdict, *(side for side in MARKS if side is not claim.verdict))
     for side in sides:
-        pieces = sorted((piece for piece in found if piece.stance is side), key=lambda piece: -piece.score)
-        for piece in pieces[:_MOST_PIECES]:
+        said = {piece.excerpt or piece.passage.text: piece for piece in reversed(found) if piece.stance is side}
+        for piece in sorted(said.values(), key=lambda piece: -piece.score)[:_MOST_PIECES]:
             yield _evidence_line(piece), 6
 
 

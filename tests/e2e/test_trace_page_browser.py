@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium_rig import all_of, complaints, contrast, find, hover, keys, show_as
+from selenium.webdriver.support.wait import WebDriverWait
 from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
 from test_trace_page import hostile
 
 from ewe.report import write_page
-
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
-)
-
-from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with its driver (apt-get install chromium chromium-driver)"
-)
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync",
-                     "--disable-background-networking", "--disable-component-update",
-                     f"--user-data-dir={profile}", "--window-size=1240,1400"):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture
@@ -47,32 +20,13 @@ def browser(chromium: Any, tmp_path: Path) -> Iterator[Any]:
     """The browser on the page of the recorded run; at the end the console must be empty."""
     open_page(chromium, tmp_path / "page.html", generation(), generation("Another prompt", attribution=False))
     yield chromium
-    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert [entry for entry in chromium.get_log("browser") if entry["level"] != "INFO"] == []
+    show_as(chromium)
+    assert complaints(chromium) == []
 
 
 def open_page(driver: Any, path: Path, *generations: Any) -> None:
     write_page(path, generations)
     driver.get(path.as_uri())
-
-
-def find(browser: Any, selector: str) -> Any:
-    return browser.find_element("css selector", selector)
-
-
-def all_of(browser: Any, selector: str) -> list[Any]:
-    found: list[Any] = browser.find_elements("css selector", selector)
-    return found
-
-
-def hover(browser: Any, node: Any) -> None:
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
-    webdriver.ActionChains(browser).move_to_element(node).perform()
-
-
-def keys(browser: Any, key: str) -> None:
-    webdriver.ActionChains(browser).send_keys(key).perform()
 
 
 def evidence(browser: Any) -> str:
@@ -189,8 +143,7 @@ def test_links_lead_to_web_addresses_only(browser: Any) -> None:
 
 
 def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any) -> None:
-    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    show_as(browser, width=390)
     browser.refresh()
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     sheet = find(browser, "#evidence")
@@ -206,39 +159,9 @@ def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any) -> No
 
 def test_dark_and_light_are_both_readable(browser: Any) -> None:
     for scheme in ("light", "dark"):
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        show_as(browser, scheme=scheme)
         for selector in ("#prompt", "#evidence .badge", "#timeline .lane-name", ".note", ".kind-rewind", "#text .mark"):
             assert contrast(browser, selector) >= 4.5, (scheme, selector)
-
-
-def contrast(browser: Any, selector: str) -> float:
-    """The WCAG contrast of an element's text against the first opaque background behind it."""
-    text, ground = browser.execute_script(
-        """
-        const node = document.querySelector(arguments[0]);
-        const paint = (color) => {
-          const context = new OffscreenCanvas(1, 1).getContext('2d');
-          context.fillStyle = color;
-          context.fillRect(0, 0, 1, 1);
-          return [...context.getImageData(0, 0, 1, 1).data];
-        };
-        const style = getComputedStyle(node);
-        let behind = node;
-        while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
-        const text = node instanceof SVGElement ? style.fill : style.color;
-        return [paint(text), paint(getComputedStyle(behind).backgroundColor)];
-        """,
-        selector,
-    )
-    light, dark = sorted((luminance(text), luminance(ground)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color: list[int]) -> float:
-    parts = [value / 255 for value in color[:3]]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_hostile_texts_run_nothing(chromium: Any, tmp_path: Path) -> None:
@@ -252,4 +175,4 @@ def test_hostile_texts_run_nothing(chromium: Any, tmp_path: Path) -> None:
     assert chromium.execute_script("return window.hacked") is None
     assert chromium.execute_script("return document.querySelectorAll('img').length") == 0
     assert HOSTILE.split("\x1b")[0].strip() in find(chromium, "#prompt").text
-    assert [entry for entry in chromium.get_log("browser") if entry["level"] != "INFO"] == []
+    assert complaints(chromium) == []

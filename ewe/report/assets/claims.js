@@ -1,10 +1,11 @@
 // The panel of one checked sentence, and the table of all claims.
 const MOST_PIECES = 3;
 
-// Evidence under the claim that it speaks to: the deciding side first, then the surest.
+// Evidence under the claim that it speaks to: the deciding side first, then the surest; the same words once.
 function evidenceOf(claim, sentence) {
   const items = claim.evidence.map((place) => sentence.evidence[place]);
-  return items.sort((a, b) => (b.stance === claim.verdict) - (a.stance === claim.verdict) || b.score - a.score);
+  const said = new Map(items.map((item) => [`${item.stance} ${item.excerpt || item.id}`, item]).reverse());
+  return [...said.values()].sort((a, b) => (b.stance === claim.verdict) - (a.stance === claim.verdict) || b.score - a.score);
 }
 
 const disputed = () => el('span', { class: 'disputed' }, '⚖ sources disagree');

@@ -1,0 +1,96 @@
+"""A real browser for the pages: Chromium without a window, and what a reader does in it.
+
+Modules that import it are skipped where selenium, Chromium or its driver is not installed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+webdriver = pytest.importorskip(
+    "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
+)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+if not (CHROMIUM and DRIVER):
+    pytest.skip("no Chromium with its driver (apt-get install chromium chromium-driver)", allow_module_level=True)
+
+
+def start(profile: Path) -> Any:
+    """A browser with nothing open and nothing going on in the background; `quit` ends it."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync",
+                     "--disable-background-networking", "--disable-component-update",
+                     f"--user-data-dir={profile}", "--window-size=1240,1400"):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+
+
+def show_as(driver: Any, width: int | None = None, scheme: str | None = None) -> None:
+    """Shows the page on a phone of this width, or in this colour scheme; without them as usual."""
+    if width is None:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    else:
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def complaints(driver: Any) -> list[Any]:
+    """What the browser's console holds that is no mere information."""
+    return [entry for entry in driver.get_log("browser") if entry["level"] != "INFO"]
+
+
+def find(browser: Any, selector: str) -> Any:
+    return browser.find_element("css selector", selector)
+
+
+def all_of(browser: Any, selector: str) -> list[Any]:
+    found: list[Any] = browser.find_elements("css selector", selector)
+    return found
+
+
+def hover(browser: Any, node: Any) -> None:
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+    webdriver.ActionChains(browser).move_to_element(node).perform()
+
+
+def keys(browser: Any, key: str) -> None:
+    webdriver.ActionChains(browser).send_keys(key).perform()
+
+
+def contrast(browser: Any, selector: str) -> float:
+    """The WCAG contrast of an element's text against the first opaque background behind it."""
+    text, ground = browser.execute_script(
+        """
+        const node = document.querySelector(arguments[0]);
+        const paint = (color) => {
+          const context = new OffscreenCanvas(1, 1).getContext('2d');
+          context.fillStyle = color;
+          context.fillRect(0, 0, 1, 1);
+          return [...context.getImageData(0, 0, 1, 1).data];
+        };
+        const style = getComputedStyle(node);
+        let behind = node;
+        while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
+        const text = node instanceof SVGElement ? style.fill : style.color;
+        return [paint(text), paint(getComputedStyle(behind).backgroundColor)];
+        """,
+        selector,
+    )
+    light, dark = sorted((luminance(text), luminance(ground)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: list[int]) -> float:
+    parts = [value / 255 for value in color[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
