@@ -39,7 +39,7 @@ class StageSettings:
     smoothing: float = 0.05
     average_decay: float = 0.995
     save_minutes: float = 4.0
-    probe_minutes: float = 8.0
+    probe_minutes: float = 20.0
 
 
 class Stage:
