@@ -20,10 +20,11 @@ _STANCE_OF_FORM = {"refuting": Verdict.REFUTED, "supporting": Verdict.SUPPORTED}
 class PassageFeedback:
     """Builds verification units from evidence and verdicts.
 
-    forms: "refuting" and "supporting" give one unit per deciding sentence of such a passage, under the passage's title;
-    "instruction" gives the line of appendix D. max_units bounds the passages of one result. Refuted claims come first
-    in rank, because their sentences are written again; the best evidence is last, where it stays in memory longest.
-    Raises ValueError for an unknown form.
+    forms: "refuting" and "supporting" give one unit per such passage, under its title, with the sentences that decide,
+    the weightiest first: a unit that cannot hold all of them is cut at a sentence, from the end. "instruction" gives
+    the line of appendix D. max_units bounds the passages of one result. Refuted claims come first in rank, because
+    their sentences are written again; the best evidence is last, where it stays in memory longest. Raises ValueError
+    for an unknown form.
     """
 
     def __init__(self, forms: Sequence[FeedbackForm] = ("refuting", "supporting"), max_units: int = 3) -> None:
@@ -38,7 +39,7 @@ class PassageFeedback:
         """The units for one result, the most useful last; passages without any verdict give none."""
         chosen = [evidence for evidence in result.evidence if evidence.stance in self._stances]
         ranked = sorted(chosen, key=lambda evidence: (evidence.stance is not Verdict.REFUTED, -evidence.score))
-        units = _without_copies(_excerpt(evidence) for evidence in ranked)[: self._max_units]
+        units = _without_copies(map(_unit, _by_passage(ranked)))[: self._max_units]
         units.reverse()
         instruction = self._instruction(result) if self._instruct else None
         return [instruction, *units] if instruction is not None else units
@@ -52,12 +53,24 @@ class PassageFeedback:
         return Passage(f"instruction#{_digest(listed)}", f"{_INSTRUCTION} {listed}")
 
 
-def _excerpt(evidence: Evidence) -> Passage:
-    """The passage cut to its deciding sentence, with an id that depends on the passage and the sentence only."""
-    text = evidence.excerpt.strip()
-    if not text or text == evidence.passage.text.strip():
-        return evidence.passage
-    return replace(evidence.passage, id=f"{evidence.passage.id}#{_digest(text)}", text=text)
+def _by_passage(ranked: Iterable[Evidence]) -> list[list[Evidence]]:
+    """The evidence of one stance in one passage together, in the order of the best of each."""
+    groups: dict[tuple[str, Verdict], list[Evidence]] = {}
+    for evidence in ranked:
+        groups.setdefault((evidence.passage.id, evidence.stance), []).append(evidence)
+    return list(groups.values())
+
+
+def _unit(group: Sequence[Evidence]) -> Passage:
+    """The passage cut to its deciding sentences, with an id that depends on the passage and these sentences only."""
+    passage = group[0].passage
+    text = ""
+    for excerpt in (evidence.excerpt.strip() or passage.text.strip() for evidence in group):
+        if excerpt not in text:
+            text = f"{text} {excerpt}".strip()
+    if text == passage.text.strip():
+        return passage
+    return replace(passage, id=f"{passage.id}#{_digest(text)}", text=text)
 
 
 def _without_copies(passages: Iterable[Passage]) -> list[Passage]:

@@ -1,5 +1,7 @@
 import pytest
+from transformers import ByT5Tokenizer
 
+from ewe.memory import UnitTokenizer
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationResult
 from ewe.verification.feedback import PassageFeedback
 
@@ -60,6 +62,26 @@ def test_copies_are_left_out_and_their_number_is_bounded():
     many = tuple(evidence(str(i), Verdict.REFUTED, i / 10, f"A is {i}.") for i in range(9))
     texts = [unit.text for unit in PassageFeedback(max_units=2).build(VerificationResult(evidence=many))]
     assert texts == ["A is 7.", "A is 8."]
+
+
+def test_the_sentences_of_one_passage_share_a_unit_the_weightiest_first():
+    both = tuple(
+        Evidence(Passage("p", "A is E. A was F. A has G.", title="A"), Verdict.REFUTED, score, excerpt)
+        for score, excerpt in ((0.5, "A is E."), (0.9, "A was F. A has G."), (0.7, "A has G."))
+    )
+    supporting = evidence("p", Verdict.SUPPORTED, 1.0, "A is A.")
+    units = PassageFeedback().build(VerificationResult(evidence=(*both, supporting)))
+    assert [unit.text for unit in units] == ["A is A.", "A was F. A has G. A is E."]
+    assert len({unit.id for unit in units}) == 2
+
+
+def test_a_unit_too_small_for_all_sentences_keeps_the_deciding_one():
+    many = tuple(
+        Evidence(Passage("p", "Long text."), Verdict.REFUTED, score / 9, f"Fact {score} is so.") for score in range(9)
+    )
+    [unit] = PassageFeedback().build(VerificationResult(evidence=many))
+    text = UnitTokenizer(ByT5Tokenizer(), 20, "{text}").encode(unit).text
+    assert text == "Fact 8 is so."
 
 
 def test_a_passage_without_an_excerpt_comes_whole():
