@@ -1,6 +1,6 @@
 // The page of checked texts: what they came to, the text with its verdicts, and every claim.
 const data = JSON.parse(byId('data').textContent);
-const SCORES = { precision: 'precision', recall: 'recall at K', f1: 'VeriScore (F1 at K)', k: 'K' };
+const SCORES = { precision: 'precision', recall: 'recall at K', f1: 'VeriScore (F1 at K)', k: 'K, supported claims for full recall' };
 
 function bar(name, counts) {
   const total = Object.values(counts).reduce((sum, value) => sum + value, 0);

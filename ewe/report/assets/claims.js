@@ -42,8 +42,8 @@ function drawSentence(text, index) {
 }
 
 function sourceOf(item, sources) {
-  const passage = sources[item.id] ?? item;
-  return el('div', { class: 'origin' }, label(passage), passage.source && passage.source !== label(passage) ? ` · ${passage.source}` : null);
+  const passage = sources[item.id] ?? {};
+  return el('div', { class: 'origin' }, [...new Set([passage.title, passage.source])].filter(Boolean).join(' · ') || item.id);
 }
 
 function claimRow(claim, index, text, page) {
