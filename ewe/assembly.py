@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import torch
 
-from ewe.config import CacheConfig, Config
+from ewe.config import CacheConfig, Config, RetrievalConfig
 from ewe.engine import calls
 from ewe.engine.core import EngineCore
 from ewe.engine.intake import Intake, Limits
@@ -34,11 +34,11 @@ from ewe.kvcache.pool import KVPool
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import Retriever, Verifier
-from ewe.retrieval.bm25 import BM25Retriever
-from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.open import open_retriever
+from ewe.retrieval.source import PassageSource
 from ewe.types import Generation
 from ewe.verification.feedback import PassageFeedback
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.open import open_verifier
 from ewe.world.builtin import builtin_datastore
 
 _CPU_POOL_BYTES = 1 << 30
@@ -68,22 +68,26 @@ class Engine:
 
 
 def make_components(
-    config: Config, datastore: str | Path | Datastore | Retriever | None, verifier: str | Verifier | None
+    config: Config, datastore: str | Path | PassageSource | Retriever | None, verifier: str | Verifier | None
 ) -> Components:
     """The retriever and verifier that the settings or the caller name; objects are used as they are.
 
     Raises ConfigError for names that are not known, or a verifier by name without a datastore.
     """
     source = datastore if datastore is not None else config.datastore
-    retriever = _retriever(source)
+    retriever = _retriever(source, config.retrieval)
     chosen = verifier if verifier is not None else config.verifier
     if isinstance(chosen, str):
-        if chosen != "builtin":
-            raise ConfigError(f"unknown verifier {chosen!r}: use 'builtin' or pass a Verifier object")
         if retriever is None:
-            raise ConfigError("verifier 'builtin' looks for evidence in a datastore: set one")
-        weighted = config.memory.veracity_weighting != "off"
-        chosen = ValueVerifier(retriever, veracity_weighting=weighted, assume_complete=config.feedback.closed_world)
+            raise ConfigError(f"verifier {chosen!r} looks for evidence in a datastore: set one")
+        chosen = open_verifier(
+            chosen,
+            retriever,
+            config.verification,
+            device=config.model.device,
+            veracity_weighting=config.memory.veracity_weighting != "off",
+            assume_complete=config.feedback.closed_world,
+        )
     elif chosen is not None and not isinstance(chosen, Verifier):
         raise ConfigError(f"the verifier must have a verify() method, got {type(chosen).__name__}")
     if chosen is not None and config.policy == "ewe" and not config.memory.verification_units:
@@ -151,13 +155,13 @@ def wire(
     return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed)
 
 
-def _retriever(source: Any) -> Retriever | None:
+def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:
     if source is None:
         return None
-    if isinstance(source, str | Path):
-        source = builtin_datastore() if source == "builtin" else Datastore.from_jsonl(source)
-    if isinstance(source, Datastore):
-        return BM25Retriever(source.passages)
+    if source == "builtin":
+        return open_retriever(builtin_datastore(), settings)
+    if isinstance(source, str | Path | PassageSource):
+        return open_retriever(source, settings)
     if not isinstance(source, Retriever):
         raise ConfigError(
             f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}"

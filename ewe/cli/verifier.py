@@ -42,7 +42,6 @@ def open_verifier(
     from ewe.assembly import make_components
     from ewe.config import Config
     from ewe.retrieval.datastore import Datastore
-    from ewe.verification.open import open_verifier as open_by_name
 
     if datastore and documents:
         raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
@@ -52,18 +51,8 @@ def open_verifier(
     source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
     if source is None:
         raise InvalidRequestError("nothing to check against: give --datastore or --documents")
-    retriever = make_components(config.model_copy(update={"verifier": None}), source, None).retriever
-    assert retriever is not None
-    verifier = open_by_name(
-        config.verifier or "claims",
-        retriever,
-        judge=config.verification.judge,
-        judge_labels=config.verification.judge_labels,
-        device=config.model.device,
-        evidence_top_k=config.verification.evidence_top_k,
-        veracity_weighting=config.memory.veracity_weighting != "off",
-        assume_complete=config.feedback.closed_world,
-    )
+    verifier = make_components(config, source, config.verifier or "claims").verifier
+    assert verifier is not None
     return OpenedVerifier(verifier, ", ".join(documents) if documents else str(source))
 
 

@@ -6,17 +6,16 @@ Owns: what "best" means, and in which order filters, rerankers and veracity are 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
+from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import DatastoreError
 from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
-from ewe.retrieval.dense_index import IndexKind
 from ewe.retrieval.encoders import BUILTIN_NAME, EXTRA, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.filters import PassageFilter
 from ewe.retrieval.hybrid import HybridRetriever
@@ -35,34 +34,9 @@ class DescribedRetriever(Retriever, Protocol):
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalSettings:
-    """How passages are found.
-
-    retriever: "auto" is hybrid (BM25 and dense) if the encoder is installed and most vectors are there or few passages
-    lack one, else BM25. encoder, reranker: a hub id or a folder; None: the installed all-MiniLM-L6-v2, no reranking.
-    index, recall: how vectors are searched, and how much of the exact result approximate indexes have to find.
-    Prefixes go before texts that are encoded. filters: which passages can be found. sources: a table of veracities per
-    source (YAML or CSV); half_life_days: the age at which a dated passage counts half; agreement: whether passages
-    found together vouch for each other.
-    """
-
-    retriever: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
-    encoder: str | None = None
-    index: IndexKind = "auto"
-    recall: float = 0.95
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    reranker: str | None = None
-    filters: PassageFilter | None = None
-    sources: str | None = None
-    half_life_days: float | None = None
-    agreement: bool = False
-
-
 def open_retriever(
     source: str | Path | PassageSource | Iterable[Passage],
-    settings: RetrievalSettings | None = None,
+    settings: RetrievalConfig | None = None,
     progress: Progress | None = None,
 ) -> DescribedRetriever:
     """The retriever that the settings ask for; its `description` says which it is, and why no better one.
@@ -71,7 +45,7 @@ def open_retriever(
     are made on the way if they are missing or stale; `progress` hears of (passages done, in all) of each. Raises
     DatastoreError for the source, ConfigError for settings that cannot be had here.
     """
-    settings = settings or RetrievalSettings()
+    settings = settings or RetrievalConfig()
     opened = open_source(source)
     kind, reason = _choose(opened, settings)
     retriever: DescribedRetriever = _base(opened, kind, settings, progress)
@@ -97,7 +71,7 @@ def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> Passa
     return Datastore.from_jsonl(path)
 
 
-def veracity_scorer(settings: RetrievalSettings) -> ConfidenceScorer | SourceTable | None:
+def veracity_scorer(settings: RetrievalConfig) -> ConfidenceScorer | SourceTable | None:
     """What sets the veracity of passages on the way in; None if passages keep their own. Raises DatastoreError."""
     table = SourceTable.from_file(settings.sources) if settings.sources is not None else SourceTable({})
     if settings.half_life_days is None and not settings.agreement:
@@ -107,7 +81,7 @@ def veracity_scorer(settings: RetrievalSettings) -> ConfidenceScorer | SourceTab
     return ConfidenceScorer(table, recency, (by_source, by_age, by_agreement if settings.agreement else 0.0))
 
 
-def _choose(source: PassageSource, settings: RetrievalSettings) -> tuple[str, str]:
+def _choose(source: PassageSource, settings: RetrievalConfig) -> tuple[str, str]:
     """The kind of retriever, and why it is not hybrid although nobody asked for less."""
     if settings.retriever != "auto":
         return settings.retriever, ""
@@ -122,12 +96,13 @@ def _choose(source: PassageSource, settings: RetrievalSettings) -> tuple[str, st
 
 
 def _base(
-    source: PassageSource, kind: str, settings: RetrievalSettings, progress: Progress | None
+    source: PassageSource, kind: str, settings: RetrievalConfig, progress: Progress | None
 ) -> BM25Retriever | DenseRetriever | HybridRetriever:
+    keep = PassageFilter(**settings.filters.model_dump()) if settings.filters != FilterConfig() else None
     if kind == "bm25":
-        return BM25Retriever(source, settings.filters, progress)
+        return BM25Retriever(source, keep, progress)
     encoder = SentenceEncoder(settings.encoder, settings.query_prefix, settings.passage_prefix)
-    dense = DenseRetriever(source, encoder, settings.index, settings.recall, settings.filters, progress)
+    dense = DenseRetriever(source, encoder, settings.index, settings.recall, keep, progress)
     if kind == "dense":
         return dense
-    return HybridRetriever([BM25Retriever(source, settings.filters, progress), dense])
+    return HybridRetriever([BM25Retriever(source, keep, progress), dense])
