@@ -153,8 +153,10 @@ def _empty(kind: IndexKind, count: int, dimension: int) -> Any:
     pieces = next(pieces for pieces in range(max(1, dimension // 4), 0, -1) if dimension % pieces == 0)
     codes = f"PQ{pieces}x8" if kind == "pq" else "Flat"
     index = faiss.index_factory(dimension, f"IVF{lists},{codes}", faiss.METRIC_INNER_PRODUCT)
-    for clustering in (index.cp, index.pq.cp) if kind == "pq" else (index.cp,):
-        clustering.min_points_per_centroid = 1  # a small collection needs no warning
+    index.cp.min_points_per_centroid = 1  # a small collection needs no warning
+    if kind == "pq":
+        index.pq.cp.min_points_per_centroid = 1
+        index.do_polysemous_training = False  # for a search by bits that nothing here uses; it took most of the time
     return index
 
 
