@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ewe.protocols import Retriever
-    from ewe.retrieval.ingest import Request
-    from ewe.retrieval.store import PassageStore
+    from ewe.config import RetrievalConfig
+    from ewe.retrieval.ingest import Report, Request
 
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
 
@@ -60,6 +59,13 @@ Veracity = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one per core, one for little input.")]
+Indexes = Annotated[
+    bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="One setting, e.g. retrieval.retriever=hybrid. Repeatable."),
+]
 AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
@@ -86,16 +92,18 @@ def build_command(
         Copies, typer.Option(help="Leave out near-duplicates, equal passages only, or keep all.")
     ] = Copies.NEAR,
     workers: Workers = 0,
+    indexes: Indexes = True,
+    settings: Settings = None,
 ) -> None:
     """Make a datastore; run again to go on if it was interrupted. Exit code 1 if something could not be read."""
-    from ewe.cli.index_report import finish, progress
+    from ewe.cli.index_report import reading
     from ewe.retrieval.ingest import ChunkRules, build
 
     request = _request(sources, column, encoding, source, veracity, workers)
     rules = ChunkRules(tokens, overlap, tokenizer)
-    with progress() as show:
+    with reading() as show:
         report = build(out, request, rules, copies.value, show)
-    finish(report, out)
+    _finish(report, out, indexes, settings)
 
 
 @index_app.command("add")
@@ -107,15 +115,17 @@ def add_command(
     source: SourceName = None,
     veracity: Veracity = None,
     workers: Workers = 0,
+    indexes: Indexes = True,
+    settings: Settings = None,
 ) -> None:
     """Add files, cut as those before. Unchanged files are skipped, changed ones replaced; run again to go on."""
-    from ewe.cli.index_report import finish, progress
+    from ewe.cli.index_report import reading
     from ewe.retrieval.ingest import add
 
     request = _request(sources, column, encoding, source, veracity, workers)
-    with progress() as show:
+    with reading() as show:
         report = add(store, request, show)
-    finish(report, store)
+    _finish(report, store, indexes, settings)
 
 
 @index_app.command("remove")
@@ -144,14 +154,19 @@ def search_command(
     store: Store,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most passages to show.")] = 5,
+    settings: Settings = None,
     as_json: AsJSON = False,
 ) -> None:
-    """Find passages, best first."""
+    """Find passages, best first. Indexes that are missing or stale are made first."""
+    from ewe.cli.index_report import indexing
     from ewe.cli.terminal import clean, output_console
+    from ewe.retrieval.open import open_retriever
     from ewe.retrieval.store import PassageStore
 
     with PassageStore.open(store) as opened:
-        [results] = _retriever(opened).retrieve([query], top_k)
+        with indexing() as show:
+            retriever = open_retriever(opened, _retrieval(settings), show)
+        [results] = retriever.retrieve([query], top_k)
     if as_json:
         found = [{"score": result.score, **asdict(result.passage)} for result in results]
         print(json.dumps(found, ensure_ascii=False))
@@ -166,6 +181,7 @@ def search_command(
         console.print()
     if not results:
         print("nothing found")
+    console.print(f"searched by {retriever.description}", style="bright_black", markup=False)
 
 
 @index_app.command("info")
@@ -216,7 +232,25 @@ def _request(
     return Request(tuple(sources), options, read_sources(veracity) if veracity else {}, workers)
 
 
-def _retriever(store: PassageStore) -> Retriever:
-    from ewe.retrieval.bm25 import BM25Retriever
+def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str] | None) -> None:
+    """Makes the indexes, then says what came of the files; exit code 1 if there were problems or no passage at all."""
+    from ewe.cli.index_report import indexing, tell
 
-    return BM25Retriever(store)
+    description = ""
+    if with_indexes and report.counts.passages:
+        from ewe.retrieval.open import open_retriever
+        from ewe.retrieval.store import PassageStore
+
+        with PassageStore.open(store) as opened, indexing() as show:
+            description = open_retriever(opened, _retrieval(settings), show).description
+    tell(report, store)
+    if description:
+        print(f"searched by {description}")
+    if report.counts.problems or not report.counts.passages:
+        raise typer.Exit(1)
+
+
+def _retrieval(settings: list[str] | None) -> RetrievalConfig:
+    from ewe.config import Config
+
+    return Config().override(settings or ()).retrieval

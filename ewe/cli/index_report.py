@@ -1,6 +1,6 @@
 """How the building of a datastore is shown while it runs and told when it ended.
 
-Owns: the progress bar, the lines of the report, the exit code. Knows `ewe.retrieval.ingest` by its shapes.
+Owns: the progress bars and the lines of the report. Knows `ewe.retrieval.ingest` by its shapes.
 """
 
 from __future__ import annotations
@@ -11,33 +11,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
     from ewe.retrieval.ingest import Progress as Reading
     from ewe.retrieval.ingest import Report
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[Reading], None]]:
-    """A function that shows how far reading is, on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def reading() -> Iterator[Callable[[Reading], None]]:
+    """A function that shows how far the reading of files is."""
+    from rich.progress import DownloadColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with _bar(DownloadColumn()) as bar:
         task = bar.add_task("reading", total=None)
 
-        def show(reading: Reading) -> None:
-            description = f"{reading.passages} passages"
-            bar.update(task, completed=reading.done, total=reading.total, description=description)
+        def show(done: Reading) -> None:
+            bar.update(task, completed=done.done, total=done.total, description=f"{done.passages} passages")
 
         yield show
 
 
-def finish(report: Report, store: Path) -> None:
-    """Says what came of it; exit code 1 if there were problems or no passage at all."""
+@contextmanager
+def indexing() -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how far the making of an index is, in passages."""
+    from rich.progress import MofNCompleteColumn
+
+    with _bar(MofNCompleteColumn()) as bar:
+        task = bar.add_task("indexing", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _bar(amount: ProgressColumn) -> Progress:
+    """A progress bar on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+
+def tell(report: Report, store: Path) -> None:
+    """Prints what came of the files, the problems on standard error."""
     from ewe.cli.terminal import clean
 
     counts = report.counts
@@ -54,8 +70,6 @@ def finish(report: Report, store: Path) -> None:
         say(clean(problem))
     if counts.problems > len(report.problems):
         say(f"{counts.problems - len(report.problems)} more problems; see 'ewe index info {store}'")
-    if counts.problems or not counts.passages:
-        raise typer.Exit(1)
 
 
 def say(message: str) -> None:

@@ -189,6 +189,8 @@ class _Run:
             yield _Step(record), None
 
     def _commit(self, group: Sequence[tuple[_Step, Outcome | None]]) -> None:
+        if not group:
+            return
         with self._store.transaction():
             for step, outcome in group:
                 self._one(step, outcome)
