@@ -14,6 +14,7 @@ class HashEncoder:
 
     def __init__(self, name="hash", dimension=32, salt="", prefix=""):
         self.name, self.dimension, self.salt, self.prefix = name, dimension, salt, prefix
+        self._words = {}
         self.encoded = []  # passages, in the order in which they were encoded
         self.fail_after = None
 
@@ -29,8 +30,10 @@ class HashEncoder:
     def _vector(self, text):
         total = np.full(self.dimension, 1e-3)
         for word in words(text):
-            seed = int.from_bytes(hashlib.blake2b(f"{self.salt}{word}".encode(), digest_size=4).digest(), "little")
-            total += np.random.default_rng(seed).standard_normal(self.dimension)
+            if word not in self._words:
+                seed = int.from_bytes(hashlib.blake2b(f"{self.salt}{word}".encode(), digest_size=4).digest(), "little")
+                self._words[word] = np.random.default_rng(seed).standard_normal(self.dimension)
+            total = total + self._words[word]
         return total / np.linalg.norm(total)
 
 
