@@ -88,7 +88,7 @@ class Run:
             name, result = f"fold-{fold}", self.args.run_dir / f"fold-{fold}.safetensors"
             if not result.exists():
                 self.model.load_state_dict(load_file(first))
-                sets = {**self.sets, "Fool-Me-Twice mix": self.folds[fold]}
+                sets: dict[str, Sequence[Pair]] = {"Fool-Me-Twice mix": self.folds[fold]}
                 if not self._stage(name, partial(self._fold_epoch, fold), self.args.fold_steps, sets):
                     return False
             states.append(load_file(result))

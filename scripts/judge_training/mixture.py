@@ -81,19 +81,19 @@ def first_stage(corpus: Corpus, epoch: int, scale: float = 1.0) -> list[Pair]:
 
 
 def second_stage(corpus: Corpus, epoch: int, left_out: int, scale: float = 1.0) -> list[Pair]:
-    """One epoch on Fool-Me-Twice without the fold `left_out`, with a reminder of the rest: about 6,000 pairs."""
+    """One epoch on Fool-Me-Twice without the fold `left_out`, with a reminder of the rest: about 3,000 pairs."""
     rng = Random(f"second/{left_out}/{epoch}")
     seen = [(pair, others) for fold, pair, others in corpus.fool_me_twice if fold != left_out]
     claims = [pair for pair, _ in seen]
     pairs = [*claims, *_contrasts(rng, corpus, claims, 0.5)]
     pairs += [_beside(rng, pair, others) for pair, others in seen if others and rng.random() < 0.5]
-    fever = rng.sample(list(corpus.fever.train), 1800)
+    fever = rng.sample(list(corpus.fever.train), 700)
     pairs += [*fever, *_contrasts(rng, corpus, fever, 0.4)]
-    pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 500)
-    pairs += rng.sample(list(corpus.conflicts), 300)
-    pairs += rng.sample(list(corpus.bios), 300)
-    pairs += rng.sample(list(corpus.wice), 150)
-    pairs += islice(world_pairs(rng), 400)
+    pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 250)
+    pairs += rng.sample(list(corpus.conflicts), 120)
+    pairs += rng.sample(list(corpus.bios), 120)
+    pairs += rng.sample(list(corpus.wice), 60)
+    pairs += islice(world_pairs(rng), 150)
     return _finish(rng, pairs, scale)
 
 
