@@ -66,8 +66,17 @@ class ClaimVerifier:
         decisions = self._decide(list(dict.fromkeys(claim.text for group in groups for claim in group)))
         return [_result(group, decisions) for group in groups]
 
+    def judged(self, claims: Sequence[str]) -> list[list[JudgedPiece]]:
+        """Per claim the evidence found for it, with the judge's probabilities; retriever and judge are called once."""
+        return [pieces for pieces, _ in self._ask(claims)]
+
     def _decide(self, claims: Sequence[str]) -> dict[str, _Decided]:
         """The decision per distinct claim."""
+        asked = zip(claims, self._ask(claims), strict=True)
+        return {claim: _Decided(self._combine(pieces), tuple(found)) for claim, (pieces, found) in asked}
+
+    def _ask(self, claims: Sequence[str]) -> list[tuple[list[JudgedPiece], list[Passage]]]:
+        """Per claim the judged evidence, and all passages that were found and may count."""
         passages = [
             [scored.passage for scored in found if scored.passage.veracity > 0]
             for found in (self._retriever.retrieve(claims, self._top_k) if claims else [])
@@ -75,10 +84,8 @@ class ClaimVerifier:
         windows = [self._windows(claim, group) for claim, group in zip(claims, passages, strict=True)]
         pairs = [(window.text, claim) for claim, group in zip(claims, windows, strict=True) for window in group]
         rows = iter(self._judge.judge(pairs).tolist())
-        return {
-            claim: _Decided(self._combine([self._piece(window, next(rows)) for window in group]), tuple(found))
-            for claim, group, found in zip(claims, windows, passages, strict=True)
-        }
+        pieces = [[self._piece(window, next(rows)) for window in group] for group in windows]
+        return list(zip(pieces, passages, strict=True))
 
     def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
         """What the judge reads of the passages; copies of one text of one source once, empty ones not at all."""
