@@ -22,8 +22,10 @@ from ewe.types import Passage
 _DEADLINE_S = 120
 
 
-def ewe(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["index", *map(str, arguments)])
+def ewe(command: str, *arguments: object) -> Result:
+    """`ewe index`, with the one retriever that is always there."""
+    plain = ["--set", "retrieval.retriever=bm25"] if command in ("build", "add", "search") else []
+    return CliRunner().invoke(app, ["index", command, *map(str, arguments), *plain])
 
 
 def started(*arguments: object) -> subprocess.Popen[str]:
@@ -55,6 +57,7 @@ def test_build_search_info_remove_add_verify(documents: Path, tmp_path: Path) ->
     built = ewe("build", documents, "--out", store, *columns, "--veracity", tmp_path / "sources.yaml")
     assert built.exit_code == 0, built.output
     assert f"7 passages from 3 files are in {store}" in built.stdout
+    assert "searched by BM25" in built.stdout
     assert "1 files of unknown kind left out" in built.stdout
 
     found = ewe("search", store, "Where does Oslo lie?", "-k", 1, "--json")
@@ -65,6 +68,7 @@ def test_build_search_info_remove_add_verify(documents: Path, tmp_path: Path) ->
     assert "k3, veracity 0.25" in shown
 
     info = json.loads(ewe("info", store, "--json").stdout)
+    assert info["indexes"] == {"bm25": "bm25, fresh"}
     assert (info["passages"], info["being_built"], info["cut"]["tokens"]) == (7, False, 200)
     assert info["largest_sources"]["wells.example"] == 5
     assert "passages: 7" in ewe("info", store).stdout
@@ -181,8 +185,8 @@ def many_rows(path: Path, count: int, word: str) -> Path:
 @pytest.mark.parametrize(("workers", "kills"), [(1, 2), (2, 1)])
 def test_a_build_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, workers: int, kills: int) -> None:
     rows = many_rows(tmp_path / "rows.jsonl", 4000, "roof")
-    arguments = ["build", rows, "--workers", workers, "--out", tmp_path / "ds"]
-    assert ewe("build", rows, "--out", tmp_path / "whole").exit_code == 0
+    arguments = ["build", rows, "--no-index", "--workers", workers, "--out", tmp_path / "ds"]
+    assert ewe("build", rows, "--no-index", "--out", tmp_path / "whole").exit_code == 0
     committed = 1
     for _ in range(kills):
         process = started(*arguments)
@@ -205,10 +209,10 @@ def test_an_add_that_is_killed_loses_nothing_and_goes_on(tmp_path: Path) -> None
     first = many_rows(tmp_path / "first.jsonl", 50, "door")
     more = many_rows(tmp_path / "more.jsonl", 3000, "roof")
     for name in ("ds", "whole"):
-        assert ewe("build", first, "--out", tmp_path / name).exit_code == 0
+        assert ewe("build", first, "--no-index", "--out", tmp_path / name).exit_code == 0
     there = content(tmp_path / "ds")
-    assert ewe("add", tmp_path / "whole", more).exit_code == 0
-    process = started("add", tmp_path / "ds", more)
+    assert ewe("add", tmp_path / "whole", more, "--no-index").exit_code == 0
+    process = started("add", tmp_path / "ds", more, "--no-index")
     wait_for(holds(tmp_path / "ds", len(there) + 1), process)
     kill(process)
     torn = content(tmp_path / "ds")
@@ -216,7 +220,7 @@ def test_an_add_that_is_killed_loses_nothing_and_goes_on(tmp_path: Path) -> None
     assert len(there) < len(torn) < len(content(tmp_path / "whole"))
     assert json.loads(ewe("info", tmp_path / "ds", "--json").stdout)["unfinished_files"] == [str(more)]
     assert ewe("verify", tmp_path / "ds").exit_code == 0
-    assert ewe("add", tmp_path / "ds", more).exit_code == 0
+    assert ewe("add", tmp_path / "ds", more, "--no-index").exit_code == 0
     assert content(tmp_path / "ds") == content(tmp_path / "whole")
 
 
@@ -253,6 +257,6 @@ def test_a_full_disk_is_said_and_the_build_goes_on_later(tmp_path: Path) -> None
     assert done.returncode == 2, done.stderr
     assert "passages.sqlite: the disk" in done.stderr
     assert "what was committed is kept" in done.stderr
-    assert ewe("build", rows, "--out", tmp_path / "ds").exit_code == 0
-    assert ewe("build", rows, "--out", tmp_path / "whole").exit_code == 0
+    assert ewe("build", rows, "--no-index", "--out", tmp_path / "ds").exit_code == 0
+    assert ewe("build", rows, "--no-index", "--out", tmp_path / "whole").exit_code == 0
     assert content(tmp_path / "ds") == content(tmp_path / "whole")
