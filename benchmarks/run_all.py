@@ -23,6 +23,7 @@ BENCHMARKS = (
     "retrieval_speed",
     "judge_quality",
     "judge_speed",
+    "factscore_verdicts",
 )
 
 
