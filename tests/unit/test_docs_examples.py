@@ -12,7 +12,7 @@ from ewe.cli.main import app
 from ewe.config import Config
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FAMILIES = re.compile(r"<!-- families:begin -->\n(.*)\n<!-- families:end -->")
 

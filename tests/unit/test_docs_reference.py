@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from ewe import types
+from ewe import checked, types
 from ewe.cli.main import app
 from ewe.config import Config
 from ewe.sampling import SamplingParams
@@ -67,9 +67,15 @@ def test_sampling_parameters_and_their_defaults() -> None:
     assert {row[0].strip("`"): documented(row[1]) for row in REFERENCE["SamplingParams"]} == defaults
 
 
-@pytest.mark.parametrize("name", ["Passage", "Generation", "Sentence", "Claim", "GenerationStats"])
-def test_fields_of_results(name: str) -> None:
-    assert names(name) == [field.name for field in dataclasses.fields(getattr(types, name))]
+@pytest.mark.parametrize(
+    "result",
+    [
+        *(types.Passage, types.Generation, types.Sentence, types.Claim, types.Evidence, types.VerificationResult),
+        *(checked.CheckedText, checked.CheckedSentence, types.GenerationStats),
+    ],
+)
+def test_fields_of_results(result: Any) -> None:
+    assert names(result.__name__) == [field.name for field in dataclasses.fields(result)]
 
 
 def test_commands() -> None:
@@ -95,7 +101,7 @@ def test_trace_events() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
+    for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
         visible = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#]+)", visible):
             if "://" not in target:
