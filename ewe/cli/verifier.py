@@ -39,6 +39,9 @@ def open_verifier(
     Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
     InvalidRequestError if there is nothing, or too much, to check against.
     """
+    from rich.console import Console
+    from transformers.utils import logging
+
     from ewe.assembly import make_components
     from ewe.config import Config
     from ewe.retrieval.datastore import Datastore
@@ -51,9 +54,13 @@ def open_verifier(
     source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
     if source is None:
         raise InvalidRequestError("nothing to check against: give --datastore or --documents")
-    verifier = make_components(config, source, config.verifier or "claims").verifier
-    assert verifier is not None
-    return OpenedVerifier(verifier, ", ".join(documents) if documents else str(source))
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would stay on the screen above the report
+    with Console(stderr=True).status("opening evidence and judge ..."):
+        components = make_components(config, source, config.verifier or "claims")
+    assert components.verifier is not None
+    named = ", ".join(documents) if documents else str(source)
+    found = getattr(components.retriever, "description", "")
+    return OpenedVerifier(components.verifier, f"{named}, searched by {found}" if found else named)
 
 
 def read_evidence(sources: Sequence[str]) -> list[Passage]:
