@@ -28,7 +28,7 @@ _META = re.compile(
 _HEDGES = words_of("may might possible possibly unclear unknown uncertain perhaps presumably likely")
 _CERTAIN = (Tag.NAME, Tag.QUOTE, Tag.DATE, Tag.NUMBER)
 _SMALL = FUNCTION_WORDS | words_of("also well way such as including known considered regarded became become has had")
-_EMPTY_STEMS = frozenset(stem(word) for word in EMPTY_NOUNS | OPINION_VERBS | OPINIONS) | OPINIONS
+_OPINION_STEMS = frozenset(stem(word) for word in OPINION_VERBS)
 _MIN_WORDS = 3
 
 
@@ -63,7 +63,7 @@ def _says_something(word: Word) -> bool:
         return False
     if word.norm in _SMALL or word.norm in OPINIONS or word.norm in EMPTY_NOUNS:
         return False
-    return stem(word.norm) not in _EMPTY_STEMS and any(character.isalpha() for character in word.text)
+    return stem(word.norm) not in _OPINION_STEMS and any(character.isalpha() for character in word.text)
 
 
 def _is_whole(words: Sequence[Word]) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ewe.verification.extraction.groups import VerbGroup, is_subordinating, next_group
+from ewe.verification.extraction.boundaries import before_introduction, boundary_before, is_clause_mark
+from ewe.verification.extraction.groups import VerbGroup, next_group
 from ewe.verification.extraction.lists import GERUND_OPENERS
 from ewe.verification.extraction.words import Tag, Word
 from ewe.verification.wordlists import words_of
@@ -46,7 +47,6 @@ class Clause:
     end: int
 
 
-_CLAUSE_MARKS = frozenset(";:–—")
 _INTRODUCING = (Tag.PREPOSITION, Tag.ADVERB, Tag.SUBORDINATOR, Tag.DATE, Tag.TO, Tag.ING)
 _INTRODUCING_NOUNS = words_of("prior due thanks apart aside along alongside")
 
@@ -77,11 +77,27 @@ def _finite_verb(clauses: Sequence[Clause], words: Sequence[Word], index: int) -
             last = clauses[-1]
             open_main = last.kind in (Kind.PARTICIPLE, Kind.GERUND) and not has_main(clauses)
             return None if open_main else words[last.verb.first]
-        if words[at].tag in (Tag.RELATIVE, Tag.SUBORDINATOR) or _is_clause_mark(words[at]):
+        if words[at].tag in (Tag.RELATIVE, Tag.SUBORDINATOR) or is_clause_mark(words[at]):
             return None
-        if words[at].tag is Tag.AND and words[at - 1].tag is Tag.COMMA and words[index].tag in (Tag.BASE, Tag.THIRD):
-            return None if index - at > 1 else words[clauses[-1].verb.first] if clauses else None
+        if (
+            words[at].tag is Tag.AND
+            and words[at - 1].tag is Tag.COMMA
+            and clauses
+            and _opens_clause(words, at, index, clauses)
+        ):
+            return None
     return None
+
+
+def _opens_clause(words: Sequence[Word], at: int, index: int, clauses: Sequence[Clause]) -> bool:
+    """Whether ", and" at `at` opens a clause whose subject lies before the verb at `index`: ", and his works sold"."""
+    if index - at < 2 or words[at + 1].tag not in (Tag.DETERMINER, Tag.POSSESSIVE, Tag.PRONOUN, Tag.NAME):
+        return False
+    if words[index].tag in (Tag.BASE, Tag.THIRD):
+        return True
+    listed = any(word.tag is Tag.COMMA for word in words[clauses[-1].verb.last : at - 1])
+    by = index + 1 < len(words) and words[index + 1].norm == "by"
+    return words[index].tag is Tag.ED and not listed and not by
 
 
 def has_main(clauses: Sequence[Clause]) -> bool:
@@ -89,16 +105,12 @@ def has_main(clauses: Sequence[Clause]) -> bool:
     return any(clause.kind is Kind.MAIN for clause in clauses)
 
 
-def _is_clause_mark(word: Word) -> bool:
-    return word.tag is Tag.MARK and word.text in _CLAUSE_MARKS
-
-
 def _classify(words: Sequence[Word], group: VerbGroup, clauses: Sequence[Clause]) -> Clause | None:
     """The clause of a verb group; None where the words stay within the clause before them."""
     before = words[group.first - 1].tag if group.first else None
     if before is None:
         return None if group.finite else _clause(Kind.PARTICIPLE, 0, group, words)
-    if before in (Tag.COMMA, Tag.AND) or _is_clause_mark(words[group.first - 1]):
+    if before in (Tag.COMMA, Tag.AND) or is_clause_mark(words[group.first - 1]):
         return _joined(words, group, clauses)
     if not group.finite and (words[group.first - 1].norm in GERUND_OPENERS or words[group.first - 1].norm == "for"):
         start = group.first - 1
@@ -114,7 +126,7 @@ def _joined(words: Sequence[Word], group: VerbGroup, clauses: Sequence[Clause]) 
     start = group.first - 1
     while start > 0 and words[start - 1].tag in (Tag.COMMA, Tag.AND):
         start -= 1
-    start = _before_introduction(words, start, clauses[-1].verb.last if clauses else 0)
+    start = before_introduction(words, start, clauses[-1].verb.last if clauses else 0)
     if not has_main(clauses) and group.may_be_finite:
         main = _main(words, group, 0, 0, clauses[0].start if clauses else start)
         if main is not None:
@@ -130,16 +142,6 @@ def _joined(words: Sequence[Word], group: VerbGroup, clauses: Sequence[Clause]) 
     if words[group.first - 1].tag is Tag.AND:
         return None
     return _clause(Kind.PARTICIPLE, start, group, words)
-
-
-def _before_introduction(words: Sequence[Word], start: int, floor: int) -> int:
-    """Where ", and in 1957," begins if that is what stands before a verb; else `start`."""
-    if words[start].tag is not Tag.COMMA:
-        return start
-    opener = next((at for at in range(start - 1, max(floor, start - 8), -1) if words[at].tag is Tag.AND), None)
-    if opener is None or words[opener + 1].tag not in (Tag.PREPOSITION, Tag.ADVERB, Tag.DATE, Tag.SUBORDINATOR):
-        return start
-    return opener - (words[opener - 1].tag is Tag.COMMA)
 
 
 def _is_ing(words: Sequence[Word], verb: VerbGroup) -> bool:
@@ -193,7 +195,7 @@ def _reduced(words: Sequence[Word], group: VerbGroup, clauses: Sequence[Clause])
 def _with_subject(words: Sequence[Word], group: VerbGroup, clauses: Sequence[Clause]) -> Clause | None:
     """A finite verb with words before it that may be its subject."""
     floor = clauses[-1].verb.last if clauses else 0
-    at = _boundary(words, group, floor, bool(clauses))
+    at = boundary_before(words, group, floor, bool(clauses))
     opener = words[at] if at >= floor else None
     if opener is None and clauses:
         return None
@@ -216,35 +218,6 @@ def _relative(words: Sequence[Word], group: VerbGroup, at: int) -> Clause | None
         start -= 1  # "during which", "both of which"
     start -= start > 0 and words[start - 1].tag is Tag.COMMA
     return _clause(Kind.RELATIVE, start, group, words, at + 1)
-
-
-def _boundary(words: Sequence[Word], group: VerbGroup, floor: int, joined: bool) -> int:
-    """Index of the word before the subject of `group`, floor - 1 if there is none.
-
-    Without a clause before it, the subject may hold conjunctions ("X and Y were") and commas (appositions).
-    """
-    at = group.first - 1
-    while at >= floor:
-        word = words[at]
-        if word.tag is Tag.RELATIVE or _is_clause_mark(word):
-            return at
-        if word.tag is Tag.SUBORDINATOR and is_subordinating(words, at, group.first):
-            return at
-        if joined and word.tag is Tag.AND and _opens_relative(words, at, floor):
-            at -= 1
-            continue
-        if joined and word.tag in (Tag.COMMA, Tag.AND):
-            farther = [k for k in range(floor + 1, at) if words[k].tag is Tag.AND and words[k - 1].tag is Tag.COMMA]
-            return farther[-1] if word.tag is Tag.AND and words[at - 1].tag is not Tag.COMMA and farther else at
-        at -= 1
-    return floor - 1
-
-
-def _opens_relative(words: Sequence[Word], at: int, floor: int) -> bool:
-    """Whether only a noun phrase lies between "where" or "because" and the conjunction at `at`."""
-    while at > floor and words[at - 1].tag in (Tag.NOUN, Tag.NAME, Tag.DETERMINER, Tag.POSSESSIVE, Tag.QUOTE):
-        at -= 1
-    return at > floor and words[at - 1].tag in (Tag.RELATIVE, Tag.SUBORDINATOR)
 
 
 def _main(words: Sequence[Word], group: VerbGroup, start: int, first: int, stop: int) -> Clause | None:

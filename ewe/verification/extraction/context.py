@@ -13,10 +13,10 @@ from ewe.text.sentences import SentenceSplitter
 from ewe.types import VerificationRequest
 from ewe.verification.clauses import parse_frames
 from ewe.verification.discourse import Discourse
-from ewe.verification.extraction.clauses import Kind, find_clauses
+from ewe.verification.extraction.clauses import Kind
 from ewe.verification.extraction.lists import GROUPS
-from ewe.verification.extraction.statements import Statement, StatementBuilder
-from ewe.verification.extraction.words import Tag, Word, read_words
+from ewe.verification.extraction.statements import Statement, read_statements
+from ewe.verification.extraction.words import Tag, Word
 from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
 from ewe.verification.names import find_name
 from ewe.verification.tokens import tokenize
@@ -42,9 +42,9 @@ class Context:
         for text in (request.prompt[-_LOOKBACK_CHARACTERS:], request.preceding[-_LOOKBACK_CHARACTERS:]):
             for start, end in splitter.split(text)[-_LOOKBACK:]:
                 parse_frames(text[start:end], self._discourse)
-                words = read_words(text[start:end])
+                words, statements = read_statements(text[start:end])
                 self._learn_names(words)
-                for statement in StatementBuilder(words, find_clauses(words)).build():
+                for statement in statements:
                     self.observe(statement)
             self._discourse.focus = self._discourse.focus or self._discourse.first
             focus = self._discourse.focus
@@ -92,11 +92,9 @@ class Context:
     def definite(self, noun: str, before: Sequence[Word]) -> str:
         """The name that "the <noun>" takes up: in the words of the sentence before it, or in the text; else empty."""
         if noun in GROUPS:
-            governed = [
-                right for left, right in pairwise(before) if right.tag is Tag.NAME and left.tag is Tag.PREPOSITION
-            ]
-            if governed:
-                return governed[-1].text.removesuffix("'s").removesuffix("’s")
+            taken = _groups_in(before)
+            if taken:
+                return taken[-1]
         if noun in self._nouns:
             return self._nouns[noun]
         known = self._discourse.definite(noun)
@@ -107,6 +105,19 @@ class Context:
         for left, right in pairwise(words):
             if left.tag is Tag.NOUN and right.tag in _NAMED and not right.possessive and not left.possessive:
                 self._nouns[left.norm] = right.text
+
+
+def _groups_in(words: Sequence[Word]) -> list[str]:
+    """The names that a preposition or a verb governs and that may be groups ("for Ulm FC", "joined Ulm FC")."""
+    found = []
+    for at in range(1, len(words)):
+        article = at > 1 and words[at - 1].norm == "the"
+        before = words[at - 2] if article else words[at - 1]
+        governed = before.tag in (Tag.ED, Tag.PAST, Tag.TO)
+        governed |= before.tag is Tag.PREPOSITION and before.norm not in ("in", "on")
+        if words[at].tag is Tag.NAME and not words[at].possessive and governed:
+            found.append(f"the {words[at].text}" if article else words[at].text)
+    return found
 
 
 def _is_group(name: str) -> bool:

@@ -244,4 +244,4 @@ def _stands_alone(single: Word, other: Sequence[Word], copular: bool) -> bool:
         return not longer
     if single.tag in (Tag.ED, Tag.PARTICIPLE, Tag.ADVERB) or single.norm in OPINIONS or _ADJECTIVE.search(single.norm):
         return False
-    return not longer or (single.norm.endswith("s") and not copular)
+    return not longer or (single.norm.endswith("s") and not single.norm.endswith("ics") and not copular)

@@ -44,6 +44,8 @@ def _is_verb(words: Sequence[Word], at: int, floor: int) -> bool:
     if at <= floor:
         return False
     if words[at].tag is Tag.ING and at + 1 < len(words):  # "cases involving issues"
+        if words[at - 1].tag in (Tag.PAST, Tag.ED):  # "began creating cartoons"
+            return True
         return words[at - 1].norm.endswith("s") and words[at + 1].tag is Tag.NOUN and words[at - 1].tag is not Tag.NAME
     if words[at].tag is not Tag.BASE:
         return False

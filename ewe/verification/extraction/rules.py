@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.extraction.checkable import is_checkable, may_state, skip_remark
-from ewe.verification.extraction.clauses import find_clauses
 from ewe.verification.extraction.context import Context
 from ewe.verification.extraction.expansion import expand
-from ewe.verification.extraction.statements import StatementBuilder
+from ewe.verification.extraction.statements import Statement, read_statements
 from ewe.verification.extraction.wording import resolve, span_of, spell
-from ewe.verification.extraction.words import Tag, Word, read_words
+from ewe.verification.extraction.words import Tag, Word
 
 _MAX_CLAIMS = 32
 _MAX_CHARACTERS = 4000
@@ -43,10 +42,10 @@ class RuleClaims:
         if not may_state(sentence):
             return []
         offset = skip_remark(sentence)
-        words = read_words(sentence[offset:])
+        words, statements = read_statements(sentence[offset:])
         context = Context(request, self._splitter)
         claims: dict[str, Claim] = {}
-        for statement in _statements(words, context):
+        for statement in _expanded(words, statements, context):
             resolved = resolve(statement, context, words)
             if not is_checkable(resolved, _subject_length(resolved)):
                 continue
@@ -57,14 +56,13 @@ class RuleClaims:
         return list(claims.values())[:_MAX_CLAIMS]
 
 
-def _statements(words: Sequence[Word], context: Context) -> Iterator[list[Word]]:
+def _expanded(words: Sequence[Word], statements: Sequence[Statement], context: Context) -> Iterator[list[Word]]:
     """The statements of a sentence as words, in order; at last the whole sentence if they leave out half of it.
 
     `context` learns each subject when its statements have been given out.
     """
-    clauses = find_clauses(words)
     found: list[list[Word]] = []
-    for statement in StatementBuilder(words, clauses).build():
+    for statement in statements:
         parts = expand(statement)
         yield from parts
         found += parts

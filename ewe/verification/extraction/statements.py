@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from ewe.verification.extraction import verbs
-from ewe.verification.extraction.clauses import Clause, Kind
-from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS, WHOLE_CLAUSE, WITH_PRONOUN
+from ewe.verification.extraction.clauses import Clause, Kind, find_clauses
+from ewe.verification.extraction.forms import PRESENT, be_before, owner_of, speaks_of_clause
+from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS
 from ewe.verification.extraction.nouns import is_definite, noun_phrase
-from ewe.verification.extraction.words import Tag, Word, put_in
+from ewe.verification.extraction.words import Tag, Word, put_in, read_words
 from ewe.verification.wordlists import words_of
 
 
@@ -36,9 +38,14 @@ class Statement:
 _RESULTS = words_of("led leads made makes earned earns won helped helps brought resulted marked gave allowed")
 _CONTRASTING = words_of("although though while whereas")
 _TOLD_APART = _CONTRASTING | {"because", "after", "since"}
-_PRESENT = words_of("is are has have does do am")
-_LASTING = words_of("known based located considered regarded called recognized situated named")
 _HOSTS = (Kind.MAIN, Kind.SHARED, Kind.PARTICIPLE, Kind.GERUND)
+
+
+@lru_cache(maxsize=1024)
+def read_statements(sentence: str) -> tuple[tuple[Word, ...], tuple[Statement, ...]]:
+    """The words of a sentence and the statements of its clauses; kept, since each is context of those behind it."""
+    words = tuple(read_words(sentence))
+    return words, tuple(StatementBuilder(words, find_clauses(words)).build())
 
 
 class StatementBuilder:
@@ -132,7 +139,7 @@ class StatementBuilder:
         simple = all(word.tag in (Tag.COMMA, Tag.RELATIVE) for word in self._words[clause.start : clause.subject])
         if own and opener == "whose":
             antecedent = self._antecedent(clause)
-            return Statement([*_owner(antecedent), *own], verb, rest) if antecedent else None
+            return Statement([*owner_of(antecedent), *own], verb, rest) if antecedent else None
         if own and (opener == "where" or (opener == "which" and not simple)):
             if any(word.tag in (Tag.PRONOUN, Tag.NAME) for word in own):
                 return Statement(own, verb, [*rest, *self._place(clause, rest, opener)])
@@ -174,7 +181,7 @@ class StatementBuilder:
     def _participle(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
         host = self._host(clause)
         head = self._words[clause.verb.head]
-        if host is None or _is_of_whole(head, rest):
+        if host is None or speaks_of_clause(head, rest):
             return None
         if head.tag is Tag.ING or head.norm == "being":
             return self._from_ing(host, verb, rest)
@@ -184,7 +191,7 @@ class StatementBuilder:
             nearest = self._words[start:end]
             if nearest and nearest[-1].tag in (Tag.NAME, Tag.QUOTE):
                 subject = [word.borrowed() for word in nearest]
-        return Statement(subject, [_be(host, subject, head), *verb], rest)
+        return Statement(subject, [be_before(head, host.verb, subject), *verb], rest)
 
     def _reduced(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
         subject = self._antecedent(clause) if rest or self._words[clause.verb.head].norm in KNOWN_FOR else []
@@ -192,7 +199,7 @@ class StatementBuilder:
         head = self._words[clause.verb.head]
         if host is None or not subject or not host.copular or head.tag is Tag.ING:
             return None
-        return Statement(subject, [_be(host, subject, head), *verb], rest)
+        return Statement(subject, [be_before(head, host.verb, subject), *verb], rest)
 
     def _subordinate(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
         opener = self._words[clause.subject - 1].norm
@@ -235,9 +242,11 @@ class StatementBuilder:
         """An -ing form as a verb of its own, in the tense of the clause that it leans on."""
         if any(word.tag is Tag.MODAL for word in host.verb):
             return None
-        form = next(word for word in verb if word.tag is Tag.ING or word.norm in ("being", "having"))
+        form = next((word for word in verb if word.tag is Tag.ING or word.norm in ("being", "having")), None)
+        if form is None:
+            return None
         simple = [word for word in host.verb if word.tag not in (Tag.ADVERB, Tag.NOT)]
-        present = not past and len(simple) == 1 and (simple[0].norm in _PRESENT or simple[0].tag is Tag.THIRD)
+        present = not past and len(simple) == 1 and (simple[0].norm in PRESENT or simple[0].tag is Tag.THIRD)
         changed = (verbs.third_of_ing if present else verbs.past_of_ing)(form.norm)
         if changed is None:
             return None
@@ -245,25 +254,3 @@ class StatementBuilder:
         subject = [word.borrowed() for word in host.subject] if borrow else host.subject
         verb = [replace(word, text=changed, norm=changed, tag=tag) if word is form else word for word in verb]
         return Statement(subject, verb, rest, copular=form.norm == "being" and len(verb) == 1)
-
-
-def _is_of_whole(head: Word, rest: Sequence[Word]) -> bool:
-    """Whether an -ing form speaks of all that is said before it ("leading to his arrest", "making it famous")."""
-    follows = rest[0].tag if rest else None
-    if head.norm in WHOLE_CLAUSE or (head.norm == "leading" and follows is Tag.TO):
-        return True
-    return head.norm in WITH_PRONOUN and follows is Tag.PRONOUN
-
-
-def _owner(phrase: Sequence[Word]) -> list[Word]:
-    """A noun phrase as the owner of what follows ("Smith's")."""
-    last = phrase[-1]
-    ending = "'" if last.text.endswith("s") else "'s"
-    return [*phrase[:-1], replace(last, text=last.text + ending, possessive=True)]
-
-
-def _be(host: Statement, subject: Sequence[Word], participle: Word) -> Word:
-    """The form of "be" that makes a participle a verb."""
-    present = any(word.norm in _PRESENT or word.tag is Tag.THIRD for word in host.verb) and participle.norm in _LASTING
-    plural = any(word.norm in ("are", "were") for word in host.verb) or any(word.norm == "they" for word in subject)
-    return put_in(("are" if plural else "is") if present else ("were" if plural else "was"), Tag.BE)

@@ -43,7 +43,11 @@ def resolve(words: Sequence[Word], context: Context, sentence: Sequence[Word] = 
             name = context.full(word.text.removesuffix("'s").removesuffix("’s"))
         elif word.norm in ("the", "this") and behind is not None and behind.tag is Tag.NOUN:
             after = words[index + 2] if index + 2 < len(words) else None
-            if behind.possessive or after is None or after.tag not in (Tag.NOUN, Tag.NAME, Tag.QUOTE, Tag.PREPOSITION):
+            if (
+                behind.possessive
+                or after is None
+                or (after.tag not in (Tag.NOUN, Tag.NAME, Tag.QUOTE) and after.norm not in ("of", "for"))
+            ):
                 before = [one for one in sentence if one.end <= word.start]
                 name, used, owner = context.definite(behind.norm, before), 2, behind.possessive
         if not name or _is_named(name, said):

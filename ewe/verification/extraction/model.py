@@ -1,0 +1,96 @@
+"""Claims by a language model, through VeriScore's interface (ewe.txt, 3.1).
+
+Owns: the prompt with its window of sentences, and the strict reading of the answer. Knows completers by their
+protocol; no HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ewe.text.sentences import SentenceSplitter
+from ewe.types import Claim, VerificationRequest
+from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
+from ewe.verification.extraction.alignment import align
+
+NO_CLAIM = "No verifiable claim."
+_BEFORE = 3
+_AFTER = 1
+_MAX_CHARACTERS = 2000  # Of the question and of each sentence in the prompt.
+_MAX_CLAIMS = 64
+_MARKER = re.compile(r"^\s*(?:[-*•–]\s+|\(?\d{1,3}[.):]\s+)?")
+_SENTENCE_LIKE = re.compile(r"[^\W\d_].*\s.*[^\W_]", re.DOTALL)
+_INSTRUCTIONS = """\
+List the verifiable claims of one sentence. The sentence stands between <sentence> and </sentence> in the text below; \
+the other sentences are there only so that you understand it.
+
+A verifiable claim states one event or state of affairs, past or present, that a reliable source could confirm or \
+deny. Opinions, advice, questions, guesses and remarks about the text itself are none. Write each claim as a full \
+sentence that can be understood alone: put names in the place of pronouns and of phrases such as "the film", and keep \
+the times, places and numbers that belong to it. Say only what the marked sentence says. One fact per claim.
+
+Answer with one claim per line and nothing else. If there is none, answer exactly: No verifiable claim."""
+
+
+class ModelClaims:
+    """Asks a language model for the claims of each sentence; satisfies `ClaimExtractor`.
+
+    The model sees the question, three sentences before, the sentence, and the one after it where `following` knows it.
+    An answer is one claim per line or "No verifiable claim."; anything else is an error, never guessed at.
+    """
+
+    def __init__(self, completer: Completer) -> None:
+        self._completer = completer
+        self._splitter = SentenceSplitter()
+
+    def extract(self, requests: Sequence[VerificationRequest], following: Sequence[str] = ()) -> list[list[Claim]]:
+        """The claims of each sentence; spans by alignment with the sentence.
+
+        following: the text behind each sentence, if it is known (empty: of none). Raises CompletionError with the first
+        error, its `answers` telling which sentences the model did answer.
+        """
+        behind = following or [""] * len(requests)
+        asked = [at for at, request in enumerate(requests) if request.sentence.strip()]
+        prompts = [self._prompt(requests[at], behind[at]) for at in asked]
+        answers = complete_each(self._completer, prompts) if prompts else []
+        failed = next((answer for answer in answers if isinstance(answer, CompletionError)), None)
+        if failed is not None:
+            raise CompletionError(f"claims could not be extracted: {failed}", answers) from failed
+        claims: list[list[Claim]] = [[] for _ in requests]
+        for at, answer in zip(asked, answers, strict=True):
+            sentence = requests[at].sentence
+            claims[at] = [Claim(text, *align(text, sentence)) for text in parse_claims(str(answer))]
+        return claims
+
+    def _prompt(self, request: VerificationRequest, following: str) -> str:
+        before = [request.preceding[start:end] for start, end in self._splitter.split(request.preceding)[-_BEFORE:]]
+        after = [following[start:end] for start, end in self._splitter.split(following)[:_AFTER]]
+        marked = f"<sentence>{_as_data(request.sentence)}</sentence>"
+        text = " ".join([*map(_as_data, before), marked, *map(_as_data, after)])
+        question = _as_data(request.prompt)
+        return f"{_INSTRUCTIONS}\n\nQuestion: {question or '(none)'}\n\nText: {text}"
+
+
+def parse_claims(answer: str) -> list[str]:
+    """The claims of an answer, each once, in order; raises CompletionError for an answer of any other form."""
+    lines = [_MARKER.sub("", line, count=1).strip() for line in answer.splitlines() if line.strip()]
+    if not lines:
+        raise CompletionError('the model answered nothing; expected claims, or "No verifiable claim."')
+    nothing = [line for line in lines if line.casefold().rstrip(".").strip() == NO_CLAIM.casefold().rstrip(".")]
+    if nothing:
+        if len(lines) > 1:
+            raise CompletionError(f"the model answered {NO_CLAIM!r} and claims at once")
+        return []
+    for line in lines:
+        if line.endswith(":") or not _SENTENCE_LIKE.search(line):
+            raise CompletionError(f"the model answered a line that is no claim: {line[:100]!r}")
+    if len(lines) > _MAX_CLAIMS:
+        raise CompletionError(f"the model answered {len(lines)} lines for one sentence")
+    return list(dict.fromkeys(lines))
+
+
+def _as_data(text: str) -> str:
+    """Text for the prompt: one line of bounded length in which the marks of the sentence cannot occur."""
+    line = " ".join(text.split())[:_MAX_CHARACTERS]
+    return line.replace("<sentence>", "<_sentence>").replace("</sentence>", "</_sentence>")
