@@ -46,7 +46,7 @@ def may_state(sentence: str) -> bool:
 def is_checkable(words: Sequence[Word], subject_length: int) -> bool:
     """Whether a statement says what evidence could settle; the first `subject_length` words are its subject."""
     norms = {word.norm for word in words if word.tag is not Tag.QUOTE}
-    if len(words) < _MIN_WORDS or norms & FIRST_AND_SECOND or not _is_whole(words):
+    if norms & FIRST_AND_SECOND:
         return False
     said = [word for word in words[subject_length:] if word.tag is not Tag.COMMA]
     certain = any(word.tag in _CERTAIN for word in said)
@@ -66,8 +66,9 @@ def _says_something(word: Word) -> bool:
     return stem(word.norm) not in _OPINION_STEMS and any(character.isalpha() for character in word.text)
 
 
-def _is_whole(words: Sequence[Word]) -> bool:
-    """Whether brackets and quotation marks are closed."""
+def is_sound(words: Sequence[Word]) -> bool:
+    """Whether a statement is more than a scrap: of three words or more, its brackets and quotation marks closed."""
     brackets = sum((word.tag is Tag.OPEN) - (word.tag is Tag.CLOSE) for word in words)
     text = "".join(word.text for word in words)
-    return brackets == 0 and text.count('"') % 2 == 0 and text.count("“") == text.count("”")
+    closed = brackets == 0 and text.count('"') % 2 == 0 and text.count("“") == text.count("”")
+    return closed and len(words) >= _MIN_WORDS

@@ -89,10 +89,13 @@ def _find_list(words: Sequence[Word], copular: bool) -> _List | None:
     """The first list that can be taken apart."""
     if any(word.norm in _NEVER_TOGETHER or word.text == ";" for word in words):
         return None
-    depth = 0
+    depth, quoted = 0, False
     words = list(words)
     for at, word in enumerate(words):
         depth += (word.tag is Tag.OPEN) - (word.tag is Tag.CLOSE)
+        quoted ^= word.text == '"'
+        if quoted:
+            continue
         if word.tag is Tag.AND and word.norm in ("and", "as well as", "&") and depth == 0:
             found = _list_at(words, at, copular)
             if found is not None:

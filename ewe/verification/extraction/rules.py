@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
-from ewe.verification.extraction.checkable import is_checkable, may_state, skip_remark
+from ewe.verification.extraction.checkable import is_checkable, is_sound, may_state, skip_remark
 from ewe.verification.extraction.context import Context
 from ewe.verification.extraction.expansion import expand
 from ewe.verification.extraction.statements import Statement, read_statements
@@ -57,13 +57,13 @@ class RuleClaims:
 
 
 def _expanded(words: Sequence[Word], statements: Sequence[Statement], context: Context) -> Iterator[list[Word]]:
-    """The statements of a sentence as words, in order; at last the whole sentence if they leave out half of it.
+    """The sound statements of a sentence, in order; at last the whole sentence if they leave out half of it.
 
     `context` learns each subject when its statements have been given out.
     """
     found: list[list[Word]] = []
     for statement in statements:
-        parts = expand(statement)
+        parts = [part for part in expand(statement) if is_sound(part)]
         yield from parts
         found += parts
         context.observe(statement)

@@ -13,9 +13,10 @@ from functools import lru_cache
 from ewe.verification.extraction import verbs
 from ewe.verification.extraction.clauses import Clause, Kind, find_clauses
 from ewe.verification.extraction.forms import PRESENT, be_before, owner_of, speaks_of_clause
+from ewe.verification.extraction.joining import read_words
 from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS
 from ewe.verification.extraction.nouns import is_definite, noun_phrase
-from ewe.verification.extraction.words import Tag, Word, put_in, read_words
+from ewe.verification.extraction.words import Tag, Word, put_in
 from ewe.verification.wordlists import words_of
 
 
@@ -155,7 +156,8 @@ class StatementBuilder:
         """What a relative clause or participle behind a noun speaks of; empty where that has no name here."""
         host = self._found[-1] if self._found else None
         set_off = self._words[clause.start].tag is Tag.COMMA
-        start, end = noun_phrase(self._words, clause.start)
+        earlier = [one.verb.last for one in self._clauses if one.verb.last <= clause.start]
+        start, end = noun_phrase(self._words, clause.start, max(earlier, default=0))
         if start < end - 1 and self._words[start].norm in ("several", "many", "numerous", "few", "some", "various"):
             start += 1
         phrase = [word.borrowed() for word in self._words[start:end]]

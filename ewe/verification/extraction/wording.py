@@ -18,6 +18,7 @@ _PERSONAL = words_of("he she him her his hers")
 _OTHERS = words_of("it they its their")
 _NOMINAL = (Tag.NOUN, Tag.NAME, Tag.QUOTE, Tag.NUMBER, Tag.THIRD, Tag.BASE, Tag.ING, Tag.ED, Tag.ADVERB, Tag.DATE)
 _NO_SPACE_BEFORE = frozenset(",.;:!?)]%’'")
+_LOOSE = frozenset(";:–—-.!?")
 _NO_SPACE_AFTER = frozenset("([$£€")
 
 
@@ -100,9 +101,11 @@ def _trimmed(words: Sequence[Word]) -> list[Word]:
     found = [
         word for at, word in enumerate(words) if not (word.tag is Tag.COMMA and at and words[at - 1].tag is Tag.COMMA)
     ]
-    while found and (found[-1].tag in (Tag.COMMA, Tag.AND, Tag.MARK) or found[-1].norm in ("both", "such")):
+    while found and (
+        found[-1].tag in (Tag.COMMA, Tag.AND) or found[-1].text in _LOOSE or found[-1].norm in ("both", "such")
+    ):
         found.pop()
-    while found and found[0].tag in (Tag.COMMA, Tag.AND, Tag.MARK):
+    while found and (found[0].tag in (Tag.COMMA, Tag.AND) or found[0].text in _LOOSE):
         found.pop(0)
     return found
 

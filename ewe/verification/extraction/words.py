@@ -1,6 +1,6 @@
 """A sentence as words with what each of them can do, names, dates and quotations each being one word.
 
-Owns: `Word`, `Tag`, and reading a sentence into them. Knows tokens, mentions, verbs and the word lists; no clauses.
+Owns: `Word`, `Tag`, and what a word can do by itself. Knows tokens, mentions, verbs and the word lists; no clauses.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ _QUOTE_END = re.compile(r"[,.;:]+(?=[\"”’'*_]+$)")
 _NO_ADVERB = words_of("family only early assembly july italy supply reply anomaly elderly friendly daily")
 
 
-def read_words(sentence: str) -> list[Word]:
-    """The words of a sentence in order, without its closing punctuation; never raises."""
+def single_words(sentence: str) -> list[Word]:
+    """The words of a sentence in order, without its closing punctuation, none joined yet; never raises."""
     tokens = tokenize(sentence)
     atoms: dict[int, tuple[int, Tag]] = {}
     for mention in find_mentions(sentence, tokens):
@@ -144,16 +144,7 @@ def read_words(sentence: str) -> list[Word]:
         index = atom[0] if atom else index + 1
     while words and words[-1].tag is Tag.MARK and words[-1].text in ".!?…;:":
         words.pop()
-    return _without_marks_in_brackets(_joined(sentence, words))
-
-
-def _without_marks_in_brackets(words: Sequence[Word]) -> list[Word]:
-    """The words, marks in brackets as plain words: they end no clause."""
-    depth, found = 0, list[Word]()
-    for word in words:
-        depth = max(0, depth + (word.tag is Tag.OPEN) - (word.tag is Tag.CLOSE))
-        found.append(replace(word, tag=Tag.NOUN) if depth and word.tag is Tag.MARK else word)
-    return found
+    return words
 
 
 def _is_name(tokens: Sequence[Token], first: int, last: int) -> bool:
@@ -211,42 +202,3 @@ def _tag(token: Token) -> Tag:
     if norm.endswith("ly") and len(norm) > 4 and norm not in _NO_ADVERB:
         return Tag.ADVERB
     return Tag.NOUN
-
-
-def _joined(sentence: str, words: Sequence[Word]) -> list[Word]:
-    """Words that touch as one: "U.S. Army", "14-year-old", "8-9", and the possessive of a plural."""
-    joined: list[Word] = []
-    index = 0
-    while index < len(words):
-        word, last = words[index], joined[-1] if joined else None
-        index += 1
-        if last is None:
-            joined.append(word)
-        elif (
-            last.tag is word.tag is Tag.NAME
-            and last.text.endswith(".")
-            and not last.possessive
-            and (sentence[last.end : word.start] in ("", " "))
-        ):
-            joined[-1] = _merged(sentence, last, word, Tag.NAME)
-        elif word.norm == "as" and [one.norm for one in joined[-2:]] == ["as", "well"]:
-            joined[-2:] = [_merged(sentence, joined[-2], word, Tag.AND)]
-        elif word.text == "." and last.end == word.start and index < len(words) and last.tag in (Tag.NAME, Tag.NOUN):
-            joined[-1] = _merged(sentence, last, word, last.tag)
-        elif last.end != word.start or last.tag is Tag.COMMA:
-            joined.append(word)
-        elif word.text in "'’" and last.text[-1] in "sxz":
-            joined[-1] = replace(_merged(sentence, last, word, last.tag), possessive=True)
-        elif word.text in "-‐‑–/" and index < len(words) and words[index].start == word.end:
-            tag = Tag.NUMBER if words[index].tag is Tag.NUMBER else Tag.NOUN
-            tag = Tag.NAME if Tag.NAME in (last.tag, words[index].tag) else tag
-            joined[-1] = _merged(sentence, last, words[index], tag)
-            index += 1
-        else:
-            joined.append(word)
-    return joined
-
-
-def _merged(sentence: str, left: Word, right: Word, tag: Tag) -> Word:
-    text = sentence[left.start : right.end]
-    return replace(left, text=text, norm=text.lower(), tag=tag, end=right.end, possessive=right.possessive)
