@@ -37,7 +37,7 @@ def rows(path: Path, values: list[dict[str, object]]) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three files: rows with copies and bad lines among them, a long text, and one that holds nothing."""
+    """Rows with copies and bad lines among them, a long text, a file that holds nothing, and one that breaks off."""
     monkeypatch.setattr(jsonl, "_BLOCK", 600)
     folder = tmp_path / "source"
     folder.mkdir()
@@ -49,6 +49,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows(folder / "a.jsonl", values)
     (folder / "b.md").write_text("# Towns\n\n" + " ".join(f"Town number {i} lies by a river." for i in range(40)))
     (folder / "c.txt").write_text("")
+    (folder / "d.csv").write_text('text\nThis row is read.\n"This one never ends.\n')
     return folder
 
 
@@ -64,12 +65,12 @@ def whole(source: Path, tmp_path: Path) -> tuple[Report, list[tuple[int, Passage
 
 def test_a_build_tells_what_came_of_everything(source: Path, whole) -> None:
     report, passages = whole
-    assert report.counts.files == 3
+    assert report.counts.files == 4
     assert report.counts.passages == len(passages) == 30 + len([p for _, p in passages if "#" in p.id])
     assert report.counts.copies == 60 - 2 - 30
-    assert (report.counts.empty, report.counts.problems) == (1, 2)
+    assert (report.counts.empty, report.counts.problems) == (1, 3)
     label = str(source / "a.jsonl")
-    assert [problem.where for problem in report.problems] == [f"{label}:8", label]
+    assert [problem.where for problem in report.problems] == [f"{label}:8", label, str(source / "d.csv")]
     assert "'r3' stands for another passage" in report.problems[1].message
 
 
@@ -77,8 +78,7 @@ def test_a_build_tells_what_came_of_everything(source: Path, whole) -> None:
 def test_a_build_that_is_interrupted_at_any_commit_ends_the_same(
     source, whole, tmp_path, monkeypatch, stop: int
 ) -> None:
-    monkeypatch.setattr(build_module, "_GROUP_PASSAGES", 3)
-    monkeypatch.setattr(build_module, "_GROUP_BLOCKS", 2)
+    monkeypatch.setattr(build_module, "_GROUP_BLOCKS", 1)
     commits = 0
 
     def interrupt(progress) -> None:

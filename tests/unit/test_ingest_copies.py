@@ -112,3 +112,11 @@ def test_copies_are_found_within_a_batch_and_in_later_runs(tmp_path: Path) -> No
         assert keep(store, copies, [prepared("f", near, near=False)]) == ["f"]
         store.remove(["a", "f"])
         assert keep(store, copies, [prepared("g", near)]) == ["g"]
+
+
+def test_a_shared_key_alone_makes_no_copy(tmp_path: Path) -> None:
+    store, copies = finder(tmp_path / "ds")
+    with store:
+        first = prepared("a", LONG)
+        other = Prepared(Passage("b", "Quite another text.", title="River"), first.keys)
+        assert keep(store, copies, [first, other]) == ["a", "b"]
