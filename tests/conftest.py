@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,3 +181,13 @@ class Bench:
 @pytest.fixture
 def make_bench() -> Callable[..., Bench]:
     return Bench
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One browser for all tests that need one."""
+    import chromium_rig  # of the end-to-end tests, whose folder pytest puts on the path
+
+    driver = chromium_rig.start(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
