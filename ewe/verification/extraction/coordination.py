@@ -225,9 +225,19 @@ def _alike(words: Sequence[Word], left: tuple[int, int], right: tuple[int, int],
     bare = [word for word in one if word.tag not in (*_OWN_START, Tag.ADVERB)]
     if one[-1].tag is other[0].tag is Tag.NAME and any(link in one[-1].text for link in (" of ", " for ")):
         return False  # "the Centre for Law and Society"
+    if bare and _describes(bare[-1], one, other):
+        return False
     if len(bare) != 1 or other[0].tag in _OWN_START:
         return bool(bare) and bare[-1].tag in (*_NOMINAL, Tag.CLOSE, Tag.DATE)
     return _stands_alone(bare[0], other, copular)
+
+
+def _describes(last: Word, one: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Whether a singular before "and" may only describe the plural at the end ("health and urgent care centres")."""
+    noun = next((at for at, word in enumerate(other) if word.tag not in _NOMINAL), len(other))
+    plural = noun > 1 and other[noun - 1].tag is not Tag.NAME and other[noun - 1].norm.endswith("s")
+    own = any(word.tag in (*_OWN_START, Tag.NAME, Tag.QUOTE, Tag.PREPOSITION) for word in (*one, other[0]))
+    return plural and not own and not last.norm.endswith("s")
 
 
 def _stands_alone(single: Word, other: Sequence[Word], copular: bool) -> bool:

@@ -178,7 +178,7 @@ def _bare_subject(statement: Statement) -> tuple[list[Word], list[list[Word]]]:
         verb = put_in("is" if present else "was", Tag.BE)
         asides += split_lists([*(word.borrowed() for word in name), verb], behind, copular=True)
         return name, asides
-    return subject, asides
+    return [*subject, put_in(",", Tag.COMMA)], asides
 
 
 def _without_bracket(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:

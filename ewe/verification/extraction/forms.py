@@ -36,3 +36,21 @@ def be_before(participle: Word, host: Sequence[Word], subject: Sequence[Word]) -
     present = any(word.norm in PRESENT or word.tag is Tag.THIRD for word in host) and participle.norm in _LASTING
     plural = any(word.norm in ("are", "were") for word in host) or any(word.norm == "they" for word in subject)
     return put_in(("are" if plural else "is") if present else ("were" if plural else "was"), Tag.BE)
+
+
+def borrowed_subject(subject: Sequence[Word]) -> list[Word]:
+    """A subject for another clause: without brackets, and without an apposition behind a name."""
+    found: list[Word] = []
+    depth = 0
+    for word in subject:
+        depth += word.tag is Tag.OPEN
+        if depth == 0:
+            if word.tag is Tag.COMMA and found and found[-1].tag in (Tag.NAME, Tag.QUOTE) and not _lists(subject):
+                break
+            found.append(word.borrowed())
+        depth -= word.tag is Tag.CLOSE
+    return found
+
+
+def _lists(subject: Sequence[Word]) -> bool:
+    return any(word.tag is Tag.AND for word in subject)

@@ -190,7 +190,7 @@ def _is_present(words: Sequence[Word], index: int, before: int | None, finite: W
     if previous.possessive or follows not in _OBJECTS:
         return False
     if previous.tag is Tag.AND:
-        return third and finite is not None and (finite.tag is Tag.THIRD or finite.norm in ("is", "has", "does"))
+        return third and finite is not None and (finite.tag is Tag.THIRD or finite.norm in ("is", "does"))
     if finite is not None:
         return False
     if previous.tag in (Tag.NAME, Tag.QUOTE, Tag.CLOSE, Tag.COMMA):

@@ -18,6 +18,7 @@ from ewe.verification.extraction.words import Tag, Word
 
 _MAX_CLAIMS = 32
 _MAX_CHARACTERS = 4000
+_UNRESOLVED = ("he ", "she ", "it ", "they ", "his ", "her ", "its ", "their ")
 _COVERED = 0.5  # Of a sentence's names, numbers, nouns and verbs; below, the whole sentence is a claim too.
 _CONTENT = (Tag.NAME, Tag.QUOTE, Tag.DATE, Tag.NUMBER, Tag.NOUN, Tag.ED, Tag.PAST, Tag.ING, Tag.PARTICIPLE, Tag.THIRD)
 
@@ -53,7 +54,8 @@ class RuleClaims:
             text = spell(resolved)
             if span is not None and span[0] < span[1]:
                 claims.setdefault(text.casefold(), Claim(text, span[0] + offset, span[1] + offset))
-        return list(claims.values())[:_MAX_CLAIMS]
+        named = [claim for text, claim in claims.items() if not text.startswith(_UNRESOLVED)]
+        return (named or list(claims.values()))[:_MAX_CLAIMS]
 
 
 def _expanded(words: Sequence[Word], statements: Sequence[Statement], context: Context) -> Iterator[list[Word]]:

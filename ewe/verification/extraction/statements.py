@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ewe.verification.extraction import verbs
 from ewe.verification.extraction.clauses import Clause, Kind, find_clauses
-from ewe.verification.extraction.forms import PRESENT, be_before, owner_of, speaks_of_clause
+from ewe.verification.extraction.forms import PRESENT, be_before, borrowed_subject, owner_of, speaks_of_clause
 from ewe.verification.extraction.joining import read_words
 from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS
 from ewe.verification.extraction.nouns import is_definite, noun_phrase
@@ -120,7 +120,7 @@ class StatementBuilder:
         if host is None or (self._inlined and self._words[clause.start].tag is not Tag.COMMA):
             return None
         head = self._words[clause.verb.head]
-        subject = [word.borrowed() for word in host.subject]
+        subject = borrowed_subject(host.subject)
         if head.tag is Tag.ING and not clause.verb.finite:
             return self._from_ing(host, verb, rest)
         bare = not any(word.tag in (Tag.BE, Tag.HAVE, Tag.MODAL, Tag.DO) for word in verb)
@@ -168,7 +168,7 @@ class StatementBuilder:
             norms = [word.norm for word in host.rest[:2]]
             told = not any(word.tag in (Tag.PREPOSITION, Tag.TO) for word in host.rest)
             if norms != ["one", "of"] and (personal or told):
-                return [word.borrowed() for word in host.subject]
+                return borrowed_subject(host.subject)
         return phrase if is_definite(phrase) and set_off else []
 
     def _place(self, clause: Clause, rest: Sequence[Word], opener: str) -> list[Word]:
@@ -185,14 +185,15 @@ class StatementBuilder:
         head = self._words[clause.verb.head]
         if host is None or speaks_of_clause(head, rest):
             return None
-        if head.tag is Tag.ING or head.norm == "being":
+        if head.tag is Tag.ING or any(word.norm in ("being", "having") for word in verb):
             return self._from_ing(host, verb, rest)
-        subject = [word.borrowed() for word in host.subject]
+        subject = borrowed_subject(host.subject)
         if head.norm in OF_THINGS and clause.start > 0:
             start, end = noun_phrase(self._words, clause.start)
             nearest = self._words[start:end]
-            if nearest and nearest[-1].tag in (Tag.NAME, Tag.QUOTE):
-                subject = [word.borrowed() for word in nearest]
+            if not is_definite(nearest):
+                return None
+            subject = [word.borrowed() for word in nearest]
         return Statement(subject, [be_before(head, host.verb, subject), *verb], rest)
 
     def _reduced(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
@@ -253,6 +254,6 @@ class StatementBuilder:
         if changed is None:
             return None
         tag = Tag.BE if form.norm == "being" else Tag.THIRD if present else Tag.PAST
-        subject = [word.borrowed() for word in host.subject] if borrow else host.subject
+        subject = borrowed_subject(host.subject) if borrow else host.subject
         verb = [replace(word, text=changed, norm=changed, tag=tag) if word is form else word for word in verb]
         return Statement(subject, verb, rest, copular=form.norm == "being" and len(verb) == 1)
