@@ -35,7 +35,7 @@ class Thresholds:
 
     supported: float
     refuted: float
-    floor: float = 1 / 3
+    floor: float = 0.5
 
     def __post_init__(self) -> None:
         for name, value in (("supported", self.supported), ("refuted", self.refuted)):

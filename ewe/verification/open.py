@@ -11,6 +11,7 @@ from ewe.errors import ConfigError
 from ewe.protocols import Retriever, Verifier
 from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import load_judge
 from ewe.verification.value_verifier import ValueVerifier
@@ -50,9 +51,13 @@ def open_verifier(
 
 
 def open_extractor(name: str) -> ClaimExtractor:
-    """What finds claims: "rules". Raises ConfigError for another name."""
+    """What finds claims: "rules", or the language model of "openai:MODEL@URL". Raises ConfigError for another name."""
+    if is_endpoint(name):
+        from ewe.verification.extraction.model import ModelClaims
+
+        return ModelClaims(open_endpoint(name))
     if name != "rules":
-        raise ConfigError(f"unknown extractor {name!r}: use 'rules'")
+        raise ConfigError(f"unknown extractor {name!r}: use 'rules' or 'openai:MODEL@URL'")
     from ewe.verification.extraction.rules import RuleClaims
 
     return RuleClaims()

@@ -257,5 +257,9 @@ def test_verifiers_by_name():
     assert ask(checker, "Ada Lind was born in Warsaw.")[0].verdict is Verdict.SUPPORTED
     with pytest.raises(ConfigError, match=r"'poem'.*'claims'"):
         open_verifier("poem", Found())
-    with pytest.raises(ConfigError, match="'poem'"):
-        open_verifier("claims", Found(), VerificationConfig(extractor="poem", judge="values"))
+    for extractor in ("poem", "openai:model", "openai:@http://x"):
+        with pytest.raises(ConfigError, match="openai:MODEL@URL"):
+            open_verifier("claims", Found(), VerificationConfig(extractor=extractor, judge="values"))
+    endpoint = "openai:model@http://127.0.0.1:9/v1"
+    asking = open_verifier("claims", Found(), VerificationConfig(extractor=endpoint, judge=endpoint))
+    assert isinstance(asking, ClaimVerifier)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.errors import JudgeError
+from ewe.errors import ConfigError, JudgeError
+from ewe.verification.endpoint.address import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError
 from ewe.verification.judges.instructions import addresses_the_reader
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair, checked
@@ -112,11 +113,10 @@ def read_verdict(answer: str) -> int | None:
     return _LABELS[match.group(1).lower()] if match else None
 
 
-def open_llm_judge(address: str) -> LLMJudge:
-    """The judge behind "MODEL@URL"; raises JudgeError for an address of another form."""
-    model, mark, url = address.rpartition("@")
-    if not mark or not model or not url.startswith(("http://", "https://")):
-        raise JudgeError(f"a language model as judge is named openai:MODEL@URL (http or https), not openai:{address}")
-    from ewe.verification.endpoint.chat import EndpointCompleter
-
-    return LLMJudge(EndpointCompleter(model, url), name=model)
+def open_llm_judge(name: str) -> LLMJudge:
+    """The judge behind "openai:MODEL@URL"; raises JudgeError for a name of another form."""
+    try:
+        completer = open_endpoint(name)
+    except ConfigError as error:
+        raise JudgeError(str(error)) from error
+    return LLMJudge(completer, name=completer.model)

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
+from ewe.verification.endpoint.address import is_endpoint
 
 if TYPE_CHECKING:
     from ewe.verification.judges.protocol import Judge
-
-_ENDPOINT = "openai:"
 
 
 def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[str, str] | None = None) -> Judge:
@@ -22,7 +21,7 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
 
     "builtin": the cross-encoder that comes with the package. "values": comparison of names, numbers and dates.
     "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
-    OPENAI_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
+    EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
     maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
     "cpu" or "cuda", for judges that are models. Raises JudgeError saying what is missing or cannot be used.
     """
@@ -32,10 +31,10 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
         from ewe.verification.judges.value_judge import ValueJudge
 
         return ValueJudge()
-    if name.startswith(_ENDPOINT):
+    if is_endpoint(name):
         from ewe.verification.judges.llm_judge import open_llm_judge
 
-        return open_llm_judge(name.removeprefix(_ENDPOINT))
+        return open_llm_judge(name)
     if name == "builtin":
         from ewe.verification.judges.builtin import load_builtin
 
