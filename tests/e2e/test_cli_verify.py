@@ -212,3 +212,24 @@ def test_evidence_that_cannot_be_had_is_one_line(tmp_path: Path, arguments: list
     assert result.stderr.startswith("ewe: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
+
+
+@pytest.mark.usefixtures("real_verifier")
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_text_is_checked_against_documents_or_a_datastore_made_of_them(tmp_path: Path, indexed: bool) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    write(library / "ada.md", "# Ada Lovelace\n\nAda Lovelace was born in London in 1815. She died in 1852.\n")
+    evidence = ["--documents", str(library)]
+    if indexed:
+        store = str(tmp_path / "store")
+        built = CliRunner().invoke(app, ["index", "build", str(library), "--out", store])
+        assert built.exit_code == 0, built.output
+        evidence = ["--datastore", store]
+    text = "Ada Lovelace was born in London in 1815. She died in 1870."
+    result = ewe(*evidence, "--set", "verifier=values", "--set", "retrieval.retriever=bm25", "--json", stdin=text)
+    assert result.exit_code == 1, result.output
+    [found] = documents(result)
+    assert [sentence["verdict"] for sentence in found["sentences"]] == ["supported", "refuted"]
+    [evidence_of_death] = found["sentences"][1]["evidence"]
+    assert "1852" in evidence_of_death["excerpt"]

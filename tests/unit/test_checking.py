@@ -104,6 +104,11 @@ def test_a_verifier_that_keeps_failing_is_not_asked_for_ever() -> None:
     assert checked.sentences[8].sentence.reason == "not tried after earlier failures: the endpoint is down"
 
 
+def test_failures_now_and_then_do_not_end_the_check() -> None:
+    checked = check_text("It went boom. It is right. " * 4, Verifier(), batch_size=1)
+    assert verdicts(checked) == [N, S] * 4
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
