@@ -26,7 +26,8 @@ from ewe.verification.calibration import Thresholds, verdicts
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE
 
 _MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.
-_MAX_EVIDENCE = 3  # Pieces per stance that a verdict carries.
+_MAX_EVIDENCE = 3  # Pieces per stance that a verdict carries,
+_SHOWN = 0.5  # none of less than this share of the weightiest one's mass.
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,19 @@ def _believed(pieces: Iterable[JudgedPiece], thresholds: Thresholds) -> set[Verd
 
 
 def _evidence(pieces: Sequence[JudgedPiece], stances: set[Verdict], floor: float) -> Iterable[Evidence]:
-    """The strongest pieces on the given sides, each sentence once."""
+    """The strongest pieces on the given sides, each sentence once; none without any mass."""
     for stance in (Verdict.SUPPORTED, Verdict.REFUTED):
         if stance not in stances:
             continue
         masses = {piece: float(_masses(piece, floor).max()) for piece in pieces if piece.stance is stance}
-        ranked = sorted((piece for piece in masses if masses[piece] > 0), key=lambda piece: -masses[piece])
-        unique = {(piece.passage.id, piece.excerpt): piece for piece in reversed(ranked)}
-        for piece in sorted(unique.values(), key=lambda piece: -masses[piece])[:_MAX_EVIDENCE]:
+        least = _SHOWN * max(masses.values(), default=0.0)
+        # By name where masses are equal, so that the order of the evidence does not matter.
+        ranked = sorted(
+            (piece for piece in masses if masses[piece] > least),
+            key=lambda piece: (-masses[piece], piece.passage.id, piece.excerpt),
+        )
+        unique: dict[tuple[str, str], JudgedPiece] = {}
+        for piece in ranked:
+            unique.setdefault((piece.passage.id, piece.excerpt), piece)
+        for piece in list(unique.values())[:_MAX_EVIDENCE]:
             yield Evidence(piece.passage, stance, masses[piece], piece.excerpt)

@@ -82,6 +82,11 @@ def test_evidence_holds_each_sentence_once_the_strongest_first_and_few():
     assert decision.evidence[0].score == pytest.approx((0.9 - FLOOR) / (1 - FLOOR))
 
 
+def test_evidence_that_adds_next_to_nothing_is_not_shown():
+    decision = combine([piece(0.95, 0.0, name="a"), piece(0.5, 0.2, name="b"), piece(0.8, 0.1, name="c")], THRESHOLDS)
+    assert [item.passage.id for item in decision.evidence] == ["a", "c"]
+
+
 @given(pieces)
 def test_shares_are_probabilities(items):
     shares = combined(items, FLOOR)
