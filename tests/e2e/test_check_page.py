@@ -36,7 +36,8 @@ def test_hostile_texts_add_no_tag() -> None:
     attack = CheckedText(HOSTILE * 2, (replace(base.sentences[0], sentence=sentence), *others), HOSTILE, HOSTILE)
     text = check_page({HOSTILE: attack}, {HOSTILE: {HOSTILE: 1.0}}, HOSTILE, HOSTILE)
     assert [tag for tag, _ in Page(text).tags] == usual
-    assert "window.hacked=1</script>" not in text
+    data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    assert not set("<>&") & set(data)
 
 
 def test_the_data_tell_what_was_found() -> None:
