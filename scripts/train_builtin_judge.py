@@ -115,9 +115,7 @@ class Run:
             crossed.append((self.logits(self.folds[fold]), self.folds[fold]))
         fitted, measured = calibration_half(self.sets["FEVER mix"])
         self.model.load_state_dict(mean_weights(states))
-        logits = np.concatenate([self.logits(fitted), *(rows for rows, _ in crossed)])
-        pairs = [*fitted, *(pair for _, mix in crossed for pair in mix)]
-        temperature = best_temperature(logits, np.array([int(pair.label) for pair in pairs]))
+        temperature = best_temperature(self.logits(fitted), np.array([int(pair.label) for pair in fitted]))
         export_judge(self.args.model_dir, self.model, self.tokenizer, temperature, MAX_TOKENS)
         self.model.load_state_dict(dequantise(quantize(weights_of(self.model))))
         sets = {**self.sets, "FEVER mix, not calibrated on": measured}

@@ -85,7 +85,6 @@ class Stage:
                     self._say(self._probe_average())
                     probed = now
         self.save()
-        self._say(self._probe_average())
         with self.average.in_place():
             save_file(weights_of(self.model), self.result)
         return True
