@@ -36,16 +36,23 @@ def model(tmp_path):
     return model, tmp_path
 
 
-def test_int8_weights_give_the_probabilities_of_the_weights_they_stand_for(model):
+@pytest.fixture(params=[False, True], ids=["float32", "bfloat16"])
+def exactness(request, monkeypatch):
+    """With and without a CPU that multiplies bfloat16; the tolerance that goes with it."""
+    monkeypatch.setattr("ewe.verification.judges.builtin.multiplies_bfloat16", lambda place: request.param)
+    return 1e-2 if request.param else 1e-5
+
+
+def test_int8_weights_give_the_probabilities_of_the_weights_they_stand_for(model, exactness):
     judge = load_builtin("cpu", model[1])
     for row, pair in zip(judge.judge(PAIRS), PAIRS, strict=True):
-        np.testing.assert_allclose(row, expected(model[0], *pair), atol=1e-5)
+        np.testing.assert_allclose(row, expected(model[0], *pair), atol=exactness)
 
 
 def test_the_tokenizer_says_how_long_pairs_may_be(model):
     judge = load_builtin("cpu", model[1])
     long, cut = ("a b c d e f g h i j k l m n", "o p"), ("a b c d e f g h i j k", "o p")
-    np.testing.assert_allclose(judge.judge([long]), judge.judge([cut]), atol=1e-6)
+    np.testing.assert_allclose(judge.judge([long]), judge.judge([cut]), atol=1e-2)
 
 
 def test_what_is_missing_or_damaged_is_named(model, tmp_path):

@@ -37,6 +37,10 @@ def test_one_believable_source_gets_its_probability_above_chance():
     np.testing.assert_allclose(combined([piece(0.8, 0.1, weight=0.5)], FLOOR), [0.35, 0.0, 0.65])
 
 
+def test_a_source_may_lean_to_both_sides():
+    np.testing.assert_allclose(combined([piece(0.6, 0.4)], 0.2), [0.5, 0.25, 0.25])
+
+
 def test_dempsters_rule_of_two_sources_that_disagree():
     # m1 = (0.7, 0, 0.3), m2 = (0, 0.4, 0.6): S = 0.7 * 0.6, R = 0.3 * 0.4, U = 0.3 * 0.6, over their sum 0.72.
     shares = combined([piece(0.8, 0.1, name="a"), piece(0.1, 0.6, name="b")], FLOOR)

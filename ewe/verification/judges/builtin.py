@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 from transformers.initialization import no_init_weights
 
 from ewe.errors import JudgeError
-from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device
+from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device, multiplies_bfloat16
 from ewe.verification.judges.heads import read_head
 from ewe.verification.judges.int8_weights import load_int8
 
@@ -42,4 +42,6 @@ def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncod
         model.load_state_dict(load_int8(folder / "model.safetensors"))
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise JudgeError(f"the built-in judge in {folder} is damaged: {error}") from error
-    return CrossEncoderJudge(model.to(choose_device(device)), tokenizer, head, _NAME, tokenizer.model_max_length)
+    place = choose_device(device)
+    fast = multiplies_bfloat16(place)
+    return CrossEncoderJudge(model.to(place), tokenizer, head, _NAME, tokenizer.model_max_length, bfloat16=fast)

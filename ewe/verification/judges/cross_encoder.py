@@ -32,15 +32,25 @@ class CrossEncoderJudge:
 
     model: a transformers model with `.logits` of [pairs, labels]; head: what the labels mean. Evidence beyond
     max_tokens (of the pair) is cut at its end, the claim never is: a claim that leaves no room for evidence is
-    inconclusive. Control tokens spelled out in the texts are plain text. Safe to call from several threads.
+    inconclusive. Control tokens spelled out in the texts are plain text. bfloat16: whether matrices are multiplied in
+    bfloat16 (probabilities within 0.01; three times as fast on CPUs that can). Safe to call from several threads.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, head: Head, name: str, max_tokens: int = _MAX_TOKENS) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        head: Head,
+        name: str,
+        max_tokens: int = _MAX_TOKENS,
+        bfloat16: bool = False,
+    ) -> None:
         self._model = model.eval()
         self._tokenizer = tokenizer
         self._head = head
         self._name = name
         self._max_tokens = max_tokens
+        self._bfloat16 = bfloat16
         self._lock = threading.Lock()  # A fast tokenizer keeps the truncation of the last call as its own state.
 
     @classmethod
@@ -75,8 +85,9 @@ class CrossEncoderJudge:
         with self._lock:
             encoded = self._encode(pairs)
         for rows, batch in self._batches(encoded):
-            with torch.inference_mode():
-                logits = self._model(**batch.to(self._model.device)).logits
+            place = self._model.device
+            with torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=self._bfloat16):
+                logits = self._model(**batch.to(place)).logits
             result[rows] = self._head.probabilities(logits.float().cpu().numpy())
         return checked(result, len(pairs), self._name)
 
@@ -124,6 +135,12 @@ def choose_device(name: str) -> torch.device:
         return torch.empty(0, device=wanted).device
     except (RuntimeError, AssertionError) as error:
         raise JudgeError(f"the judge's device {name!r} is not usable here: {error}") from error
+
+
+def multiplies_bfloat16(place: torch.device) -> bool:
+    """Whether a CPU has instructions for products in bfloat16; without them they are slower than in float32."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # absent from older versions of torch
+    return place.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in names)
 
 
 def _own_limit(config: Any, tokenizer: Any) -> int:
