@@ -75,7 +75,8 @@ def read_xquad(folder: Path) -> Task:
     path = folder / "xquad_en" / "xquad.en.json"
     _require(path)
     articles = json.loads(path.read_text(encoding="utf-8"))["data"]
-    passages, queries = [], []
+    passages: list[Passage] = []
+    queries: list[tuple[str, frozenset[str]]] = []
     for paragraph in itertools.chain.from_iterable(article["paragraphs"] for article in articles):
         passages.append(Passage(f"xquad-{len(passages)}", paragraph["context"]))
         queries += [(item["question"], frozenset({passages[-1].id})) for item in paragraph["qas"]]
