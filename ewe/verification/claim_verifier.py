@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ewe.errors import InvalidRequestError
+from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Retriever
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.balance import Decision, source_weight
 from ewe.verification.calibration import Thresholds
 from ewe.verification.combination import JudgedPiece, combine, is_conflict
-from ewe.verification.extraction.protocol import ClaimExtractor
+from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
 from ewe.verification.judges.protocol import Judge
@@ -59,12 +59,23 @@ class ClaimVerifier:
         self._selector = selector or SentenceSelector()
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
-        """One result per request, in order; extractor, retriever and judge are called once for all of them."""
-        groups = self._extractor.extract(requests)
-        if len(groups) != len(requests):
-            raise InvalidRequestError(f"the extractor gave claims for {len(groups)} of {len(requests)} sentences")
+        """One result per request, in order; extractor, retriever and judge are called once for all of them.
+
+        A sentence that the extractor fails at has no claims and a note that says why; raises the extractor's error
+        where it fails at every sentence.
+        """
+        told = extract_each(self._extractor, requests)
+        if len(told) != len(requests):
+            raise InvalidRequestError(f"the extractor gave claims for {len(told)} of {len(requests)} sentences")
+        failed = [one for one in told if isinstance(one, EWEError)]
+        if failed and len(failed) == len(told):
+            raise failed[0]
+        groups = [one for one in told if not isinstance(one, EWEError)]
         decisions = self._decide(list(dict.fromkeys(claim.text for group in groups for claim in group)))
-        return [_result(group, decisions) for group in groups]
+        return [
+            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else _result(one, decisions)
+            for one in told
+        ]
 
     def judged(self, claims: Sequence[str]) -> list[list[JudgedPiece]]:
         """Per claim the evidence found for it, with the judge's probabilities; retriever and judge are called once."""

@@ -9,6 +9,7 @@ from ewe.protocols import Verifier
 from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationRequest
 from ewe.verification.calibration import Thresholds
 from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.extraction.protocol import ExtractionError
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
 from ewe.verification.open import open_verifier
@@ -263,3 +264,29 @@ def test_verifiers_by_name():
     endpoint = "openai:model@http://127.0.0.1:9/v1"
     asking = open_verifier("claims", Found(), VerificationConfig(extractor=endpoint, judge=endpoint))
     assert isinstance(asking, ClaimVerifier)
+
+
+class FailsAtSome:
+    """Fails at sentences that hold "bad", says which, and takes the others whole."""
+
+    def extract(self, requests):
+        told = [
+            EWEError("the model answered nonsense") if "bad" in request.sentence else [Claim(request.sentence)]
+            for request in requests
+        ]
+        if any(isinstance(one, EWEError) for one in told):
+            raise ExtractionError("claims could not be extracted", told)
+        return told
+
+
+def test_a_sentence_that_the_extractor_fails_at_is_not_checked_and_the_others_are():
+    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), THRESHOLDS)
+    bad, good = verifier.verify([VerificationRequest("", "", text) for text in ("bad", "She was born in Warsaw.")])
+    assert (bad.verdict, bad.notes) == (Verdict.NOT_CHECKED, ("not checked: the model answered nonsense",))
+    assert good.verdict is Verdict.SUPPORTED
+
+
+def test_an_extractor_that_fails_at_every_sentence_is_an_error():
+    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), THRESHOLDS)
+    with pytest.raises(EWEError, match="nonsense"):
+        verifier.verify([VerificationRequest("", "", "bad")])

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.types import VerificationRequest
+from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.local import LocalCompleter
 from ewe.verification.endpoint.protocol import BudgetError, CompletionError
 from ewe.verification.extraction.alignment import align
 from ewe.verification.extraction.model import ModelClaims, parse_claims
-from ewe.verification.extraction.protocol import ClaimExtractor
+from ewe.verification.extraction.protocol import ClaimExtractor, ExtractionError, extract_each
 
 QUESTION = "Who was Marie Curie?"
 
@@ -86,17 +86,31 @@ def test_no_claim(answer: str) -> None:
 def test_other_answers_are_errors(answer: str, message: str) -> None:
     with pytest.raises(CompletionError, match=message):
         parse_claims(answer)
-    with pytest.raises(CompletionError):
+    with pytest.raises(ExtractionError, match=message):
         ModelClaims(LocalCompleter(lambda prompts: [answer] * len(prompts))).extract(
             [VerificationRequest("", "", "She lived.")]
         )
 
 
 def test_a_failing_model_is_an_error_and_not_an_empty_answer() -> None:
-    model = ModelClaims(Scripted("Marie Curie lived.", BudgetError("the budget is used up")))
-    with pytest.raises(CompletionError, match=r"could not be extracted.*budget") as caught:
-        model.extract([VerificationRequest("", "", "She lived."), VerificationRequest("", "", "She died.")])
-    assert caught.value.answers[0] == "Marie Curie lived."
+    model = ModelClaims(Scripted("Marie Curie lived.", BudgetError("the budget is used up"), "Sure"))
+    requests = [VerificationRequest("", "", f"She {verb}.") for verb in ("lived", "died", "slept")]
+    with pytest.raises(ExtractionError, match=r"could not be extracted.*budget"):
+        model.extract(requests)
+    first, second, third = extract_each(model, requests)
+    assert isinstance(first, list)
+    assert [claim.text for claim in first] == ["Marie Curie lived."]
+    assert isinstance(second, BudgetError)
+    assert isinstance(third, CompletionError)
+
+
+def test_an_extractor_that_fails_as_a_whole_fails_at_each_sentence() -> None:
+    class Broken:
+        def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim]]:
+            raise ExtractionError("nothing works")
+
+    failed = extract_each(Broken(), [VerificationRequest("", "", "She lived.")] * 2)
+    assert [str(error) for error in failed] == ["nothing works"] * 2
 
 
 def test_blank_sentences_are_not_sent() -> None:

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
+from pydantic_core import from_json
 from urllib3.exceptions import HTTPError, LocationParseError, NewConnectionError, TimeoutError
 
 from ewe.errors import ConfigError
@@ -113,8 +114,8 @@ class Transport:
 
     def _parse(self, body: bytes) -> dict[str, Any]:
         try:
-            document = json.loads(body)
-        except (ValueError, RecursionError) as error:
+            document = from_json(body)  # unlike json, it refuses deep nesting without deep calls
+        except ValueError as error:
             said = body[:_EXCERPT].decode("utf-8", "replace")
             raise CompletionError(f"{self._url} answered something that is not JSON: {said!r}") from error
         if not isinstance(document, dict):

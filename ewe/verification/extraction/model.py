@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ewe.errors import EWEError
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
 from ewe.verification.extraction.alignment import align
+from ewe.verification.extraction.protocol import ExtractionError
 
 NO_CLAIM = "No verifiable claim."
 _BEFORE = 3
@@ -47,21 +49,20 @@ class ModelClaims:
     def extract(self, requests: Sequence[VerificationRequest], following: Sequence[str] = ()) -> list[list[Claim]]:
         """The claims of each sentence; spans by alignment with the sentence.
 
-        following: the text behind each sentence, if it is known (empty: of none). Raises CompletionError with the first
-        error, its `answers` telling which sentences the model did answer.
+        following: the text behind each sentence, if it is known (empty: of none). Raises ExtractionError with the
+        first error, `claims` beside it telling what became of each sentence.
         """
         behind = following or [""] * len(requests)
         asked = [at for at, request in enumerate(requests) if request.sentence.strip()]
         prompts = [self._prompt(requests[at], behind[at]) for at in asked]
         answers = complete_each(self._completer, prompts) if prompts else []
-        failed = next((answer for answer in answers if isinstance(answer, CompletionError)), None)
-        if failed is not None:
-            raise CompletionError(f"claims could not be extracted: {failed}", answers) from failed
-        claims: list[list[Claim]] = [[] for _ in requests]
+        told: list[list[Claim] | EWEError] = [[] for _ in requests]
         for at, answer in zip(asked, answers, strict=True):
-            sentence = requests[at].sentence
-            claims[at] = [Claim(text, *align(text, sentence)) for text in parse_claims(str(answer))]
-        return claims
+            told[at] = _claims_of(answer, requests[at].sentence)
+        failed = next((one for one in told if isinstance(one, EWEError)), None)
+        if failed is not None:
+            raise ExtractionError(f"claims could not be extracted: {failed}", told) from failed
+        return [one for one in told if isinstance(one, list)]
 
     def _prompt(self, request: VerificationRequest, following: str) -> str:
         before = [request.preceding[start:end] for start, end in self._splitter.split(request.preceding)[-_BEFORE:]]
@@ -70,6 +71,16 @@ class ModelClaims:
         text = " ".join([*map(_as_data, before), marked, *map(_as_data, after)])
         question = _as_data(request.prompt)
         return f"{_INSTRUCTIONS}\n\nQuestion: {question or '(none)'}\n\nText: {text}"
+
+
+def _claims_of(answer: str | CompletionError, sentence: str) -> list[Claim] | EWEError:
+    """The claims that an answer lists, with their places, or the error that it is."""
+    if isinstance(answer, CompletionError):
+        return answer
+    try:
+        return [Claim(text, *align(text, sentence)) for text in parse_claims(answer)]
+    except CompletionError as error:
+        return error
 
 
 def parse_claims(answer: str) -> list[str]:

@@ -1,6 +1,6 @@
 """What the checking of claims asks of whatever finds them.
 
-Owns: the protocol. Knows `ewe.types`; no rules, no models.
+Owns: the protocol, and what becomes of sentences that an extractor fails at. Knows `ewe.types`; no rules, no models.
 """
 
 from __future__ import annotations
@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from ewe.errors import EWEError
 from ewe.types import Claim, VerificationRequest
+
+
+class ExtractionError(EWEError):
+    """The claims of a sentence could not be extracted.
+
+    claims: what became of each request of the call, its claims or the error that it met; empty where nothing was tried.
+    """
+
+    def __init__(self, message: str, claims: Sequence[list[Claim] | EWEError] = ()) -> None:
+        super().__init__(message)
+        self.claims = tuple(claims)
 
 
 @runtime_checkable
@@ -22,3 +34,11 @@ class ClaimExtractor(Protocol):
         request's sentence, 0 <= start < end <= len(sentence). Raises EWEError where extraction could not be done.
         """
         ...
+
+
+def extract_each(extractor: ClaimExtractor, requests: Sequence[VerificationRequest]) -> list[list[Claim] | EWEError]:
+    """Claims or an error per request, in order: one that the extractor fails at does not take the others along."""
+    try:
+        return list(extractor.extract(requests))
+    except ExtractionError as error:
+        return list(error.claims) if len(error.claims) == len(requests) else [error] * len(requests)
