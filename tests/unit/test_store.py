@@ -21,8 +21,8 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 PASSAGES = st.builds(
     Passage,
     id=st.sampled_from("abcdefgh"),
-    text=TEXT,
-    title=TEXT,
+    text=st.sampled_from(["", "x", "y"]) | TEXT,
+    title=st.sampled_from(["", "z"]),
     source=st.sampled_from(["", "s", "t"]),
     url=TEXT,
     date=TEXT,
