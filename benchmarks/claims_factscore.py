@@ -48,6 +48,15 @@ class Item:
     facts: tuple[str, ...]
 
 
+_MADE_UP = [
+    Item(
+        "Mirela Hask",
+        VerificationRequest("Who was Mirela Hask?", "", "Mirela Hask was a hydrologist, born in Orvane in 1931."),
+        ("Mirela Hask was a hydrologist.", "Mirela Hask was born in Orvane.", "She was born in 1931."),
+    )
+]
+
+
 def read_items(path: Path, half: str) -> list[Item]:
     """The relevant sentences that people took facts from, of the biographies at even or odd places."""
     with path.open(encoding="utf-8") as file:
@@ -135,8 +144,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, add_arguments)
-    items = read_items(arguments.data / "factscore" / "chatgpt.jsonl", arguments.half)
-    items = items[:20] if arguments.smoke else items
+    data = arguments.data / "factscore" / "chatgpt.jsonl"
+    items = _MADE_UP if arguments.smoke else read_items(data, arguments.half)
     judge = load_judge(arguments.judge) if arguments.judge else None
     facts = sum(len(item.facts) for item in items)
     figures: dict[str, Any] = {"sentences": len(items), "human_facts": facts}

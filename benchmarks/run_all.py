@@ -24,6 +24,7 @@ BENCHMARKS = (
     "judge_quality",
     "judge_speed",
     "factscore_verdicts",
+    "claims_factscore",
 )
 
 
