@@ -15,8 +15,8 @@ from judge_training.kinds import KINDS, OPPOSITES
 _KIND_OF = {word.replace("-", " "): kind for kind, words in KINDS.items() for word in words}
 _WORDS = sorted({*_KIND_OF, *OPPOSITES}, key=len, reverse=True)
 _LISTED = re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, _WORDS)) + r")(?![\w-])")
-_YEAR = re.compile(r"(?<![\w.,-])(?:1[0-9]|20)\d\d(?![\w,]|\.\d)")
-_NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})*(?:\.\d+)?(?![\w,]|\.\d)")
+_YEAR = re.compile(r"(?<![\w.,-])(?:1[0-9]|20)\d\d(?!\w|[.,]\d)")
+_NUMBER = re.compile(r"(?<![\w.,-])\d{1,3}(?:,\d{3})*(?:\.\d+)?(?!\w|[.,]\d)")
 _NO_NAME = "The|An?|In|On|At|It|He|She|They|His|Her|Their|This|That|There|These|Those|As|For|From|By"
 _NAME = re.compile(rf"(?<![\w'])(?!(?:{_NO_NAME})\b)[A-Z][\w'’-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'’-]*)*")
 _AUXILIARY = re.compile(r"\b(is|was|are|were|has been|had been|can|could|will|would|did|does|has|had)\b(?! not\b)")
