@@ -78,8 +78,6 @@ def make_components(
     retriever = _retriever(source, config.retrieval)
     chosen = verifier if verifier is not None else config.verifier
     if isinstance(chosen, str):
-        if retriever is None:
-            raise ConfigError(f"verifier {chosen!r} looks for evidence in a datastore: set one")
         chosen = open_verifier(
             chosen,
             retriever,

@@ -21,7 +21,7 @@ NAMES = ("builtin", "values", "claims")
 
 def open_verifier(
     name: str,
-    retriever: Retriever,
+    retriever: Retriever | None,
     settings: VerificationConfig | None = None,
     *,
     device: str = "auto",
@@ -32,13 +32,15 @@ def open_verifier(
 
     "claims" finds claims and asks a judge, as the settings say. "values" and "builtin" compare names, numbers and
     dates; of the settings only evidence_top_k plays a part. device: for judges that are models. Raises ConfigError for
-    an unknown name, JudgeError for a judge that cannot be had.
+    an unknown name or no retriever, JudgeError for a judge that cannot be had.
     """
     settings = settings or VerificationConfig()
-    if name in ("builtin", "values"):
-        return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
-    if name != "claims":
+    if name not in NAMES:
         raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
+    if retriever is None:
+        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
+    if name != "claims":
+        return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),

@@ -37,13 +37,13 @@ def llm(loaded: LoadedModel) -> Iterator[LLM]:
 
 
 class Strict:
-    """Refutes about a third of all sentences, by their letters; its evidence names the sentence."""
+    """Refutes about half of all sentences, by their letters; its evidence names the sentence."""
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         return [self._judge(request.sentence) for request in requests]
 
     def _judge(self, sentence: str) -> VerificationResult:
-        verdict = Verdict.REFUTED if number(sentence) % 3 == 0 else Verdict.SUPPORTED
+        verdict = Verdict.REFUTED if number(sentence) % 2 == 0 else Verdict.SUPPORTED
         passage = Passage(f"e{number(sentence) % 1000}", f"It is not true that {sentence}", title="A note")
         return VerificationResult((Claim(sentence, verdict=verdict),), (Evidence(passage, verdict, 1.0),))
 
