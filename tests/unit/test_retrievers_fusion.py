@@ -157,10 +157,10 @@ class LengthScorer:
 
 
 def test_a_reranker_orders_the_first_passages_by_its_own_scores():
-    passages = [Passage(name, text) for name, text in (("a", "xx"), ("b", "xxxx"), ("c", "xx"), ("d", "x" * 9))]
+    passages = [Passage(name, text) for name, text in (("a", "xx"), ("b", "xxxx"), ("c", "xxx"), ("d", "x" * 9))]
     reranked = Reranked(FixedRetriever(passages), LengthScorer(), depth=3)
     [row, again] = reranked.retrieve(["q", "r"], 2)
-    assert [(scored.passage.id, scored.score) for scored in row] == [("b", 4.0), ("a", 2.0)]
+    assert [(scored.passage.id, scored.score) for scored in row] == [("b", 4.0), ("c", 3.0)]
     assert again == row
-    assert ids(reranked.retrieve(["q"], 4)) == [["d", "b", "a", "c"]]
+    assert ids(reranked.retrieve(["q"], 4)) == [["d", "b", "c", "a"]]
     assert reranked.description.endswith("reranked by length")
