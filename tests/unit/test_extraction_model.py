@@ -123,6 +123,12 @@ def test_a_claim_without_a_word_of_the_sentence_has_all_of_it() -> None:
     assert align("Something else entirely.", "  She moved.  ") == (2, 12)
 
 
+def test_small_words_do_not_widen_a_span() -> None:
+    sentence = "In the end, she was still living in Paris."
+    start, end = align("Marie Curie was in Paris.", sentence)
+    assert sentence[start:end] == "Paris"
+
+
 @given(claim=st.text(max_size=60), sentence=st.text(min_size=1, max_size=60).filter(lambda text: bool(text.strip())))
 def test_alignment_stays_inside_the_sentence(claim: str, sentence: str) -> None:
     start, end = align(claim, sentence)

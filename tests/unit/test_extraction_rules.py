@@ -127,6 +127,7 @@ WHOLE = {
     "half of a noun": "Marie Curie read several physics and chemistry journals.",
     "a name with and": "Marie Curie lectured at the Academy of Arts and Sciences.",
     "what joins": "Marie Curie studied the difference between radium and barium.",
+    "what mixes": "Marie Curie prepared a mixture of radium and barium.",
     "infinitives": "Marie Curie tried to isolate radium and measure its mass.",
     "negation": "Marie Curie did not patent the isolation of radium.",
     "or": "Marie Curie never visited Spain or Portugal.",
