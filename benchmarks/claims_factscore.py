@@ -2,7 +2,7 @@
 
 Biographies at even places are those that the rules were written against, odd ones are held back (`--half`). Two
 criteria. Lexical, always: a fact is found if one claim holds at least four fifths of its content words (stems, the
-topic's name apart, at least one). By entailment, with --judge NAME: one of the three claims nearest to the fact in
+topic's name apart, at least one). By entailment (--judge NAME, or none): one of the three claims nearest to the fact in
 words supports it with the highest probability of the three, and a claim is faithful if its sentence (after the text
 before it) supports it. Beside the rules: each sentence as one claim (an upper bound of recall that separates nothing),
 and the frames of the value comparison. claims_per_fact compares numbers; words_over_fact is how many times longer the
@@ -137,7 +137,7 @@ def extractors() -> dict[str, Extract]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What this benchmark asks beside the common arguments."""
     parser.add_argument("--half", choices=("development", "held-back", "all"), default="held-back")
-    parser.add_argument("--judge", help="a judge of ewe.verification.load_judge for the figures by entailment")
+    parser.add_argument("--judge", default="builtin", help="judge for the figures by entailment; none: leave them out")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets")
 
 
@@ -146,7 +146,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__, add_arguments)
     data = arguments.data / "factscore" / "chatgpt.jsonl"
     items = _MADE_UP if arguments.smoke else read_items(data, arguments.half)
-    judge = load_judge(arguments.judge) if arguments.judge else None
+    judge = load_judge(arguments.judge) if arguments.judge != "none" else None
     facts = sum(len(item.facts) for item in items)
     figures: dict[str, Any] = {"sentences": len(items), "human_facts": facts}
     for name, extract in extractors().items():
