@@ -28,13 +28,13 @@ from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.encoders import SentenceEncoder
-from ewe.retrieval.hybrid import HybridRetriever, fuse
+from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever, fuse
 from ewe.types import Passage, ScoredPassage
 
 _DEPTH = 5
-_SWEEP_DEPTHS = (10, 20, 50, 100)
-_SWEEP_OFFSETS = (0.0, 2.0, 5.0, 10.0, 20.0, 60.0)
-_SWEEP_WEIGHTS = ((1.0, 1.0), (1.0, 1.5), (1.5, 1.0), (1.0, 2.0), (2.0, 1.0))
+_SWEEP_DEPTHS = (20, 100)
+_SWEEP_OFFSETS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0)
+_SWEEP_WEIGHTS = ((1.0, 1.0), (1.0, 1.5), (1.0, 2.0), (1.0, 3.0), (2.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,11 @@ def measure(task: Task, encoder: SentenceEncoder) -> dict[str, float]:
     start = time.perf_counter()
     dense = DenseRetriever(task.passages, encoder)
     figures = {"encoded_passages_per_s": len(task.passages) / (time.perf_counter() - start)}
-    retrievers: dict[str, Retriever] = {"bm25": bm25, "dense": dense, "hybrid": HybridRetriever([bm25, dense])}
+    retrievers: dict[str, Retriever] = {
+        "bm25": bm25,
+        "dense": dense,
+        "hybrid": HybridRetriever([bm25, dense], LEXICAL_AND_DENSE),
+    }
     for name, retriever in retrievers.items():
         start = time.perf_counter()
         found = retriever.retrieve([query for query, _ in task.queries], _DEPTH)

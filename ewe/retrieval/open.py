@@ -18,7 +18,7 @@ from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
 from ewe.retrieval.encoders import BUILTIN_NAME, EXTRA, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.filters import PassageFilter
-from ewe.retrieval.hybrid import HybridRetriever
+from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever
 from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
 from ewe.retrieval.source import PassageSource, Progress, as_source
 from ewe.retrieval.store import PassageStore
@@ -105,4 +105,4 @@ def _base(
     dense = DenseRetriever(source, encoder, settings.index, settings.recall, keep, progress)
     if kind == "dense":
         return dense
-    return HybridRetriever([BM25Retriever(source, keep, progress), dense])
+    return HybridRetriever([BM25Retriever(source, keep, progress), dense], LEXICAL_AND_DENSE)
