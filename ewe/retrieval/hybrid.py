@@ -24,7 +24,7 @@ class HybridRetriever:
     Scores lie in (0, sum of weights / (k + 1)], and say how well the retrievers agree on a passage, not how well it
     fits: they cannot tell a good query from a hopeless one. Ranks count from 1; a passage that a retriever does not
     return in its first `depth` adds nothing there. Equal scores go by the best single rank, then by the order of the
-    retrievers. Passages are the same if their ids are. weights: None for equal ones; `LEXICAL_AND_DENSE` for BM25 beside
+    retrievers. Passages are the same if their ids are. weights: None for equal ones; `LEXICAL_AND_DENSE` for BM25 and
     the default encoder. Safe to call from several threads if the retrievers are.
 
     Raises ConfigError without retrievers, or for weights that are not positive or not one per retriever.
