@@ -223,9 +223,9 @@ def test_passages_that_give_orders_are_named_and_do_not_steer():
 def test_the_memory_of_answers_is_bounded():
     judge = WordJudge()
     cached = CachedJudge(judge, size=3)
-    for name in ("a", "b", "c", "d", "c", "a"):
+    for name in ("a", "b", "c", "a", "d", "a", "b"):  # b was asked for least recently when d came
         cached.judge([("Warsaw", name)])
-    assert [call[0][1] for call in judge.calls] == ["a", "b", "c", "d", "a"]
+    assert [call[0][1] for call in judge.calls] == ["a", "b", "c", "d", "b"]
     pairs = [("Warsaw", str(i)) for i in range(9)]
     np.testing.assert_allclose(cached.judge(pairs), WordJudge().judge(pairs))
 
