@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, ScoredPassage
 from ewe.verification.calibration import Thresholds, choose_thresholds, macro_f1, thresholds_of, verdicts
-from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.combination import JudgedPiece, combined
 from ewe.verification.extraction.rules import RuleClaims
 from ewe.verification.judges import Judge, load_judge
 
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = ROOT / "ewe" / "verification" / "thresholds.json"
-_FLOORS = (0.2, 1 / 3, 0.5, 0.65)
-_TOP_K = 6
+_FLOORS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _LOOKED_AT = 40  # Passages per query of which the withheld ones are left out.
 
 
@@ -63,12 +62,12 @@ class Withholding:
         return results
 
 
-def run_cases(judge: Judge, pairs: Sequence[Pair], pool: Sequence[Pair]) -> list[Case]:
+def run_cases(judge: Judge, pairs: Sequence[Pair], pool: Sequence[Pair], top_k: int) -> list[Case]:
     """The claims of `pairs` against the evidence of `pool`."""
     by_claim = {pair.claim: pair for pair in pairs}
     withheld = {claim: pair.group for claim, pair in by_claim.items() if share_of(claim, "withheld") < 1 / 3}
     verifier = ClaimVerifier(
-        Withholding(pool, withheld), RuleClaims(), judge, thresholds_of("default"), evidence_top_k=_TOP_K
+        Withholding(pool, withheld), RuleClaims(), judge, thresholds_of("default"), evidence_top_k=top_k
     )
     labels = [Label.INCONCLUSIVE if claim in withheld else pair.label for claim, pair in by_claim.items()]
     return [Case(*case) for case in zip(labels, verifier.judged(list(by_claim)), strict=True)]
@@ -116,21 +115,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--claims", type=int, help="use this many claims of each half only (a trial; writes nothing)")
+    parser.add_argument("--claims", type=int, help="use this many claims of each half only (a trial)")
+    parser.add_argument(
+        "--top-k", type=int, default=EVIDENCE_TOP_K, help="passages per claim (another number writes nothing)"
+    )
     args = parser.parse_args()
     fever = read_fever(args.data)
     pool = [*fever.train, *fever.test]
     judge = load_judge(args.judge)
-    chosen, measured = (run_cases(judge, half[: args.claims], pool) for half in calibration_half(fever.test))
+    chosen, measured = (
+        run_cases(judge, half[: args.claims], pool, args.top_k) for half in calibration_half(fever.test)
+    )
     thresholds = choose(chosen)
     figures = {"choosing": measure(chosen, thresholds), "held back": measure(measured, thresholds)}
     figures["held back, default thresholds"] = measure(measured, thresholds_of("default"))
-    if args.claims is None:
+    if args.claims is None and args.top_k == EVIDENCE_TOP_K:
         write(
             args.judge,
             thresholds,
             f"scripts/calibrate_verdicts.py: chosen on {len(chosen)} claims of held-back FEVER (evidence of a third "
-            f"withheld) for macro-F1, measured on {len(measured)} others: {json.dumps(figures['held back'])}",
+            f"withheld, {args.top_k} passages each) for macro-F1, measured on {len(measured)} others: "
+            + json.dumps(figures["held back"]),
         )
     print(json.dumps({"thresholds": repr(thresholds), "claims": [len(chosen), len(measured)], **figures}, indent=2))
 

@@ -21,7 +21,7 @@ _LEAST_PROBABILITY = 1e-9
 _TEMPERATURES = (0.05, 20.0)
 _SEARCH_STEPS = 60
 _GOLDEN = (5**0.5 - 1) / 2
-_GRID = tuple(np.round(np.arange(0.3, 0.96, 0.05), 2))
+_GRID = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2))
 _DEFAULT = "default"
 
 

@@ -21,6 +21,9 @@ from ewe.verification.judges.instructions import addresses_the_reader, spells_co
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
 
+EVIDENCE_TOP_K = 4
+"""Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
+
 
 class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
@@ -42,7 +45,7 @@ class ClaimVerifier:
         judge: Judge,
         thresholds: Thresholds,
         *,
-        evidence_top_k: int = 6,
+        evidence_top_k: int = EVIDENCE_TOP_K,
         veracity_weighting: bool = False,
         assume_complete: bool = False,
         selector: SentenceSelector | None = None,

@@ -55,14 +55,17 @@ class JudgedPiece:
 
 
 def combine(pieces: Sequence[JudgedPiece], thresholds: Thresholds) -> Decision:
-    """The verdict, its combined probability as score (0 if inconclusive), and the evidence on both sides.
+    """The verdict, its score (0 if inconclusive), and the evidence on both sides.
+
+    The score is the side's share of all mass on the scale of the judge: one piece that counts fully gives its own
+    probability, pieces that agree more, conflict less.
 
     Evidence is in conflict if both sides have a piece that would be believed alone; then both are among the evidence,
     whatever the verdict, and the score is lower than that of either side alone would be.
     """
     shares = combined(pieces, thresholds.floor)
     column = int(verdicts(shares[None], thresholds)[0])
-    score = 0.0 if column == INCONCLUSIVE else float(shares[column])
+    score = 0.0 if column == INCONCLUSIVE else thresholds.floor + (1.0 - thresholds.floor) * float(shares[column])
     shown = {COLUMNS[column], *_believed(pieces, thresholds)}
     return Decision(COLUMNS[column], score, tuple(_evidence(pieces, shown, thresholds.floor)))
 
@@ -120,4 +123,4 @@ def _evidence(pieces: Sequence[JudgedPiece], stances: set[Verdict], floor: float
         for piece in ranked:
             unique.setdefault((piece.passage.id, piece.excerpt), piece)
         for piece in list(unique.values())[:_MAX_EVIDENCE]:
-            yield Evidence(piece.passage, stance, masses[piece], piece.excerpt)
+            yield Evidence(piece.passage, stance, piece.weight * max(piece.probabilities[:2]), piece.excerpt)

@@ -10,7 +10,7 @@ from ewe.config import VerificationConfig
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever, Verifier
 from ewe.verification.calibration import thresholds_of
-from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import load_judge
@@ -46,7 +46,7 @@ def open_verifier(
         open_extractor(settings.extractor),
         load_judge(settings.judge, device=device, labels=settings.judge_labels),
         thresholds_of(settings.judge),
-        evidence_top_k=settings.evidence_top_k or 6,
+        evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
     )

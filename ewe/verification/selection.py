@@ -50,7 +50,7 @@ class SentenceSelector:
     that its pronoun needs. relevance: how sentences are compared with the claim; by shared words unless given.
     """
 
-    def __init__(self, max_characters: int = 800, relevance: Relevance | None = None) -> None:
+    def __init__(self, max_characters: int = 500, relevance: Relevance | None = None) -> None:
         self._max_characters = max_characters
         self._relevance = relevance or shared_words
         self._splitter = SentenceSplitter()

@@ -75,7 +75,7 @@ def test_it_is_a_verifier_and_gives_claims_spans_verdicts_and_evidence():
     assert good.verdict is Verdict.SUPPORTED
     [claim] = good.claims
     assert claim.evidence_ids == ("born",)
-    assert claim.score == pytest.approx(0.85)
+    assert claim.score == pytest.approx(0.9)
     [evidence] = good.evidence
     assert (evidence.passage, evidence.stance, evidence.excerpt) == (BORN, Verdict.SUPPORTED, BORN.text)
     assert evidence.claim == claim.text
@@ -139,7 +139,7 @@ def test_copies_of_a_passage_are_judged_once():
     copies = [Passage(str(i), BORN.text, title=BORN.title) for i in range(4)]
     [result] = ask(verifier(*copies, judge=judge), "Ada was born in Warsaw")
     assert len(judge.calls[0]) == 1
-    assert result.claims[0].score == pytest.approx(0.85)
+    assert result.claims[0].score == pytest.approx(0.9)
 
 
 def test_nothing_to_check_asks_nobody():

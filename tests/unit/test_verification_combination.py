@@ -74,6 +74,14 @@ def test_conflict_is_reported_and_scores_lower():
     assert [item.stance for item in even.evidence] == [Verdict.SUPPORTED, Verdict.REFUTED]
 
 
+def test_scores_are_on_the_scale_of_the_judge():
+    one, two = piece(0.85, 0.05, name="a"), piece(0.85, 0.05, name="b")
+    assert combine([one], THRESHOLDS).score == pytest.approx(0.85)
+    assert combine([one, two], THRESHOLDS).score > 0.85
+    [evidence] = combine([piece(0.1, 0.9, weight=0.9)], THRESHOLDS).evidence
+    assert evidence.score == pytest.approx(0.81)
+
+
 def test_evidence_too_weak_to_be_believed_alone_is_no_conflict():
     decision = combine([piece(0.95, 0.0, name="a"), piece(0.1, 0.5, name="b")], THRESHOLDS)
     assert [item.passage.id for item in decision.evidence] == ["a"]
@@ -83,7 +91,7 @@ def test_evidence_holds_each_sentence_once_the_strongest_first_and_few():
     many = [piece(0.9 - i / 100, 0.0, name=str(i % 5), excerpt=f"S{i % 5}.") for i in range(10)]
     decision = combine(many, THRESHOLDS)
     assert [item.passage.id for item in decision.evidence] == ["0", "1", "2"]
-    assert decision.evidence[0].score == pytest.approx((0.9 - FLOOR) / (1 - FLOOR))
+    assert decision.evidence[0].score == pytest.approx(0.9)
 
 
 def test_evidence_that_adds_next_to_nothing_is_not_shown():
