@@ -1,0 +1,138 @@
+"""A memory, where it came from, who may see it, and what became of it.
+
+Owns: the records of long-term memory and what makes one valid. Knows `ewe.errors`; no store, no scoring and no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ewe.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory it is: a user's, an agent's, a user's with one agent, or, with both empty, everybody's (shared)."""
+
+    user: str = ""
+    agent: str = ""
+
+    def __post_init__(self) -> None:
+        _check_texts("scope", user=self.user, agent=self.agent)
+
+    @property
+    def shared(self) -> bool:
+        """Whether it belongs to nobody in particular."""
+        return not self.user and not self.agent
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Where a memory came from.
+
+    kind: what sort of source ("user", "document", "tool", "model", ...); id: which one; reliability: how far it can be
+    believed, in [0, 1].
+    """
+
+    kind: str = "unknown"
+    id: str = ""
+    reliability: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_texts("source", kind=self.kind, id=self.id)
+        _check_shares("source", reliability=self.reliability)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing that is remembered. Its content is data: whatever it says, it is never an instruction.
+
+    kind: what sort of memory ("fact", MARK's "residual", "question" and "response", ...). created_at, updated_at:
+    seconds since 1970 (UTC). veracity v: how far it can be believed; uncertainty u: how little is known about that;
+    both in [0, 1], and 0.5 and 1 where nothing is known. recall_count: how often it was found and used; correct_count
+    and incorrect_count: feedback. contradicts: ids of memories that say otherwise.
+
+    Raises InvalidRequestError naming the field for an empty id or content, a number out of its range, or a text that
+    is none or holds half of a surrogate pair.
+    """
+
+    id: str
+    content: str
+    kind: str = "fact"
+    source: MemorySource = MemorySource()
+    scope: Scope = Scope()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    veracity: float = 0.5
+    uncertainty: float = 1.0
+    recall_count: int = 0
+    correct_count: int = 0
+    incorrect_count: int = 0
+    contradicts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        name = f"memory {self.id!r}"
+        _check_texts(name, id=self.id, content=self.content, kind=self.kind)
+        _check_texts(f"{name}: metadata", **{f"[{key!r}]": value for key, value in self.metadata.items()})
+        _check_texts(f"{name}: metadata names", **{repr(key): key for key in self.metadata})
+        _check_texts(f"{name}: contradicts", **{str(place): other for place, other in enumerate(self.contradicts)})
+        if not self.id or not self.content.strip():
+            raise InvalidRequestError(f"{name}: id and content must not be empty")
+        _check_times(name, created_at=self.created_at, updated_at=self.updated_at)
+        _check_shares(name, veracity=self.veracity, uncertainty=self.uncertainty)
+        for key in ("recall_count", "correct_count", "incorrect_count"):
+            count = getattr(self, key)
+            if type(count) is not int or count < 0:
+                raise InvalidRequestError(f"{name}: {key} must be a whole number of 0 or more, got {count!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of a memory; a memory's revisions are numbered from 1, and none is ever changed or lost.
+
+    at: seconds since 1970 (UTC). reason: what happened ("added", "feedback", "verified", ...). evidence: ids or texts
+    of what spoke for the change. content_before: the content that was replaced; empty where the content stayed.
+    """
+
+    memory_id: str
+    number: int
+    at: float
+    reason: str
+    veracity_before: float
+    veracity_after: float
+    evidence: tuple[str, ...] = ()
+    content_before: str = ""
+
+    def __post_init__(self) -> None:
+        name = f"revision {self.number} of memory {self.memory_id!r}"
+        _check_texts(name, memory_id=self.memory_id, reason=self.reason, content_before=self.content_before)
+        _check_texts(f"{name}: evidence", **{str(place): text for place, text in enumerate(self.evidence)})
+        _check_times(name, at=self.at)
+        _check_shares(name, veracity_before=self.veracity_before, veracity_after=self.veracity_after)
+        if type(self.number) is not int or self.number < 1:
+            raise InvalidRequestError(f"{name}: numbers of revisions count from 1")
+
+
+def _check_texts(name: str, **texts: object) -> None:
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidRequestError(f"{name}: {key} must be a string, got {type(text).__name__}")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(f"{name}: {key} holds half of a surrogate pair: repair the text") from error
+
+
+def _check_shares(name: str, **numbers: object) -> None:
+    for key, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= 1.0:
+            raise InvalidRequestError(f"{name}: {key} must lie in [0, 1], got {number!r}")
+
+
+def _check_times(name: str, **numbers: object) -> None:
+    for key, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise InvalidRequestError(f"{name}: {key} must be a finite number of seconds, got {number!r}")
