@@ -12,6 +12,29 @@ from dataclasses import dataclass, field
 from ewe.errors import InvalidRequestError
 
 
+# The checks come first: the records' defaults are made, and checked, while this module is read.
+def _check_texts(name: str, **texts: object) -> None:
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidRequestError(f"{name}: {key} must be a string, got {type(text).__name__}")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(f"{name}: {key} holds half of a surrogate pair: repair the text") from error
+
+
+def _check_shares(name: str, **numbers: object) -> None:
+    for key, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= 1.0:
+            raise InvalidRequestError(f"{name}: {key} must lie in [0, 1], got {number!r}")
+
+
+def _check_times(name: str, **numbers: object) -> None:
+    for key, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise InvalidRequestError(f"{name}: {key} must be a finite number of seconds, got {number!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Whose memory it is: a user's, an agent's, a user's with one agent, or, with both empty, everybody's (shared)."""
@@ -114,25 +137,3 @@ class Revision:
         _check_shares(name, veracity_before=self.veracity_before, veracity_after=self.veracity_after)
         if type(self.number) is not int or self.number < 1:
             raise InvalidRequestError(f"{name}: numbers of revisions count from 1")
-
-
-def _check_texts(name: str, **texts: object) -> None:
-    for key, text in texts.items():
-        if not isinstance(text, str):
-            raise InvalidRequestError(f"{name}: {key} must be a string, got {type(text).__name__}")
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise InvalidRequestError(f"{name}: {key} holds half of a surrogate pair: repair the text") from error
-
-
-def _check_shares(name: str, **numbers: object) -> None:
-    for key, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= 1.0:
-            raise InvalidRequestError(f"{name}: {key} must lie in [0, 1], got {number!r}")
-
-
-def _check_times(name: str, **numbers: object) -> None:
-    for key, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise InvalidRequestError(f"{name}: {key} must be a finite number of seconds, got {number!r}")
