@@ -1,0 +1,1 @@
+"""The engine behind HTTP, as OpenAI's clients expect it."""

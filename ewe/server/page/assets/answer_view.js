@@ -1,0 +1,93 @@
+// The answer while it is being written: sentences that stand, then what may still be taken back.
+class AnswerView {
+  constructor(page) {
+    this.page = page;
+    this.tail = el('span', { class: 'tail' });
+  }
+
+  open(run) {
+    this.run = run;
+    this.shown = 0;
+    this.position = 0;
+    byId('prompt').textContent = run.prompt;
+    byId('legend').replaceChildren();
+    byId('text').replaceChildren(this.tail);
+    this.update();
+  }
+
+  // Adds the sentences that have become final, and draws the tail anew.
+  update() {
+    const { run, tail } = this;
+    for (; this.shown < run.sentences.length; this.shown += 1) {
+      const sentence = run.sentences[this.shown];
+      tail.before(...leftOut(sentence.left_out), this.between(sentence.start));
+      if (sentence.removed.length) tail.before(...removedWordings(sentence));
+      const node = sentenceNode(sentence, this.shown, sentence.text, this.page);
+      if (!run.done) node.classList.add('fresh');
+      tail.before(node);
+      this.position = sentence.end;
+    }
+    tail.replaceChildren(...(run.done ? this.ending() : this.open_end()));
+    if (run.sentences.length) drawLegend(run);
+  }
+
+  between(start) {
+    const text = this.run.chars.slice(this.position, start).join('');
+    return this.position ? text : text.trimStart();
+  }
+
+  open_end() {
+    const { run } = this;
+    const last = run.withdrawn.at(-1);
+    const plain = run.chars.slice(this.position, Math.max(run.final, this.position)).join('');
+    const draft = run.chars.slice(Math.max(run.final, this.position)).join('');
+    const first = !this.position;
+    return [
+      last ? el('del', { class: 'struck' }, first ? '' : ' ', last.text.trim(), run.withdrawn.length > 1 ? el('span', { class: 'times' }, ` ×${run.withdrawn.length}`) : null) : null,
+      last ? ' ' : null,
+      first ? plain.trimStart() : plain,
+      el('span', { class: 'draft' }, first && !plain ? draft.trimStart() : draft),
+      el('span', { class: 'caret', 'aria-hidden': 'true' }),
+    ].filter((node) => node !== null);
+  }
+
+  ending() {
+    const { run } = this;
+    const rest = run.chars.slice(this.position).join('').trimEnd();
+    const nodes = [rest, ...leftOut(run.withdrawn)];
+    if (!run.text.trim()) nodes.push(el('p', { class: 'note' }, emptyReason(run)));
+    return nodes.filter(Boolean);
+  }
+}
+
+function emptyReason(run) {
+  if (run.error) return 'No sentence was finished.';
+  if (run.finish_reason === 'abort') return 'You stopped it before a sentence was final.';
+  return run.withdrawn.length ? 'Every sentence was refuted and left out: nothing that stands was found.' : 'The model ended without a word.';
+}
+
+// Wordings that were refuted every time, so that nothing of them stands.
+function leftOut(wordings) {
+  if (!wordings.length) return [];
+  const [button, struck] = removedWordings({ removed: wordings });
+  button.textContent = `✗ ${wordings.length} left out`;
+  button.setAttribute('aria-label', `Show ${count(wordings.length, 'wording')} that ${wordings.length === 1 ? 'was' : 'were'} refuted and left out`);
+  return [button, struck];
+}
+
+// The panel while nothing is chosen and the text is being written: what was checked last.
+function drawLatest(run) {
+  const check = run.checks.at(-1);
+  byId('evidence-title').textContent = check ? `Checking sentence ${run.sentences.length + 1}` : 'Evidence';
+  if (!check) {
+    byId('evidence-body').replaceChildren(el('p', { class: 'note' }, 'The first finished sentence is checked here.'), ...inMemory(run));
+    return;
+  }
+  byId('evidence-body').replaceChildren(badge(check.verdict), el('p', { class: 'quote' }, check.text),
+    check.error ? el('p', { class: 'note' }, check.error) : '',
+    ...section('Claims', (check.claims ?? []).map(claimNode)),
+    ...section('Evidence', folded((check.evidence ?? []).map((item) => proof(item, run.sources)))), ...inMemory(run));
+}
+
+const inMemory = (run) => section('In memory now', run.stays.filter((unit) => unit.stays).map((unit) =>
+  el('div', { class: `held lane-${unit.lane}` }, label(unit.passage), el('span', { class: 'origin' }, ` ${unit.passage?.source ?? ''}`))));

@@ -1,0 +1,134 @@
+// The page: one question at a time, its answer as it is written, and the answers before it.
+class AskPage extends Reader {
+  constructor() {
+    super([]);
+    this.view = new AnswerView(this);
+    this.redraw = throttled(() => this.drawAround());
+  }
+
+  get run() { return this.text; }
+
+  // Shows one of the answers, finished or under way.
+  draw(run) {
+    byId('welcome').hidden = true;
+    byId('page').hidden = false;
+    this.view.open(run);
+    byId('tools').hidden = !run.done;
+    for (const id of ['numbers', 'events', 'attention']) byId(id).hidden = true;
+    byId('chips').replaceChildren();
+    if (run.done) this.drawEnd(run);
+    else this.drawAround();
+  }
+
+  drawPanel(run, index) {
+    if (run.sentences[index]) drawEvidence(run, index);
+  }
+
+  // A sentence that is pointed at or pinned keeps the panel; else it follows the check.
+  preview(index) {
+    this.pointed = index;
+    super.preview(index);
+    if (index === null && this.pinned === null && !this.run.done) this.redraw();
+  }
+
+  drawAround() {
+    const { run } = this;
+    if (!run || run.done) return;
+    byId('doing').textContent = run.doing;
+    if (this.pinned === null && (this.pointed ?? null) === null) drawLatest(run);
+    if (!byId('timeline').matches(':hover, :focus-within')) drawTimeline(run, this);
+  }
+
+  drawEnd(run) {
+    byId('doing').textContent = '';
+    byId('tools').hidden = false;
+    byId('show-removed').hidden = !document.querySelector('#text .rewritten');
+    byId('show-removed').setAttribute('aria-pressed', 'false');
+    drawTimeline(run, this);
+    drawAttention(run);
+    byId('numbers').hidden = false;
+    drawNumbers(run);
+    byId('curl').textContent = curlOf(run.request);
+    byId('events').hidden = !run.events.length;
+    drawEvents(run);
+    drawChips(run);
+    if (this.pinned !== null) return;
+    if (run.sentences.length) drawEvidence(run, Math.max(run.sentences.findIndex((sentence) => sentence.removed.length), 0));
+    else drawLatest(run);
+  }
+
+  link(index) {
+    super.link(index);
+    linkUnits(this.run, index);
+  }
+
+  linkSentences(id) {
+    linkSentences(this.run, id);
+  }
+
+  // Takes one event in and draws what it changed; runs that are not shown change unseen.
+  take(run, event) {
+    run.apply(event);
+    if (run !== this.run) return;
+    if (event.kind === 'sentence' || event.kind === 'rewind') say(spoken(run, event));
+    this.view.update();
+    this.redraw();
+  }
+
+  finish(run, reason, error) {
+    run.finish(reason, error);
+    if (run !== this.run) return;
+    this.view.update();
+    this.drawEnd(run);
+    say(error || `The answer is complete: ${count(run.sentences.length, 'sentence')}.`);
+  }
+
+  async show_run(run) {
+    const which = byId('which');
+    which.prepend(el('option', { value: this.texts.length }, `${this.texts.length + 1}. ${clip(run.prompt, 70)}`));
+    this.texts.push(run);
+    which.value = String(this.texts.length - 1);
+    byId('picker').hidden = this.texts.length < 2;
+    this.show(this.texts.length - 1);
+  }
+}
+
+function linkUnits(run, index) {
+  const sentence = index === null || index === undefined ? null : run?.sentences[index];
+  let any = false;
+  for (const node of document.querySelectorAll('#timeline .unit')) {
+    const linked = Boolean(sentence) && reads(sentence, node.dataset.passage);
+    node.classList.toggle('linked', linked);
+    any ||= linked;
+  }
+  byId('timeline').classList.toggle('linking', any);
+}
+
+function linkSentences(run, id) {
+  for (const node of document.querySelectorAll('#text .sentence')) {
+    const sentence = run.sentences[Number(node.dataset.sentence)];
+    node.classList.toggle('linked', id !== null && id !== undefined && reads(sentence, id));
+  }
+}
+
+const say = (text) => { byId('said').textContent = text; };
+const spoken = (run, event) => (event.kind === 'rewind'
+  ? `Sentence ${run.sentences.length + 1} was refuted and is taken back.`
+  : `${event.data.text} (${VERDICTS[verdictOf(event.data.verdict)].name})`);
+
+// At most ten times a second, and once more after the last call.
+function throttled(work) {
+  let timer = null;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      work();
+    }, 100);
+  };
+}
+
+function curlOf(request) {
+  const body = JSON.stringify(request, null, 2).replaceAll("'", "'\\''");
+  const key = Settings.key ? ` \\\n  -H "Authorization: Bearer $EWE_KEY"` : '';
+  return `curl -N ${new URL('v1/chat/completions', location)} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${body}'`;
+}

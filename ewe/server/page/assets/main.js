@@ -1,0 +1,145 @@
+// What the reader does: ask, stop, replay, take the answer along.
+const page = new AskPage();
+const input = byId('prompt-input');
+let model = '';
+let asked = null;
+
+function complain(error) {
+  byId('alarm').hidden = !error;
+  byId('alarm').textContent = error ? error.message : '';
+  const wantsKey = error?.status === 401;
+  byId('key-field').classList.toggle('wanted', wantsKey);
+  if (wantsKey) {
+    Settings.open(true);
+    byId('key').focus();
+  }
+}
+
+function working(on) {
+  byId('send').hidden = on;
+  byId('stop').hidden = !on;
+  byId('answer').setAttribute('aria-busy', String(on));
+}
+
+async function ask(prompt) {
+  asked?.abort();
+  const control = new AbortController();
+  asked = control;
+  complain(null);
+  const run = new Run(prompt, Settings.request(prompt, model));
+  const began = performance.now();
+  const player = new Player((event) => page.take(run, event), Settings.pace);
+  control.signal.addEventListener('abort', () => player.cancel());
+  page.show_run(run);
+  working(true);
+  const shown = player.play();
+  let failure = null;
+  try {
+    for await (const event of answerEvents(run.request, Settings.key, control.signal)) {
+      event.time_s ??= (performance.now() - began) / 1000;
+      run.record.push(event);
+      player.push(event);
+    }
+  } catch (error) {
+    if (!control.signal.aborted) failure = error;
+  }
+  player.end();
+  await shown;
+  page.finish(run, control.signal.aborted ? 'abort' : '', failure?.message ?? '');
+  if (failure) complain(failure);
+  if (asked === control) {
+    asked = null;
+    working(false);
+  }
+}
+
+async function replay() {
+  const { run } = page;
+  const { finish_reason: reason, error } = run;
+  run.clear();
+  page.show(page.texts.indexOf(run));
+  const player = new Player((event) => page.take(run, event), Settings.pace || 30);
+  asked = { abort: () => player.cancel() };
+  working(true);
+  for (const event of run.record) player.push(event);
+  player.end();
+  await player.play();
+  for (const event of player.queue) run.apply(event); // stopped: straight to the end
+  page.finish(run, reason, error);
+  working(false);
+  asked = null;
+}
+
+function save(run) {
+  const kept = { prompt: run.prompt, request: run.request, text: run.text, finish_reason: run.finish_reason, error: run.error, sentences: run.sentences, sources: run.sources, stats: run.stats, events: run.record };
+  const url = URL.createObjectURL(new Blob([JSON.stringify(kept, null, 2)], { type: 'application/json' }));
+  el('a', { href: url, download: 'answer.json' }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+// The box grows with what is typed.
+function fit() {
+  input.style.height = 'auto';
+  input.style.height = `${Math.min(input.scrollHeight, 320)}px`;
+}
+
+async function greet() {
+  const ready = byId('ready');
+  try {
+    const models = await (await call('v1/models', Settings.key)).json();
+    model = models.data?.[0]?.id ?? '';
+    byId('model').textContent = model;
+    ready.textContent = 'ready';
+    ready.className = 'ready yes';
+    complain(null);
+    const { examples } = await (await call('page/start.json', Settings.key)).json();
+    byId('examples').replaceChildren(...examples.map((text) => el('button', {
+      type: 'button', class: 'toggle', onclick: () => { input.value = text; fit(); byId('ask').requestSubmit(); },
+    }, text)));
+    byId('examples').hidden = !examples.length;
+  } catch (error) {
+    ready.textContent = error.status === 401 ? 'needs a key' : 'not ready';
+    ready.className = 'ready no';
+    complain(error);
+  }
+}
+
+byId('ask').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const prompt = input.value.trim();
+  if (prompt) ask(prompt);
+});
+input.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  byId('ask').requestSubmit();
+});
+input.addEventListener('input', fit);
+byId('stop').addEventListener('click', () => asked?.abort());
+byId('replay').addEventListener('click', replay);
+byId('save').addEventListener('click', () => save(page.run));
+byId('copy').hidden = !navigator.clipboard;
+byId('copy').addEventListener('click', async (event) => {
+  const button = event.currentTarget;
+  await navigator.clipboard.writeText(page.run.text.trim());
+  button.textContent = 'Copied';
+  setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+});
+byId('which').addEventListener('change', (event) => page.show(Number(event.currentTarget.value)));
+byId('close').addEventListener('click', () => page.unpin());
+byId('key').addEventListener('change', greet);
+addEventListener('keydown', (event) => { if (event.key === 'Escape' && page.run) page.unpin(); });
+
+let width = innerWidth;
+addEventListener('resize', () => {
+  if (innerWidth === width || !page.run) return;
+  width = innerWidth;
+  drawTimeline(page.run, page);
+  page.link(page.pinned);
+});
+
+Settings.start();
+greet();
+input.value = new URLSearchParams(location.hash.slice(1)).get('q') ?? '';
+fit();
+input.focus();

@@ -1,0 +1,75 @@
+"""The routes of the web page: its four files, and what it shows before the first question.
+
+Owns: how the files beside this module and those of the report pages become one page, script and style, and the headers
+that keep the page to itself. Knows the app's model by its name only; answers come to the page by the public API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+router = APIRouter(include_in_schema=False)
+
+_OWN, _REPORT = files("ewe.server.page") / "assets", files("ewe.report") / "assets"
+# The report pages draw sentences, evidence, memory and numbers; what is live is the page's own.
+_SCRIPTS = (
+    *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
+    _REPORT / "reader.js",
+    *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "settings.js", "ask.js", "main.js")),
+)
+_STYLES = (_REPORT / "page.css", _OWN / "ask.css")
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+_SHOWN = (4, 19, 8, 22, 12)
+
+
+@router.get("/")
+async def page(request: Request) -> Response:
+    """The page itself."""
+    return _answer(request, _text(_OWN / "page.html"), "text/html")
+
+
+@router.get("/page/page.js")
+async def script(request: Request) -> Response:
+    """All of its scripts as one, none of their names visible from outside."""
+    parts = "\n".join(_text(part) for part in _SCRIPTS)
+    return _answer(request, f"(() => {{\n'use strict';\n{parts}}})();\n", "text/javascript")
+
+
+@router.get("/page/page.css")
+async def style(request: Request) -> Response:
+    """Its style."""
+    return _answer(request, "\n".join(_text(part) for part in _STYLES), "text/css")
+
+
+@router.get("/page/icon.svg")
+async def icon(request: Request) -> Response:
+    """Its icon."""
+    return _answer(request, _text(_OWN / "icon.svg"), "image/svg+xml")
+
+
+@lru_cache
+def _text(part: Any) -> str:
+    return str(part.read_text(encoding="utf-8"))
+
+
+def _answer(request: Request, text: str, media_type: str) -> Response:
+    """The text, or 304 for a browser that has it."""
+    body = text.encode()
+    headers = {**_HEADERS, "etag": f'"{hashlib.sha256(body).hexdigest()[:16]}"'}
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=media_type)

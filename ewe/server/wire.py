@@ -1,0 +1,188 @@
+"""The parts of requests and answers that several endpoints share.
+
+Owns: their JSON shapes; fields that are OpenAI's have OpenAI's names. Knows pydantic only, no engine.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+WIRE_VERSION = 1
+"""Counts changes of the `ewe` object that a reader has to know of."""
+
+Verdict = Literal["supported", "refuted", "inconclusive", "not_checked"]
+
+
+class RequestModel(BaseModel):
+    """Part of a request: unknown fields, values of another type and numbers that are none are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class AnswerModel(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def _check_unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"half of a surrogate pair at {error.start}") from error
+    return text
+
+
+CHECK_UNICODE = AfterValidator(_check_unicode)
+
+Text = Annotated[str, CHECK_UNICODE]
+"""A string that is Unicode; JSON can spell others, which no tokenizer takes."""
+
+FullText = Annotated[str, Field(min_length=1), CHECK_UNICODE]
+"""The same, with at least one character."""
+
+
+class Document(RequestModel):
+    """A text for the memory; veracity in [0, 1]: how far its source can be believed."""
+
+    text: Text
+    title: Text = ""
+    id: Text | None = None
+    source: Text = ""
+    url: Text = ""
+    date: Text = ""
+    veracity: float = Field(1.0, ge=0, le=1)
+
+
+class StreamOptions(RequestModel):
+    """include_usage: whether the stream ends with a chunk of token counts."""
+
+    include_usage: bool | None = None
+    include_obfuscation: Literal[False] | None = None
+
+
+class EweOptions(RequestModel):
+    """What a request may ask of this engine beyond OpenAI's fields.
+
+    events: whether a stream also carries what happens to the text and the memory, as chunks with `choices: []`.
+    deadline_s: seconds after which the answer ends with what it has.
+    """
+
+    events: bool = False
+    deadline_s: float | None = Field(None, gt=0)
+
+
+class CompletionTokensDetails(AnswerModel):
+    """rejected_prediction_tokens: tokens that were written and taken back; they are among `completion_tokens`."""
+
+    rejected_prediction_tokens: int = 0
+
+
+class Usage(AnswerModel):
+    """Token counts of one request, over all of its choices; the prompt counts once."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    completion_tokens_details: CompletionTokensDetails
+
+
+class UrlCitation(AnswerModel):
+    """A source of the text between two code points, the end excluded; without an address the url is `ewe:ID`."""
+
+    url: str
+    title: str
+    start_index: int
+    end_index: int
+
+
+class Annotation(AnswerModel):
+    """A citation as OpenAI's schema has it."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class EweClaim(AnswerModel):
+    """A checkable statement of a sentence; source_ids: the sources that decided about it."""
+
+    text: str
+    verdict: Verdict
+    score: float
+    source_ids: list[str]
+
+
+class EweSentence(AnswerModel):
+    """A sentence between two code points of the text of `choice`; reason: why it was not checked."""
+
+    choice: int = 0
+    start_index: int
+    end_index: int
+    verdict: Verdict
+    score: float
+    source_ids: list[str]
+    attempts: int
+    claims: list[EweClaim]
+    reason: str = ""
+
+
+class EweSource(AnswerModel):
+    """A text that was in memory or decided a verdict; score: the retriever's, if it was retrieved."""
+
+    id: str
+    title: str
+    url: str
+    source: str
+    date: str
+    text: str
+    score: float | None
+    veracity: float
+
+
+class EweRevision(AnswerModel):
+    """A wording that was taken back; sentence: its place among `sentences`, null if the sentence was left out."""
+
+    choice: int = 0
+    sentence: int | None
+    removed: str
+    reason: str
+
+
+class EweResult(AnswerModel):
+    """What the engine knows of an answer.
+
+    support_score: the share of supported claims among all claims, null without claims. finish_reasons: per choice, the
+    engine's own (stop, length, timeout). stats: counts over all choices, and times in seconds of the longest.
+    """
+
+    version: int = WIRE_VERSION
+    support_score: float | None
+    sentences: list[EweSentence]
+    sources: list[EweSource]
+    revisions: list[EweRevision]
+    finish_reasons: list[str]
+    stats: dict[str, float]
+
+
+class ErrorDetail(AnswerModel):
+    """What went wrong; param: the field of the request that it is about; code: for programs."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(AnswerModel):
+    """Every error, whatever its status."""
+
+    error: ErrorDetail
+
+
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "The request cannot be served as it stands."},
+    "5XX": {"model": ErrorBody, "description": "The server cannot serve it, or not now."},
+}
+"""For `responses=` of every route."""

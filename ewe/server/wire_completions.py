@@ -1,0 +1,71 @@
+"""/v1/completions on the wire: prompts in, texts out.
+
+Owns: these JSON shapes. Knows the shared ones.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ewe.server.wire import AnswerModel, EweResult, Text, Usage
+from ewe.server.wire_sampling import SamplingRequest
+
+DEFAULT_MAX_TOKENS = 16
+"""OpenAI's."""
+
+_TokenIds = Annotated[list[int], Field(min_length=1)]
+
+
+class CompletionRequest(SamplingRequest):
+    """Texts or token ids to go on with; with several prompts the choices of each follow those of the one before."""
+
+    prompt: (
+        Text | _TokenIds | Annotated[list[Text], Field(min_length=1)] | Annotated[list[_TokenIds], Field(min_length=1)]
+    )
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+
+    echo: Literal[False] | None = None
+    best_of: Literal[1] | None = None
+    suffix: Literal[""] | None = None
+
+    @property
+    def prompts(self) -> list[str | list[int]]:
+        """The prompts, one or many."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if isinstance(self.prompt[0], int):
+            return [self.prompt]
+        return list(self.prompt)
+
+
+class CompletionLogprobs(AnswerModel):
+    """Per token: where its text begins, its natural-log probability, and the likeliest ones with theirs."""
+
+    text_offset: list[int]
+    token_logprobs: list[float]
+    tokens: list[str]
+    top_logprobs: list[dict[str, float]] | None
+
+
+class CompletionChoice(AnswerModel):
+    """One text."""
+
+    index: int
+    text: str
+    logprobs: CompletionLogprobs | None = None
+    finish_reason: Literal["stop", "length"]
+
+
+class CompletionResponse(AnswerModel):
+    """Finished texts."""
+
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: Usage
+    system_fingerprint: str
+    ewe: EweResult

@@ -1,0 +1,81 @@
+"""The fields that chat and text completions share, and the SamplingParams that they mean.
+
+Owns: names, ranges and neutral values of these fields. A field of OpenAI's that the engine does not have is declared
+with the values that ask for nothing; any other value is refused by its name.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ewe.sampling import SamplingParams
+from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
+
+_Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+_Count = Annotated[int, Field(ge=1, lt=1 << 31)]
+_Penalty = Annotated[float, Field(ge=-2, le=2)]
+
+_DIRECT = (
+    *("min_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "n", "stop_token_ids", "ignore_eos"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+)  # fmt: skip
+
+
+class SamplingRequest(RequestModel):
+    """How an answer is written, streamed and remembered; null is the same as leaving a field out.
+
+    documents: texts for the memory. cache_salt: requests with different salts share no encoded texts. user,
+    safety_identifier and prompt_cache_key are labels of the caller's own and have no effect.
+    """
+
+    model: Text | None = None
+    max_tokens: _Count | None = None
+    min_tokens: Annotated[int, Field(ge=0, lt=1 << 31)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=1 << 31)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: _Seed | None = None
+    n: _Count | None = None
+    stop: FullText | Annotated[list[FullText], Field(max_length=16)] | None = None
+    stop_token_ids: Annotated[list[int], Field(max_length=64)] | None = None
+    ignore_eos: bool | None = None
+    presence_penalty: _Penalty | None = None
+    frequency_penalty: _Penalty | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=100)] | None = None
+    logit_bias: dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], Annotated[float, Field(ge=-100, le=100)]] | None = (
+        None
+    )
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    documents: list[Document | Text] | None = None
+    cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
+    ewe: EweOptions = EweOptions()
+
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    service_tier: Literal["auto", "default"] | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether the stream ends with a chunk of token counts."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def sampling_params(self, max_tokens: int, logprobs: int | None, deadline_s: float) -> SamplingParams:
+        """The engine's parameters; what the request leaves out has the engine's default.
+
+        deadline_s: the server's own, which a request can only shorten. Raises InvalidRequestError for values that
+        contradict each other.
+        """
+        values = {name: getattr(self, name) for name in _DIRECT if getattr(self, name) is not None}
+        return SamplingParams(
+            max_tokens=max_tokens,
+            logprobs=logprobs,
+            stop=self.stop or (),  # type: ignore[arg-type]  # a list becomes a tuple
+            logit_bias={int(token): bias for token, bias in (self.logit_bias or {}).items()},
+            deadline_s=min(self.ewe.deadline_s or deadline_s, deadline_s),
+            **values,
+        )
