@@ -93,7 +93,10 @@ def _check(
     """The sentences of one batch in order; `batch` holds indices of `spans`."""
     short = [index for index in batch if spans[index][1] - spans[index][0] <= LONGEST_SENTENCE]
     requests = [
-        VerificationRequest(prompt, _preceding(text, spans, index), text[slice(*spans[index])]) for index in short
+        VerificationRequest(
+            prompt, _preceding(text, spans, index), text[slice(*spans[index])], _following(text, spans, index)
+        )
+        for index in short
     ]
     answer = verifier.verify(requests) if requests else []
     results = {} if isinstance(answer, str) else dict(zip(short, answer, strict=True))
@@ -112,6 +115,12 @@ def _preceding(text: str, spans: Sequence[Span], index: int) -> str:
     start = spans[index][0]
     first = bisect_left(spans, (start - _PRECEDING, 0))
     return text[spans[first][0] : start]
+
+
+def _following(text: str, spans: Sequence[Span], index: int) -> str:
+    """The next sentence; empty behind the last one."""
+    start, end = spans[index + 1] if index + 1 < len(spans) else (0, 0)
+    return text[start : min(end, start + LONGEST_SENTENCE)]
 
 
 def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:

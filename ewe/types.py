@@ -91,11 +91,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class VerificationRequest:
-    """One sentence to check: `preceding` is the generated text before it (for pronouns)."""
+    """One sentence to check.
+
+    preceding: the text before it (for pronouns); following: the next sentence, empty while it is not written yet.
+    """
 
     prompt: str
     preceding: str
     sentence: str
+    following: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,8 @@ def settings_of(
 def open_llm(config: Config) -> LLM:
     """The engine with its model loaded; while it loads, a terminal says so."""
     from rich.console import Console
-    from transformers.utils import logging
 
     from ewe.llm import LLM
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bar would stay on the screen above the answer
     with Console(stderr=True).status(f"loading {config.model.name} ..."):
         return LLM(config=config)

@@ -6,6 +6,7 @@ it runs, so that `ewe --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -86,6 +87,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets a question mark, not a crash at the end of a long run.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    # Bars of a model that loads would stay on the screen above what is printed.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     app()
 
 

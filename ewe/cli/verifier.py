@@ -40,7 +40,6 @@ def open_verifier(
     InvalidRequestError if there is nothing, or too much, to check against.
     """
     from rich.console import Console
-    from transformers.utils import logging
 
     from ewe.assembly import make_components
     from ewe.config import Config
@@ -54,7 +53,6 @@ def open_verifier(
     source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
     if source is None:
         raise InvalidRequestError("nothing to check against: give --datastore or --documents")
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would stay on the screen above the report
     with Console(stderr=True).status("opening evidence and judge ..."):
         components = make_components(config, source, config.verifier or "claims")
     assert components.verifier is not None

@@ -16,7 +16,8 @@ from ewe.world import names
 from ewe.world.answers import Statement, compose_answer, retell
 from ewe.world.lesson_memory import Draft, LessonSettings, fixed_memory, rolling_memory
 from ewe.world.people import EntityPool, Fact, draw_person
-from ewe.world.prompts import KINDS, draw_prompt
+from ewe.world.phrasings import QUESTIONS
+from ewe.world.prompts import KINDS, ask, draw_prompt
 from ewe.world.wording import ValueSpan
 
 
@@ -66,8 +67,8 @@ def sample_lesson(rng: Random | np.random.Generator, settings: LessonSettings | 
 
 
 def sample_lessons(rng: Random, settings: LessonSettings, tellings: int) -> list[Lesson]:
-    """A lesson and, if it tells a life, `tellings` - 1 more that tell it in other words and another order under the
-    same units.
+    """A lesson and `tellings` - 1 more under the same units (fewer if they hold too little): of a life, in other words
+    and another order; of a question, other questions that the units answer.
     """
     pool = EntityPool.draw(rng, settings.split, rng.randint(4, 10))
     subject = draw_person(rng, pool)
@@ -90,7 +91,25 @@ def sample_lessons(rng: Random, settings: LessonSettings, tellings: int) -> list
         other_prompt = draw_prompt(rng, prompt.kind, subject, others[-1])
         retold, seen = _retell(rng, statements, visible, settings.pronoun_rate)
         lessons.append(_finish(draft, other_prompt.text, retold, seen))
+    for question in _answerable(draft, visible[-1], tellings - 1) if prompt.kind == "question" else []:
+        lessons.append(_finish(draft, *question, [visible[-1]]))
     return lessons
+
+
+def _answerable(draft: Draft, visible: list[int], count: int) -> list[tuple[str, list[Statement]]]:
+    """At most `count` questions about anybody in memory that the visible units answer, with their answers."""
+    people = [*draft.subjects.values(), *draft.others]
+    known = [
+        (person, slot)
+        for person in people
+        for slot in QUESTIONS
+        if any(draft.states(index, person.fact(slot)) for index in visible)
+    ]
+    questions = []
+    for person, slot in draft.rng.sample(known, min(count, len(known))):
+        prompt = ask(draft.rng, person, slot)
+        questions.append((prompt.text, compose_answer(draft.rng, prompt, {person.name: person}, 0.0)))
+    return questions
 
 
 def _retell(

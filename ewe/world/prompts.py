@@ -32,8 +32,7 @@ def draw_prompt(rng: Random, kind: PromptKind, person: Person, other: Person) ->
     if kind == "life":
         return WorldPrompt(_fill(rng, LIFE_PROMPTS, person), kind, (person.name,), tuple(person.values), person.facts)
     if kind == "question":
-        slot = rng.choice(tuple(QUESTIONS))
-        return WorldPrompt(_fill(rng, QUESTIONS[slot], person), kind, (person.name,), (slot,), (person.fact(slot),))
+        return ask(rng, person, rng.choice(tuple(QUESTIONS)))
     if kind == "list":
         topic = rng.choice(tuple(LIST_PROMPTS))
         slots = SLOTS_BY_TOPIC[topic] + SLOTS_BY_TOPIC[topic + "2"]
@@ -44,6 +43,11 @@ def draw_prompt(rng: Random, kind: PromptKind, person: Person, other: Person) ->
     slots = SLOTS_BY_TOPIC[topic]
     facts = tuple(one.fact(slot) for one in (person, other) for slot in slots)
     return WorldPrompt(text, kind, (person.name, other.name), slots, facts)
+
+
+def ask(rng: Random, person: Person, slot: str) -> WorldPrompt:
+    """A question for one slot of `person`; `QUESTIONS` holds the slots that can be asked for."""
+    return WorldPrompt(_fill(rng, QUESTIONS[slot], person), "question", (person.name,), (slot,), (person.fact(slot),))
 
 
 def _fill(rng: Random, texts: tuple[str, ...], person: Person) -> str:

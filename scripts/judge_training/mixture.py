@@ -86,7 +86,7 @@ def second_stage(corpus: Corpus, epoch: int, left_out: int, scale: float = 1.0) 
     seen = [(pair, others) for fold, pair, others in corpus.fool_me_twice if fold != left_out]
     claims = [pair for pair, _ in seen]
     pairs = [*claims, *_contrasts(rng, corpus, claims, 0.5)]
-    pairs += [_beside(rng, pair, others) for pair, others in seen if others and rng.random() < 0.5]
+    pairs += [_beside(rng, pair, others) for pair, others in seen if others and rng.random() < 0.7]
     fever = rng.sample(list(corpus.fever.train), 700)
     pairs += [*fever, *_contrasts(rng, corpus, fever, 0.4)]
     pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 250)
@@ -116,8 +116,8 @@ def _every(pairs: Iterable[Pair], change: Callable[[Pair], Pair | None], rng: Ra
 
 
 def _beside(rng: Random, pair: Pair, others: Sequence[str]) -> Pair:
-    """The claim beside one or two sentences of the same page that are not its evidence."""
-    chosen = rng.sample(list(others), min(len(others), rng.randint(1, 2)))
+    """The claim beside one to three sentences of the same page that are not its evidence."""
+    chosen = rng.sample(list(others), min(len(others), rng.randint(1, 3)))
     return replace(pair, evidence=" ".join(chosen), label=Label.INCONCLUSIVE)
 
 

@@ -189,3 +189,14 @@ def test_evidence_that_names_no_claim_backs_those_that_list_its_passage() -> Non
 def test_the_verdict_of_a_text(found: list[Verdict], expected: Verdict) -> None:
     sentences = tuple(CheckedSentence(Sentence("x", 0, 1, verdict=verdict)) for verdict in found)
     assert CheckedText("x", sentences).verdict is expected
+
+
+def test_the_verifier_sees_what_stands_around_a_sentence() -> None:
+    verifier = Verifier()
+    check_text("One is here. Two is there.\n\nThree is gone.", verifier, prompt="Where?", batch_size=2)
+    seen = [(r.preceding.strip(), r.sentence, r.following) for call in verifier.calls for r in call]
+    assert seen == [
+        ("", "One is here.", "Two is there."),
+        ("One is here.", "Two is there.", "Three is gone."),
+        ("One is here. Two is there.", "Three is gone.", ""),
+    ]

@@ -45,8 +45,9 @@ def test_each_line_is_a_claim_with_its_place() -> None:
 def test_the_window_holds_three_sentences_before_and_one_after() -> None:
     model = Scripted("No verifiable claim.")
     before = "Zero is far away. One is near. Two is nearer. Three is next."
-    request = VerificationRequest(QUESTION, before, "She moved to Paris.")
-    assert ModelClaims(model).extract([request], following=["After comes first. After comes second."]) == [[]]
+    after = "After comes first. After comes second."
+    request = VerificationRequest(QUESTION, before, "She moved to Paris.", after)
+    assert ModelClaims(model).extract([request]) == [[]]
     [prompt] = model.prompts
     assert (
         "One is near. Two is nearer. Three is next. <sentence>She moved to Paris.</sentence> After comes first."

@@ -151,3 +151,15 @@ def test_a_life_is_told_again_in_other_words_under_the_same_units():
                 for span, known in zip(sentence.spans, sentence.known, strict=True):
                     assert sentence.text[span.start : span.end] == span.fact.value
                     assert not known or any(unit_says(lesson.units[i], span.fact) for i in sentence.visible)
+
+
+def test_a_question_is_followed_by_others_that_the_units_answer():
+    settings = LessonSettings(kind_weights=(0.0, 1.0, 0.0, 0.0), no_memory_rate=0.0, min_units=4)
+    groups = [sample_lessons(Random(seed), settings, tellings=3) for seed in range(30)]
+    assert sum(len(group) for group in groups) > 80
+    for first, *again in groups:
+        for lesson in again:
+            assert (lesson.units, lesson.weights) == (first.units, first.weights)
+            [sentence] = lesson.answer
+            assert any(sentence.known)
+            assert sentence.facts[0].subject in lesson.prompt

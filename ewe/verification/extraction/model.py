@@ -38,7 +38,7 @@ Answer with one claim per line and nothing else. If there is none, answer exactl
 class ModelClaims:
     """Asks a language model for the claims of each sentence; satisfies `ClaimExtractor`.
 
-    The model sees the question, three sentences before, the sentence, and the one after it where `following` knows it.
+    The model sees the question, three sentences before, the sentence, and the one after it if it is written already.
     An answer is one claim per line or "No verifiable claim."; anything else is an error, never guessed at.
     """
 
@@ -46,15 +46,13 @@ class ModelClaims:
         self._completer = completer
         self._splitter = SentenceSplitter()
 
-    def extract(self, requests: Sequence[VerificationRequest], following: Sequence[str] = ()) -> list[list[Claim]]:
+    def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim]]:
         """The claims of each sentence; spans by alignment with the sentence.
 
-        following: the text behind each sentence, if it is known (empty: of none). Raises ExtractionError with the
-        first error, `claims` beside it telling what became of each sentence.
+        Raises ExtractionError with the first error, `claims` beside it telling what became of each sentence.
         """
-        behind = following or [""] * len(requests)
         asked = [at for at, request in enumerate(requests) if request.sentence.strip()]
-        prompts = [self._prompt(requests[at], behind[at]) for at in asked]
+        prompts = [self._prompt(requests[at]) for at in asked]
         answers = complete_each(self._completer, prompts) if prompts else []
         told: list[list[Claim] | EWEError] = [[] for _ in requests]
         for at, answer in zip(asked, answers, strict=True):
@@ -64,9 +62,9 @@ class ModelClaims:
             raise ExtractionError(f"claims could not be extracted: {failed}", told) from failed
         return [one for one in told if isinstance(one, list)]
 
-    def _prompt(self, request: VerificationRequest, following: str) -> str:
+    def _prompt(self, request: VerificationRequest) -> str:
         before = [request.preceding[start:end] for start, end in self._splitter.split(request.preceding)[-_BEFORE:]]
-        after = [following[start:end] for start, end in self._splitter.split(following)[:_AFTER]]
+        after = [request.following[start:end] for start, end in self._splitter.split(request.following)[:_AFTER]]
         marked = f"<sentence>{_as_data(request.sentence)}</sentence>"
         text = " ".join([*map(_as_data, before), marked, *map(_as_data, after)])
         question = _as_data(request.prompt)
