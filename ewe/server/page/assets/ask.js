@@ -10,7 +10,7 @@ class AskPage extends Reader {
 
   // Shows one of the answers, finished or under way.
   draw(run) {
-    byId('welcome').hidden = true;
+    document.querySelector('main').classList.remove('fresh');
     byId('page').hidden = false;
     this.view.open(run);
     byId('tools').hidden = !run.done;
@@ -83,7 +83,8 @@ class AskPage extends Reader {
     say(error || `The answer is complete: ${count(run.sentences.length, 'sentence')}.`);
   }
 
-  async show_run(run) {
+  // A new question: at the top of the picker, and shown.
+  add(run) {
     const which = byId('which');
     which.prepend(el('option', { value: this.texts.length }, `${this.texts.length + 1}. ${clip(run.prompt, 70)}`));
     this.texts.push(run);

@@ -9,6 +9,7 @@ function complain(error) {
   byId('alarm').textContent = error ? error.message : '';
   const wantsKey = error?.status === 401;
   byId('key-field').classList.toggle('wanted', wantsKey);
+  byId('key-field').hidden = !(wantsKey || Settings.key);
   if (wantsKey) {
     Settings.open(true);
     byId('key').focus();
@@ -30,7 +31,7 @@ async function ask(prompt) {
   const began = performance.now();
   const player = new Player((event) => page.take(run, event), Settings.pace);
   control.signal.addEventListener('abort', () => player.cancel());
-  page.show_run(run);
+  page.add(run);
   working(true);
   const shown = player.play();
   let failure = null;
@@ -107,9 +108,18 @@ async function greet() {
 byId('ask').addEventListener('submit', (event) => {
   event.preventDefault();
   const prompt = input.value.trim();
-  if (prompt) ask(prompt);
+  if (!prompt) return;
+  input.value = '';
+  fit();
+  ask(prompt);
 });
 input.addEventListener('keydown', (event) => {
+  if (event.key === 'ArrowUp' && !input.value && page.run) {
+    event.preventDefault();
+    input.value = page.run.prompt;
+    fit();
+    return;
+  }
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   event.preventDefault();
   byId('ask').requestSubmit();

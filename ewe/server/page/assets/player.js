@@ -8,6 +8,7 @@ class Player {
     this.rate = tokensPerSecond;
     this.queue = [];
     this.cancelled = false;
+    this.stopped = new Promise((resolve) => { this.stop = resolve; });
   }
 
   push(event) {
@@ -23,6 +24,7 @@ class Player {
 
   cancel() {
     this.cancelled = true;
+    this.stop();
     this.end();
   }
 
@@ -45,7 +47,7 @@ class Player {
       const event = this.queue.shift();
       due = Math.max(due, performance.now() - 50) + 1000 * this.secondsFor(event);
       const left = due - performance.now();
-      if (left > 4) await new Promise((resolve) => { this.wake = resolve; setTimeout(resolve, left); });
+      if (left > 4) await Promise.race([this.stopped, new Promise((resolve) => { setTimeout(resolve, left); })]);
       if (this.cancelled) return;
       this.show(event);
     }
