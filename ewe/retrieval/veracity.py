@@ -87,7 +87,7 @@ class Recency:
         if written is None:
             return None
         today = self.today or datetime.now(UTC).date()
-        return float(2.0 ** (-max(0, (today - written).days) / self.half_life_days))
+        return half_life_decay((today - written).days, self.half_life_days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +131,21 @@ class ConfidenceScorer:
         return [float(value) for value in np.clip(sums / shares, 0.0, 1.0)]
 
 
-def agreement(cosines: np.ndarray, confidences: np.ndarray) -> np.ndarray:
-    """Per passage sum_j |s_ij| C_j s_ij / sum_j |s_ij| over the others (eq. 4, 5); 0 where nothing is close.
+def half_life_decay(age: float, half_life: float) -> float:
+    """exp(-ln 2 * age / half-life) (eq. 3), in [0, 1]; both in the same unit, half_life > 0; 1 for ages below 0."""
+    return float(2.0 ** (-max(0.0, age) / half_life))
 
-    cosines: s, float [n, n] in [-1, 1]; confidences: C, float [n] in [0, 1]. Returns float64 [n] in [-1, 1].
+
+def agreement(support: np.ndarray, confidences: np.ndarray, closeness: np.ndarray | None = None) -> np.ndarray:
+    """Per text sum_j w_ij C_j s_ij / sum_j w_ij over the others (eq. 4, 5); 0 where nothing is close.
+
+    support: s, float [n, n] in [-1, 1], the cosines in the paper; confidences: C, float [n] in [0, 1]; closeness: w,
+    float [n, n], not negative; None for |s|. Returns float64 [n] in [-1, 1].
     """
-    support = np.array(cosines, dtype=np.float64)
-    np.fill_diagonal(support, 0.0)
-    closeness = np.abs(support)
-    total = closeness.sum(axis=1)
-    weighted = (closeness * support) @ confidences
+    weights = np.abs(np.asarray(support if closeness is None else closeness, dtype=np.float64))
+    np.fill_diagonal(weights, 0.0)
+    total = weights.sum(axis=1)
+    weighted = (weights * support) @ confidences
     return np.asarray(np.divide(weighted, total, out=np.zeros_like(total), where=total > 0))
 
 
