@@ -18,7 +18,6 @@ from ewe.cli import options
 if TYPE_CHECKING:
     from ewe.engine.sequence import StreamEvent
 
-_SHOWN = (4, 19, 8, 22, 12)
 _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
@@ -80,8 +79,7 @@ def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[Strea
 
 
 def builtin_prompts() -> list[str]:
-    """Prompts about people of the built-in world with whom the model is known to need correction."""
-    from ewe.world.builtin import load_world
+    """Prompts for the built-in model."""
+    from ewe.world.builtin import example_prompts
 
-    lives = load_world().prompts(kinds=("life",))
-    return [lives[number].text for number in _SHOWN]
+    return example_prompts()

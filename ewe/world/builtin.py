@@ -13,6 +13,7 @@ from ewe.world.world import World
 
 SEED = 7
 NUM_PEOPLE = 60
+_EXAMPLES = (4, 19, 8, 22, 12)
 
 
 @cache
@@ -25,6 +26,12 @@ def load_world() -> World:
 def builtin_datastore() -> Datastore:
     """The passages of the built-in world."""
     return Datastore(load_world().passages)
+
+
+def example_prompts() -> list[str]:
+    """Prompts about people of the built-in world with whom the model is known to need correction."""
+    lives = load_world().prompts(kinds=("life",))
+    return [lives[number].text for number in _EXAMPLES]
 
 
 def model_path() -> Path:

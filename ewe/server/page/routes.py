@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from importlib.resources import files
-from typing import Any
+from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
+import ewe.report
+
 router = APIRouter(include_in_schema=False)
 
-_OWN, _REPORT = files("ewe.server.page") / "assets", files("ewe.report") / "assets"
+_OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ewe.report.__file__))
 # The report pages draw sentences, evidence, memory and numbers; what is live is the page's own.
 _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
@@ -33,7 +34,6 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }
-_SHOWN = (4, 19, 8, 22, 12)
 
 
 @router.get("/")
@@ -62,8 +62,8 @@ async def icon(request: Request) -> Response:
 
 
 @lru_cache
-def _text(part: Any) -> str:
-    return str(part.read_text(encoding="utf-8"))
+def _text(part: Path) -> str:
+    return part.read_text(encoding="utf-8")
 
 
 def _answer(request: Request, text: str, media_type: str) -> Response:

@@ -23,7 +23,7 @@ class AnswerView {
       tail.before(...leftOut(sentence.left_out), this.between(sentence.start));
       if (sentence.removed.length) tail.before(...removedWordings(sentence));
       const node = sentenceNode(sentence, this.shown, sentence.text, this.page);
-      if (!run.done) node.classList.add('fresh');
+      if (!run.done) node.classList.add('settling');
       tail.before(node);
       this.position = sentence.end;
     }
@@ -78,7 +78,7 @@ function leftOut(wordings) {
 // The panel while nothing is chosen and the text is being written: what was checked last.
 function drawLatest(run) {
   const check = run.checks.at(-1);
-  byId('evidence-title').textContent = check ? `Checking sentence ${run.sentences.length + 1}` : 'Evidence';
+  byId('evidence-title').textContent = check ? `Checked last: sentence ${check.number}` : 'Evidence';
   if (!check) {
     byId('evidence-body').replaceChildren(el('p', { class: 'note' }, 'The first finished sentence is checked here.'), ...inMemory(run));
     return;

@@ -10,7 +10,7 @@ class AskPage extends Reader {
 
   // Shows one of the answers, finished or under way.
   draw(run) {
-    document.querySelector('main').classList.remove('fresh');
+    document.querySelector('main').classList.remove('start');
     byId('page').hidden = false;
     this.view.open(run);
     byId('tools').hidden = !run.done;

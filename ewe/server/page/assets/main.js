@@ -111,6 +111,7 @@ byId('ask').addEventListener('submit', (event) => {
   if (!prompt) return;
   input.value = '';
   fit();
+  if (matchMedia('(pointer: coarse)').matches) input.blur(); // the keyboard on the screen would cover the answer
   ask(prompt);
 });
 input.addEventListener('keydown', (event) => {

@@ -72,9 +72,10 @@ class Run {
   }
 
   on_verification(check) {
-    this.checks.push(check);
+    const number = this.sentences.length + 1;
+    this.checks.push({ ...check, number });
     for (const item of check.evidence ?? []) this.learn(item);
-    this.doing = check.error ? 'the check failed' : `sentence ${this.sentences.length + 1} is ${VERDICTS[verdictOf(check.verdict)].name}`;
+    this.doing = check.error ? 'the check failed' : `sentence ${number} is ${VERDICTS[verdictOf(check.verdict)].name}`;
   }
 
   on_refresh(data) {

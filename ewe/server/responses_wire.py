@@ -1,0 +1,215 @@
+"""/v1/responses on the wire: inputs in, responses and their events out.
+
+Owns: these JSON shapes. Knows the shared ones. A field of OpenAI's that the engine does not have is declared with the
+values that ask for nothing; any other value is refused by its name.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ewe.server.wire import AnswerModel, EweResult, RequestModel, Text
+from ewe.server.wire_sampling import SamplingRequest
+
+Status = Literal["in_progress", "completed", "incomplete", "failed"]
+Metadata = Annotated[
+    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+]
+_Nothing = Annotated[list[Any], Field(max_length=0)]
+
+
+class TextPart(RequestModel):
+    """A part of a message: text that is asked, or text of an earlier answer as it came."""
+
+    type: Literal["input_text", "output_text", "text"]
+    text: Text
+    annotations: list[dict[str, Any]] | None = None
+    logprobs: list[dict[str, Any]] | None = None
+
+
+class InputMessage(RequestModel):
+    """One message of a conversation; id and status are those of an earlier answer and have no effect."""
+
+    type: Literal["message"] = "message"
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Text | Annotated[list[TextPart], Field(min_length=1)]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The content, its parts joined by line breaks."""
+        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
+
+
+class TextFormat(RequestModel):
+    """The only format: free text."""
+
+    type: Literal["text"] = "text"
+
+
+class TextConfig(RequestModel):
+    """How the text is to look; nothing can be asked for yet."""
+
+    format: TextFormat | None = None
+
+
+class ResponsesRequest(SamplingRequest):
+    """Something to answer. Responses are not stored, so none can go on from an earlier one by its id."""
+
+    input: Text | Annotated[list[InputMessage], Field(min_length=1, max_length=2048)]
+    instructions: Text | None = None
+    max_output_tokens: Annotated[int, Field(ge=1, lt=1 << 31)] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    include: list[Literal["message.output_text.logprobs"]] | None = None
+    metadata: Metadata | None = None
+
+    max_tokens: None = None
+    n: Literal[1] | None = None
+    text: TextConfig | None = None
+    tools: _Nothing | None = None
+    tool_choice: Literal["none", "auto"] | None = None
+    parallel_tool_calls: bool | None = None
+    truncation: Literal["disabled"] | None = None
+    background: Literal[False] | None = None
+    store: Literal[False] | None = None
+    previous_response_id: None = None
+    conversation: None = None
+    reasoning: None = None
+    prompt: None = None
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation: instructions first, as the model's chat template takes it."""
+        said = [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        first = [{"role": "system", "content": self.instructions}] if self.instructions else []
+        return [*first, *({"role": message.role, "content": message.text} for message in said)]
+
+    @property
+    def wants_logprobs(self) -> int | None:
+        """How many of the likeliest tokens to tell beside each token; None: no probabilities at all."""
+        return (self.top_logprobs or 0) if self.include else self.top_logprobs
+
+
+class UrlCitation(AnswerModel):
+    """A source of the text between two code points, the end excluded; without an address the url is `ewe:ID`."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url: str
+    title: str
+    start_index: int
+    end_index: int
+
+
+class TopLogprob(AnswerModel):
+    """A token that could have been chosen; bytes: its text in UTF-8."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprob(TopLogprob):
+    """A token of the answer with its natural-log probability."""
+
+    top_logprobs: list[TopLogprob]
+
+
+class OutputText(AnswerModel):
+    """The text with its citations."""
+
+    type: Literal["output_text"] = "output_text"
+    text: str
+    annotations: list[UrlCitation]
+    logprobs: list[TokenLogprob]
+
+
+class OutputMessage(AnswerModel):
+    """The one thing that a response puts out."""
+
+    id: str
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    status: Literal["in_progress", "completed", "incomplete"]
+    content: list[OutputText]
+
+
+class InputTokensDetails(AnswerModel):
+    """No prompt is taken from a cache or written to one."""
+
+    cached_tokens: Literal[0] = 0
+    cache_write_tokens: Literal[0] = 0
+
+
+class OutputTokensDetails(AnswerModel):
+    """rejected_prediction_tokens: tokens that were written and taken back; they are among `output_tokens`."""
+
+    reasoning_tokens: Literal[0] = 0
+    rejected_prediction_tokens: int
+
+
+class ResponseUsage(AnswerModel):
+    """Token counts of one response."""
+
+    input_tokens: int
+    input_tokens_details: InputTokensDetails = InputTokensDetails()
+    output_tokens: int
+    output_tokens_details: OutputTokensDetails
+    total_tokens: int
+
+
+class ResponseError(AnswerModel):
+    """Why a response failed after its stream had begun."""
+
+    code: Literal["server_error"] = "server_error"
+    message: str
+
+
+class IncompleteDetails(AnswerModel):
+    """Why a response ends early: it is as long as it may be, or its deadline passed."""
+
+    reason: Literal["max_output_tokens"] | None = None
+
+
+class FormatAnswer(AnswerModel):
+    """Free text."""
+
+    type: Literal["text"] = "text"
+
+
+class TextAnswer(AnswerModel):
+    """How the text looks."""
+
+    format: FormatAnswer = FormatAnswer()
+
+
+class ResponseBody(AnswerModel):
+    """A response, under way or finished; fields that say what was asked repeat the request."""
+
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    completed_at: int | None = None
+    status: Status
+    error: ResponseError | None = None
+    incomplete_details: IncompleteDetails | None = None
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: list[OutputMessage]
+    parallel_tool_calls: bool
+    previous_response_id: None = None
+    temperature: float
+    text: TextAnswer = TextAnswer()
+    tool_choice: Literal["none", "auto"]
+    tools: list[dict[str, Any]]
+    top_p: float
+    truncation: Literal["disabled"] = "disabled"
+    store: Literal[False] = False
+    background: Literal[False] = False
+    usage: ResponseUsage | None = None
+    ewe: EweResult | None = None
