@@ -21,7 +21,7 @@ LEARNING_RATE = 0.3
 """delta of the moving average (verimem-a.txt, 2.3.2)."""
 JUDGE_RELIABILITY = 0.9
 """How often a verdict is right, in our form of the Bayesian update."""
-CERTAIN = 0.99
+CERTAIN = 0.95
 """No veracity counts as surer than this when evidence comes in: a prior of 0 or 1 could never be moved."""
 
 
@@ -140,7 +140,7 @@ def bayesian_veracity(
     judgements: float [pieces, 3], entailment, contradiction and neutral of each piece of evidence; rows sum to 1.
     reliability: r in [1/2, 1), how often the judge's verdict is right. Neutral evidence changes nothing, the order of
     the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or 1. v is kept within
-    [0.01, 0.99] on the way in.
+    [0.05, 0.95] on the way in.
     """
     check_shares(veracity=veracity)
     if not 0.5 <= reliability < 1.0:
@@ -153,7 +153,7 @@ def bayesian_veracity(
 
 
 def log_odds(veracity: float) -> float:
-    """ln(v / (1 - v)) of a veracity kept within [0.01, 0.99]: within +-4.6."""
+    """ln(v / (1 - v)) of a veracity kept within [0.05, 0.95]: within +-2.95."""
     kept = min(max(veracity, 1.0 - CERTAIN), CERTAIN)
     return float(np.log(kept / (1.0 - kept)))
 

@@ -75,9 +75,9 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
     """
     path = folder / FILE_NAME
     with file_errors(path), sqlite_errors(path):
-        _check_header(path)
+        check_header(path)
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{_mode(path, read_only)}",
+            f"{path.absolute().as_uri()}?{open_mode(path, read_only)}",
             uri=True,
             timeout=_BUSY_S,
             isolation_level=None,
@@ -94,7 +94,7 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
     return connection
 
 
-def _mode(path: Path, read_only: bool) -> str:
+def open_mode(path: Path, read_only: bool) -> str:
     """How SQLite opens the file: a WAL file needs a writable folder even for reading, unless nobody can write it."""
     if not read_only:
         return "mode=rw"
@@ -108,7 +108,7 @@ def _log_size(path: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _check_header(path: Path) -> None:
+def check_header(path: Path) -> None:
     """Refuses what is no SQLite file, and one that was cut short, before SQLite touches it."""
     if not path.exists():
         raise DatastoreError(

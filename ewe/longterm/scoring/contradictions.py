@@ -1,0 +1,67 @@
+"""What a new memory says of those that are there: whether it agrees with them or contradicts them.
+
+Owns: the questions to the judge and how its answers are read. Knows judges by their protocol and the records; what
+follows from a relation is the service's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory
+from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
+
+MOST_NEIGHBOURS = 16
+"""At most so many memories are compared with a new one; the closest."""
+LEAST_STRENGTH = 0.6
+"""The judge's probability from which on a relation counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How a memory that is there stands to a new text; all in [0, 1], probabilities of the judge.
+
+    supports: that the memory entails the text; supported: that the text entails the memory; contradiction: that either
+    rules out the other one (the greater of both directions).
+    """
+
+    memory: Memory
+    supports: float
+    supported: float
+    contradiction: float
+
+    @property
+    def judgement(self) -> tuple[float, float, float]:
+        """(entailment, contradiction, neutral) of the text by the memory, which sum to 1."""
+        supports = min(self.supports, 1.0 - self.contradiction)
+        return supports, self.contradiction, 1.0 - supports - self.contradiction
+
+
+def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Relation]:
+    """One relation per neighbour, in their order: the judge is asked once, for both directions of every pair.
+
+    neighbours: the memories closest to the text, the closest first, at most `MOST_NEIGHBOURS`. Both texts are data for
+    the judge, whatever they say. Raises JudgeError as the judge does.
+    """
+    if len(neighbours) > MOST_NEIGHBOURS:
+        raise InvalidRequestError(f"at most {MOST_NEIGHBOURS} neighbours are compared, got {len(neighbours)}")
+    pairs = [(memory.content, text) for memory in neighbours] + [(text, memory.content) for memory in neighbours]
+    rows = checked(judge.judge(pairs) if pairs else [], len(pairs), type(judge).__name__)
+    there, back = rows[: len(neighbours)], rows[len(neighbours) :]
+    return [
+        Relation(memory, float(one[SUPPORTED]), float(other[SUPPORTED]), float(max(one[REFUTED], other[REFUTED])))
+        for memory, one, other in zip(neighbours, there, back, strict=True)
+    ]
+
+
+def contradicted(found: Sequence[Relation], least: float = LEAST_STRENGTH) -> list[Memory]:
+    """The memories that the text contradicts at least that surely, the surest first."""
+    strong = [relation for relation in found if relation.contradiction >= least]
+    return [relation.memory for relation in sorted(strong, key=lambda relation: -relation.contradiction)]
+
+
+def agreeing(found: Sequence[Relation], least: float = LEAST_STRENGTH) -> list[Memory]:
+    """The memories that say what the text says: each entails the other at least that surely."""
+    return [one.memory for one in found if min(one.supports, one.supported) >= least > one.contradiction]

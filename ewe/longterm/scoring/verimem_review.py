@@ -1,0 +1,61 @@
+"""VeriMem: which memories are checked again, when there is time for some.
+
+Owns: the priority of a memory and the choice within a budget (verimem-b.txt, triggering updates and efficiency). Knows
+the records; who checks them, and when, is the service's matter.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory
+from ewe.longterm.scoring.checks import check_positive, check_settings
+from ewe.retrieval.veracity import half_life_decay
+
+_SECONDS_PER_DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPolicy:
+    """How urgent another look at a memory is: longest unchecked, least believed and most used first.
+
+    half_life_days: after which time without a change a memory is half overdue; half_use: the number of recalls that
+    counts half; least: the priority under which nothing is reviewed.
+    """
+
+    half_life_days: float = 30.0
+    half_use: float = 5.0
+    least: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_positive(half_life_days=self.half_life_days, half_use=self.half_use)
+        check_settings(least=self.least)
+
+    def priority(self, memory: Memory, now: float) -> float:
+        """overdue (1 + (1 - v) + use) / 3, in [0, 1]; now: unix seconds.
+
+        overdue = 1 - 2^(-days since the last change / half_life), use = recalls / (recalls + half_use). verimem-b.txt
+        names old, low and often used memories and gives no formula. Age multiplies, so that a memory which stays low
+        after a check is not checked again at once; the others add up, so that none is ever left out for good.
+        """
+        overdue = 1.0 - half_life_decay((now - memory.updated_at) / _SECONDS_PER_DAY, self.half_life_days)
+        use = memory.recall_count / (memory.recall_count + self.half_use)
+        return overdue * (1.0 + (1.0 - memory.veracity) + use) / 3.0
+
+    def plan(self, memories: Iterable[Memory], now: float, budget: int) -> list[Memory]:
+        """The at most `budget` most urgent memories, the most urgent first; equal ones by scope and id.
+
+        Reads the memories once and holds no more than the budget. Raises InvalidRequestError for a negative budget.
+        """
+        if budget < 0:
+            raise InvalidRequestError(f"budget must be 0 or more memories, got {budget}")
+        rated = ((-self.priority(memory, now), _place(memory), memory) for memory in memories)
+        chosen = heapq.nsmallest(budget, rated, key=lambda item: item[:2])
+        return [memory for negative, _, memory in chosen if -negative >= self.least]
+
+
+def _place(memory: Memory) -> tuple[str, str, str]:
+    return memory.scope.user, memory.scope.agent, memory.id

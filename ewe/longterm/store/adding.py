@@ -1,0 +1,117 @@
+"""Putting new memories and their histories into the tables.
+
+Owns: which memories are new, which are there already and which contradict an id, and the numbers of the new ones. Knows
+the records, the session and the words; no vectors.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory, Revision, Scope
+from ewe.longterm.store.lexical import Lexicon
+from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_values, revision_values
+from ewe.longterm.store.session import Session
+
+ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_ADD_MEMORY = f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions) VALUES ({','.join('?' * 18)})"  # noqa: S608
+_BATCH = 1000
+History = tuple[Memory, Sequence[Revision]]
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What became of memories that were to be added.
+
+    duplicates: how many were there already, by scope, id and content. conflicts: scope and id of those whose id stands
+    for another content there.
+    """
+
+    added: int = 0
+    duplicates: int = 0
+    conflicts: tuple[tuple[Scope, str], ...] = ()
+
+    def __add__(self, other: AddResult) -> AddResult:
+        return AddResult(self.added + other.added, self.duplicates + other.duplicates, self.conflicts + other.conflicts)
+
+
+def add(session: Session, lexicon: Lexicon, histories: Iterable[History]) -> AddResult:
+    """Adds memories with their histories, a transaction for every 1000 (or the one that is open).
+
+    Raises InvalidRequestError for a history that is not numbered from 1 without a gap, or is another memory's; what
+    earlier transactions committed stays.
+    """
+    stream = iter(histories)
+    result = AddResult()
+    while batch := list(islice(stream, _BATCH)):
+        for memory, revisions in batch:
+            _check(memory, revisions)
+        with session.transaction() as connection:
+            result += _add_batch(session, connection, lexicon, batch)
+    return result
+
+
+def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
+    found = [(revision.memory_id, revision.number) for revision in revisions]
+    if not found or found != [(memory.id, number) for number in range(1, len(found) + 1)]:
+        raise InvalidRequestError(f"memory {memory.id!r}: its revisions must be its own, from number 1 without a gap")
+
+
+def _add_batch(
+    session: Session, connection: sqlite3.Connection, lexicon: Lexicon, batch: Sequence[History]
+) -> AddResult:
+    new, duplicates, conflicts = _sorted_out(session, [memory for memory, _ in batch])
+    scopes = _scope_numbers(connection, [batch[place][0].scope for place in new])
+    [(last,)] = session.query("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memories'), 0)")
+    rows, changes, entries = [], [], []
+    for number, place in enumerate(new, last + 1):
+        memory, revisions = batch[place]
+        scope = scopes[memory.scope]
+        rows.append((number, scope, *memory_values(memory), len(revisions)))
+        changes += [(number, *revision_values(revision)) for revision in revisions]
+        entries.append((number, scope, memory.content))
+    connection.executemany(_ADD_MEMORY, rows)
+    connection.executemany(ADD_REVISION, changes)
+    lexicon.add(connection, entries)
+    return AddResult(len(new), duplicates, tuple(conflicts))
+
+
+def _sorted_out(session: Session, memories: Sequence[Memory]) -> tuple[list[int], int, list[tuple[Scope, str]]]:
+    """The places of the new ones, the number of those that are known, and the conflicts."""
+    ids: dict[Scope, list[str]] = {}
+    for memory in memories:
+        ids.setdefault(memory.scope, []).append(memory.id)
+    known: dict[tuple[Scope, str], str] = {}
+    for scope, wanted in ids.items():
+        rows = session.lookup(
+            "SELECT id, content FROM memories WHERE scope = (SELECT number FROM scopes WHERE user = ? AND agent = ?) "
+            "AND id IN",
+            wanted,
+            (scope.user, scope.agent),
+        )
+        known.update(((scope, memory_id), content) for memory_id, content in rows)
+    new, duplicates, conflicts = [], 0, []
+    for place, memory in enumerate(memories):
+        key = (memory.scope, memory.id)
+        if key not in known:
+            known[key] = memory.content
+            new.append(place)
+        elif known[key] == memory.content:
+            duplicates += 1
+        else:
+            conflicts.append(key)
+    return new, duplicates, conflicts
+
+
+def _scope_numbers(connection: sqlite3.Connection, scopes: Iterable[Scope]) -> dict[Scope, int]:
+    """The numbers of scopes; those that held nothing so far get one."""
+    numbers = {}
+    for scope in dict.fromkeys(scopes):
+        names = (scope.user, scope.agent)
+        connection.execute("INSERT OR IGNORE INTO scopes (user, agent) VALUES (?, ?)", names)
+        [(numbers[scope],)] = connection.execute("SELECT number FROM scopes WHERE user = ? AND agent = ?", names)
+    return numbers

@@ -1,0 +1,140 @@
+"""Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one.
+
+Owns: how a scope's vectors are divided into cells around centres (k-means), when that is done again, and which cells a
+query looks at. Knows the session; not how vectors are made.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ewe.longterm.store.session import Session
+
+WHOLE_LIMIT = 20_000  # vectors that are compared one by one; 384 numbers each: 31 MB, read in about 10 ms
+_PER_CELL = 500
+_LOOKED_AT = 16  # of 2,000 cells in a million
+_SAMPLES_PER_CELL = 48
+_ROUNDS = 6
+_CHUNK = 8192
+
+Read = Callable[[np.ndarray], np.ndarray]  # numbers of memories (int64 [n]) to their vectors, float32 [n, dimension]
+
+
+class Cells:
+    """The division of every scope, read when it has changed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._whole: dict[int, tuple[int, np.ndarray]] = {}  # per scope its change and the numbers of its memories
+        self._centres: dict[int, tuple[int, np.ndarray]] = {}  # per scope its first cell and the cells' centres
+
+    def candidates(self, query: np.ndarray, scopes: Sequence[int]) -> np.ndarray:
+        """The memories (int64 [n]) with a vector whose inner product with `query` may be among the largest."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for scope in scopes:
+            first, centres = self._divided(scope)
+            if len(centres):
+                near = np.argsort(-(centres @ query), kind="stable")[:_LOOKED_AT]
+                cells = (first + near).tolist()
+                rows = self._session.lookup("SELECT number FROM memories WHERE scope = ? AND cell IN", cells, [scope])
+                found.append(_numbers(rows))
+            else:
+                found.append(self._all(scope))
+        return np.concatenate(found)
+
+    def assign(self, vectors: np.ndarray, scopes: Sequence[int]) -> list[int]:
+        """Per vector (float32 [n, dimension]) the cell of its scope that it belongs to; 0 in an undivided scope."""
+        cells = []
+        for vector, scope in zip(vectors, scopes, strict=True):
+            first, centres = self._divided(scope)
+            cells.append(first + int(_nearest(vector[None], centres)[0]) if len(centres) else 0)
+        return cells
+
+    def _divided(self, scope: int) -> tuple[int, np.ndarray]:
+        """The number of the scope's first cell and the centres of all, float32 [cells, dimension]."""
+        [(first,)] = self._session.query("SELECT coalesce(min(cell), 0) FROM cells WHERE scope = ?", (scope,))
+        known = self._centres.get(scope)
+        if known is None or known[0] != first:
+            rows = self._session.query("SELECT centre FROM cells WHERE scope = ? ORDER BY cell", (scope,))
+            centres = [np.frombuffer(centre, dtype="<f4") for (centre,) in rows]
+            known = self._centres[scope] = (int(first), np.stack(centres) if centres else np.zeros((0, 0)))
+        return known
+
+    def _all(self, scope: int) -> np.ndarray:
+        rows = self._session.query("SELECT vectors_changed FROM scopes WHERE number = ?", (scope,))
+        if not rows:
+            return _numbers([])
+        change = int(rows[0][0])
+        known = self._whole.get(scope)
+        if known is None or known[0] != change:
+            found = self._session.query("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,))
+            known = self._whole[scope] = (change, _numbers(found))
+        return known[1]
+
+
+def arrange(session: Session, read: Read) -> None:
+    """Divides every scope that has grown large, and anew one that has twice the vectors of its last division."""
+    sizes = session.query("SELECT scope, count(*) FROM memories WHERE cell >= 0 GROUP BY scope")
+    for scope, size in sizes:
+        [(cells,)] = session.query("SELECT count(*) FROM cells WHERE scope = ?", (scope,))
+        if size > max(WHOLE_LIMIT, 2 * cells * _PER_CELL):
+            with session.transaction() as connection:
+                _divide(connection, int(scope), read)
+
+
+def _divide(connection: sqlite3.Connection, scope: int, read: Read) -> None:
+    rows = connection.execute("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,)).fetchall()
+    numbers = _numbers(rows)
+    numbers.sort()
+    random = np.random.default_rng(0)
+    count = max(1, len(numbers) // _PER_CELL)
+    sample = random.choice(numbers, min(len(numbers), count * _SAMPLES_PER_CELL), replace=False)
+    centres = centres_of(read(np.sort(sample)), count, random)
+    # Cells are numbered onwards, so that a reader sees by the first number that they are others.
+    (first,) = connection.execute("SELECT coalesce(max(cell), 0) + 1 FROM cells").fetchone()
+    connection.execute("DELETE FROM cells WHERE scope = ?", (scope,))
+    connection.executemany(
+        "INSERT INTO cells VALUES (?, ?, ?)",
+        [(scope, first + place, centre.astype("<f4").tobytes()) for place, centre in enumerate(centres)],
+    )
+    for start in range(0, len(numbers), _CHUNK):
+        part = numbers[start : start + _CHUNK]
+        cells = first + _nearest(read(part), centres)
+        connection.executemany(
+            "UPDATE memories SET cell = ? WHERE number = ?", list(zip(cells.tolist(), part.tolist(), strict=True))
+        )
+    connection.execute("UPDATE scopes SET vectors_changed = vectors_changed + 1 WHERE number = ?", (scope,))
+
+
+def centres_of(vectors: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Centres of `count` cells of vectors (float32 [n, dimension], n >= count) by k-means, float32 [count, dimension].
+
+    Lloyd's rounds with Euclidean distance from centres drawn at random; an empty cell is given a vector drawn anew.
+    """
+    centres = vectors[random.choice(len(vectors), count, replace=False)]
+    for _ in range(_ROUNDS):
+        cells = _nearest(vectors, centres)
+        sizes = np.bincount(cells, minlength=count)
+        order = np.argsort(cells, kind="stable")
+        filled = np.flatnonzero(sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])[filled]
+        centres = vectors[random.choice(len(vectors), count)]
+        centres[filled] = np.add.reduceat(vectors[order], starts, axis=0) / sizes[filled, None]
+    return np.asarray(centres, dtype=np.float32)
+
+
+def _nearest(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Per vector the place of the nearest centre, int64 [n]."""
+    halves = 0.5 * np.einsum("cd,cd->c", centres, centres)
+    places = [
+        np.argmax(vectors[start : start + _CHUNK] @ centres.T - halves, axis=1)
+        for start in range(0, len(vectors), _CHUNK)
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *places])
+
+
+def _numbers(rows: Sequence[tuple[int]]) -> np.ndarray:
+    return np.fromiter((number for (number,) in rows), dtype=np.int64, count=len(rows))

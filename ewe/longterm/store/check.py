@@ -1,0 +1,74 @@
+"""Looking for damage in a whole store.
+
+Owns: which checks there are and how each problem is told. Knows the tables and the records.
+"""
+
+from __future__ import annotations
+
+from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.longterm.records import Scope
+from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_of, revision_of
+from ewe.longterm.store.session import Session
+
+# What has to be empty, and what it means if it is not.
+_EXPECTATIONS = {
+    "has lost a revision": """
+        SELECT id FROM memories LEFT JOIN
+            (SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory)
+            ON memory = memories.number
+        WHERE found IS NOT revisions OR least IS NOT 1 OR most IS NOT revisions""",
+    "has another veracity than its last revision": """
+        SELECT id FROM memories JOIN revisions
+            ON revisions.memory = memories.number AND revisions.number = memories.revisions
+        WHERE veracity_after <> veracity""",
+    "belongs to no scope": "SELECT id FROM memories WHERE scope NOT IN (SELECT number FROM scopes)",
+    "is gone, but not its revisions": "SELECT memory FROM revisions WHERE memory NOT IN (SELECT number FROM memories)",
+    "is gone, but not its words": "SELECT memory FROM postings WHERE memory NOT IN (SELECT number FROM memories)",
+    "is counted in a scope wrongly": """
+        SELECT scopes.number FROM scopes LEFT JOIN
+            (SELECT scope, count(*) AS found FROM memories GROUP BY scope) ON scope = scopes.number
+        WHERE found IS NOT memories""",
+    "is counted as a word wrongly": """
+        SELECT number FROM words LEFT JOIN
+            (SELECT word AS posted, count(*) AS found FROM postings GROUP BY word) ON posted = number
+        WHERE found IS NOT memories""",
+    "has a vector without an encoder": """
+        SELECT id FROM memories WHERE cell IS NOT NULL AND NOT EXISTS (SELECT 1 FROM encoder)""",
+}
+
+
+def problems(session: Session) -> list[str]:
+    """What is wrong with the file and its rows; reads everything once."""
+    try:
+        found = [str(message) for (message,) in session.query("PRAGMA integrity_check(20)")]
+        damages = [f"{session.path} is damaged: {message}" for message in found if message != "ok"]
+        if damages:
+            return damages
+        for meaning, statement in _EXPECTATIONS.items():
+            for (name,) in session.query(f"{statement} LIMIT 20"):
+                damages.append(f"{session.path} is damaged: {name!r} {meaning}")
+        return damages + _invalid(session)
+    except DatastoreError as error:
+        return [str(error)]
+
+
+def _invalid(session: Session) -> list[str]:
+    """Rows that are no valid memory or revision."""
+    found = []
+    after = 0
+    while page := session.query(
+        f"SELECT number, {MEMORY_COLUMNS} FROM memories WHERE number > ? ORDER BY number LIMIT 1000",  # noqa: S608
+        (after,),
+    ):
+        for number, *values in page:
+            try:
+                memory = memory_of(Scope(), values)
+                for revision in session.query(
+                    f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
+                    (number,),
+                ):
+                    revision_of(memory.id, revision)
+            except (InvalidRequestError, ValueError, TypeError) as error:
+                found.append(f"{session.path} is damaged: {error}")
+        after = page[-1][0]
+    return found

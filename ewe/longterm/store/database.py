@@ -1,0 +1,203 @@
+"""The SQLite file of a memory store: its tables, how it is made, opened and brought to a newer schema.
+
+Owns: the schema, its version and the steps between versions. Knows `ewe.errors` and how the passage store opens files;
+no memories.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.store.database import check_header, file_errors, open_mode, sqlite_errors
+
+FILE_NAME = "memories.sqlite"
+SCHEMA_VERSION = 1
+# Per version the statements that lead to the next one. Never change one that was published: add another.
+MIGRATIONS: dict[int, str] = {}
+_APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
+_BUSY_S = 30.0
+
+# AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
+# memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
+# memories.revisions: how many there have to be; a lost one shows.
+_SCHEMA = """
+CREATE TABLE state (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    words TEXT NOT NULL,
+    unscrubbed INTEGER NOT NULL
+);
+CREATE TABLE scopes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    user TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    memories INTEGER NOT NULL DEFAULT 0,
+    words INTEGER NOT NULL DEFAULT 0,
+    vectors_changed INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (user, agent)
+);
+CREATE TABLE memories (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    content TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    source_kind TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    reliability REAL NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    veracity REAL NOT NULL,
+    uncertainty REAL NOT NULL,
+    recall_count INTEGER NOT NULL,
+    correct_count INTEGER NOT NULL,
+    incorrect_count INTEGER NOT NULL,
+    contradicts TEXT NOT NULL,
+    revisions INTEGER NOT NULL,
+    cell INTEGER,
+    UNIQUE (scope, id)
+);
+CREATE INDEX memories_by_cell ON memories (scope, cell);
+CREATE INDEX memories_without_vector ON memories (number) WHERE cell IS NULL;
+CREATE TABLE revisions (
+    memory INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at REAL NOT NULL,
+    reason TEXT NOT NULL,
+    veracity_before REAL NOT NULL,
+    veracity_after REAL NOT NULL,
+    evidence TEXT NOT NULL,
+    content_before TEXT NOT NULL,
+    PRIMARY KEY (memory, number)
+) WITHOUT ROWID;
+CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions
+BEGIN SELECT RAISE(ABORT, 'revisions are never changed'); END;
+CREATE TRIGGER revisions_stay BEFORE DELETE ON revisions
+WHEN EXISTS (SELECT 1 FROM memories WHERE number = OLD.memory)
+BEGIN SELECT RAISE(ABORT, 'revisions go with their memory only'); END;
+CREATE TRIGGER revisions_go_with_their_memory AFTER DELETE ON memories
+BEGIN DELETE FROM revisions WHERE memory = OLD.number; END;
+CREATE TABLE deletions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL,
+    user TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    id TEXT NOT NULL,
+    reason TEXT NOT NULL
+);
+CREATE INDEX deletions_by_id ON deletions (id, user, agent);
+CREATE TRIGGER deletions_stay_as_they_are BEFORE UPDATE ON deletions
+BEGIN SELECT RAISE(ABORT, 'the log of deletions is never changed'); END;
+CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions
+BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END;
+CREATE TABLE words (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope INTEGER NOT NULL,
+    word TEXT NOT NULL,
+    memories INTEGER NOT NULL,
+    UNIQUE (scope, word)
+);
+CREATE TABLE postings (
+    word INTEGER NOT NULL,
+    memory INTEGER NOT NULL,
+    times INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    PRIMARY KEY (word, memory)
+) WITHOUT ROWID;
+CREATE TABLE encoder (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    name TEXT NOT NULL,
+    probe BLOB NOT NULL,
+    file INTEGER NOT NULL
+);
+CREATE TABLE cells (
+    scope INTEGER NOT NULL,
+    cell INTEGER NOT NULL,
+    centre BLOB NOT NULL,
+    PRIMARY KEY (scope, cell)
+);
+CREATE TABLE unwiped (memory INTEGER PRIMARY KEY);
+"""
+
+
+def create_database(folder: Path) -> None:
+    """Makes an empty store in `folder`, which appears whole or not at all. Raises DatastoreError if one is there."""
+    target = folder / FILE_NAME
+    if target.exists():
+        raise DatastoreError(f"{folder} holds memories already: open it, or choose another folder")
+    partial = folder / f"{FILE_NAME}.{os.getpid()}.partial"
+    with file_errors(folder), sqlite_errors(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            partial.unlink(missing_ok=True)
+            partial.touch(mode=0o600)  # what people told is nobody else's business
+            connection = sqlite3.connect(partial, isolation_level=None)
+            try:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(_SCHEMA)
+                connection.execute("INSERT INTO state VALUES (1, '', 0)")
+            finally:
+                connection.close()
+            partial.rename(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
+    """A checked connection to the store in `folder`; may be used from several threads, one at a time.
+
+    A writer brings an older schema up to date, step by step, each whole or not at all. Raises DatastoreError naming the
+    file if it is missing, damaged, no store, of a newer schema, or of an older one and opened for reading only.
+    """
+    path = folder / FILE_NAME
+    if not path.exists():
+        raise DatastoreError(f"{folder} holds no memories ({FILE_NAME} is missing): 'ewe memory add' makes a store")
+    with file_errors(path), sqlite_errors(path):
+        check_header(path)
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{open_mode(path, read_only)}",
+            uri=True,
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _check_schema(path, connection, read_only)
+            # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
+            connection.execute("PRAGMA synchronous = FULL")
+            # What is deleted is overwritten.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA cache_size = -65536")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check_schema(path: Path, connection: sqlite3.Connection, read_only: bool) -> None:
+    if connection.execute("PRAGMA application_id").fetchone() != (_APPLICATION_ID,):
+        raise DatastoreError(f"{path} is an SQLite file, but no memory store of this engine")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise DatastoreError(f"{path} has schema version {version}, this engine reads {SCHEMA_VERSION}: update it")
+    if version < SCHEMA_VERSION and read_only:
+        raise DatastoreError(
+            f"{path} has schema version {version}, this engine reads {SCHEMA_VERSION}: "
+            "open it once for writing, which brings it up to date ('ewe memory upgrade')"
+        )
+    for step in range(version, SCHEMA_VERSION):
+        if step not in MIGRATIONS:
+            raise DatastoreError(f"{path} has schema version {version}, from which no step leads on: restore a copy")
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]}; PRAGMA user_version = {step + 1}; COMMIT;")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    if connection.execute("SELECT count(*) FROM state").fetchone() != (1,):
+        raise DatastoreError(f"{path} is damaged: its state is missing; restore it from a copy")

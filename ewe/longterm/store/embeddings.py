@@ -1,0 +1,163 @@
+"""Finding memories by their meaning: by vectors of their contents.
+
+Owns: which memories have a vector, by which encoder, in which cell, and the search over them. Knows the encoder's
+protocol, the session and the file of vectors; no words.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ewe.errors import ConfigError
+from ewe.longterm.store.cells import Cells, arrange
+from ewe.longterm.store.session import Session
+from ewe.longterm.store.vectors import VectorFile
+from ewe.retrieval.encoders import Encoder
+from ewe.retrieval.source import Progress
+
+_BATCH = 256
+_PROBE = "She moved to Lyon in March 2019 and has not eaten meat since."
+_SAME = 1e-2  # other machines and batch sizes move a vector by less, another model by more (as a share of its length)
+
+
+class Embeddings:
+    """The vectors of all memories. `forget` belongs inside the transaction that changes the memories."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._cells = Cells(session)
+        self._file: VectorFile | None = None
+
+    def embed(self, encoder: Encoder, replace: bool = False, progress: Progress | None = None) -> int:
+        """Gives every memory that has none a vector, 256 at a time, each lot committed; how many were given.
+
+        Memories may be read and changed meanwhile. replace: all vectors there are, whoever made them, are made again.
+        `progress` hears of (memories done, in all). Raises ConfigError if there are vectors of another encoder.
+        """
+        self._adopt(encoder, replace)
+        [(total,)] = self._session.query("SELECT count(*) FROM memories WHERE cell IS NULL")
+        done = after = 0
+        while rows := self._session.query(
+            "SELECT number, content FROM memories WHERE cell IS NULL AND number > ? ORDER BY number LIMIT ?",
+            (after, _BATCH),
+        ):
+            vectors = encoder.encode_passages([content for _, content in rows])
+            done += self._keep(rows, vectors)
+            after = rows[-1][0]
+            if progress is not None:
+                progress(done, max(total, done))
+        arrange(self._session, self._vectors().read)
+        return done
+
+    def check(self, encoder: Encoder) -> None:
+        """Raises ConfigError if there are vectors, and another encoder made them."""
+        known = self._known()
+        if known is None:
+            return
+        name, stored, _ = known
+        probe = encoder.encode_passages([_PROBE])[0]
+        if stored.shape != probe.shape or np.linalg.norm(stored - probe) > _SAME * np.linalg.norm(probe):
+            raise ConfigError(
+                f"{self._session.folder} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
+                "make them again with 'ewe memory embed --replace'"
+            )
+
+    def search(self, query: np.ndarray, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
+        """(number of a memory, inner product with `query`) of at most `top_k` memories in the scopes, best first.
+
+        query: float32 [dimension]. Equal products: the newest first. A scope is searched whole up to 20,000 vectors,
+        and by its nearest cells beyond, which can miss some.
+        """
+        if self._known() is None:
+            return []
+        numbers = self._cells.candidates(query, scopes)
+        products = self._vectors().read(numbers) @ np.asarray(query, dtype=np.float32)
+        if len(numbers) > top_k:
+            best = np.argpartition(-products, top_k - 1)
+            found = np.flatnonzero(products >= products[best[top_k - 1]])
+            numbers, products = numbers[found], products[found]
+        order = np.lexsort((-numbers, -products))[:top_k]
+        return [(int(numbers[place]), float(products[place])) for place in order]
+
+    def forget(self, connection: sqlite3.Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
+        """Gives up the vectors of memories in the scopes; `wipe` takes them from the file after the commit."""
+        numbers = [(number,) for number in memories]
+        connection.executemany("UPDATE memories SET cell = NULL WHERE number = ?", numbers)
+        connection.executemany("INSERT OR IGNORE INTO unwiped VALUES (?)", numbers)
+        _note_change(connection, scopes)
+
+    def wipe(self) -> bool:
+        """Overwrites the vectors that were given up, unless they were made again; whether there were any."""
+        if not self._session.query("SELECT 1 FROM unwiped LIMIT 1"):
+            return False
+        with self._session.transaction() as connection:
+            numbers = [number for (number,) in connection.execute("SELECT memory FROM unwiped")]
+            if self._known() is not None:
+                self._vectors().wipe(numbers)
+                self._vectors().remove_others()
+            connection.execute("DELETE FROM unwiped")
+        return True
+
+    def _adopt(self, encoder: Encoder, replace: bool) -> None:
+        """Makes the store this encoder's, if it has none or its vectors are to be made again."""
+        known = self._known()
+        if known is not None and not replace:
+            self.check(encoder)
+            return
+        probe = encoder.encode_passages([_PROBE])[0].astype("<f4")
+        with self._session.transaction() as connection:
+            connection.execute("UPDATE memories SET cell = NULL")
+            connection.execute("DELETE FROM cells")
+            connection.execute("DELETE FROM unwiped")
+            connection.execute("UPDATE scopes SET vectors_changed = vectors_changed + 1")
+            connection.execute(
+                "INSERT OR REPLACE INTO encoder VALUES (1, ?, ?, ?)",
+                (encoder.name, probe.tobytes(), known[2] + 1 if known else 1),
+            )
+        self._vectors().remove_others()
+
+    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray) -> int:
+        """Writes the vectors of those memories that are still there with the content that was encoded."""
+        with self._session.transaction() as connection:
+            contents = {
+                number: (content, scope)
+                for number, content, scope in self._session.lookup(
+                    "SELECT number, content, scope FROM memories WHERE number IN", [number for number, _ in rows]
+                )
+            }
+            places = [
+                place for place, (number, content) in enumerate(rows) if contents.get(number, ("",))[0] == content
+            ]
+            numbers = [rows[place][0] for place in places]
+            scopes = [int(contents[number][1]) for number in numbers]
+            # The lock is held and the vectors are on the disk before the rows that say so.
+            self._vectors().write(numbers, vectors[places])
+            cells = self._cells.assign(vectors[places], scopes)
+            connection.executemany(
+                "UPDATE memories SET cell = ? WHERE number = ?", list(zip(cells, numbers, strict=True))
+            )
+            connection.executemany("DELETE FROM unwiped WHERE memory = ?", [(number,) for number in numbers])
+            _note_change(connection, set(scopes))
+        return len(numbers)
+
+    def _known(self) -> tuple[str, np.ndarray, int] | None:
+        """The encoder's name, its probe (float32 [dimension]) and the number of the file, if there are vectors."""
+        rows = self._session.query("SELECT name, probe, file FROM encoder")
+        return (str(rows[0][0]), np.frombuffer(rows[0][1], dtype="<f4"), int(rows[0][2])) if rows else None
+
+    def _vectors(self) -> VectorFile:
+        known = self._known()
+        assert known is not None  # every caller made sure
+        _, probe, number = known
+        if self._file is None or self._file.number != number:
+            self._file = VectorFile(self._session.folder, number, len(probe))
+        return self._file
+
+
+def _note_change(connection: sqlite3.Connection, scopes: Iterable[int]) -> None:
+    connection.executemany(
+        "UPDATE scopes SET vectors_changed = vectors_changed + 1 WHERE number = ?", [(scope,) for scope in scopes]
+    )

@@ -1,0 +1,180 @@
+"""Finding memories by their words: BM25 over what a searcher may see, kept in the store's own tables.
+
+Owns: the tables `words` and `postings`, and the ranking. Every scope has words of its own, so that neither a hit nor a
+score tells anything of a scope that was not asked for. Knows `ewe.text` and the session; no vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from ewe.longterm.store.session import Session
+from ewe.text.words import words
+
+K1, B = 1.5, 0.75
+EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
+_CANDIDATES = 256
+_PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep."
+
+Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
+
+
+class Lexicon:
+    """The words of all memories. `add` and `remove` belong inside the transaction that changes the memories."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def add(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+        """Counts in the words of memories."""
+        frequencies: Counter[tuple[int, str]] = Counter()
+        postings: list[tuple[int, int, int, int, str]] = []
+        sizes: defaultdict[int, list[int]] = defaultdict(list)
+        for memory, scope, content in entries:
+            tokens = words(content)
+            sizes[scope].append(len(tokens))
+            for word, times in Counter(tokens).items():
+                frequencies[scope, word] += 1
+                postings.append((memory, times, len(tokens), scope, word))
+        connection.executemany(
+            "INSERT INTO words (scope, word, memories) VALUES (?, ?, ?) "
+            "ON CONFLICT (scope, word) DO UPDATE SET memories = memories + excluded.memories",
+            [(*key, count) for key, count in sorted(frequencies.items())],
+        )
+        postings.sort(key=lambda posting: posting[3:])  # the pages of a word are touched once
+        connection.executemany(
+            "INSERT INTO postings SELECT number, ?, ?, ? FROM words WHERE scope = ? AND word = ?", postings
+        )
+        connection.executemany(
+            "UPDATE scopes SET memories = memories + ?, words = words + ? WHERE number = ?",
+            [(len(lengths), sum(lengths), scope) for scope, lengths in sizes.items()],
+        )
+
+    def remove(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+        """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
+        for memory, scope, content in entries:
+            tokens = words(content)
+            keys = [(scope, word) for word in set(tokens)]
+            connection.executemany(
+                "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) "
+                "AND memory = ?",
+                [(*key, memory) for key in keys],
+            )
+            connection.executemany("UPDATE words SET memories = memories - 1 WHERE scope = ? AND word = ?", keys)
+            connection.executemany("DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", keys)
+            connection.execute(
+                "UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", (len(tokens), scope)
+            )
+
+    def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
+        """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
+
+        Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once;
+        scores are above 0. The rarest words are read until they come to 10,000 postings; the best 256 memories found
+        by them (or `top_k`, if that is more) then get the scores of the other words too. So with fewer postings the
+        ranking is exact, and with more a memory that holds none of a query's rare words is not found.
+        """
+        marks = ",".join("?" * len(scopes))
+        [(count, length)] = self._session.query(
+            f"SELECT sum(memories), sum(words) FROM scopes WHERE number IN ({marks})",  # noqa: S608
+            scopes,
+        )
+        if not count or not length:
+            return []
+        # The length's part of a word's weight in a memory: norm[0] + norm[1] * its length.
+        norm = (K1 * (1 - B), K1 * B * count / length)
+        rare, common = _divided(self._frequencies(query, scopes, marks))
+        scores: defaultdict[int, float] = defaultdict(float)
+        for frequency, numbers in rare:
+            self._count_in(scores, _weight(count, frequency), norm, numbers)
+        if common:
+            found = _best(scores, max(_CANDIDATES, top_k))
+            scores = defaultdict(float, {memory: scores[memory] for memory in found})
+            for frequency, numbers in common:
+                self._count_in(scores, _weight(count, frequency), norm, numbers, found)
+        return [(memory, scores[memory]) for memory in _best(scores, top_k)]
+
+    def is_current(self) -> bool:
+        """Whether the words were taken from the texts as they are taken today."""
+        return self._session.query("SELECT words FROM state") == [(_fingerprint(),)]
+
+    def rebuild(self, connection: sqlite3.Connection) -> None:
+        """Takes the words of all memories again, inside a transaction."""
+        for statement in (
+            "DELETE FROM postings",
+            "DELETE FROM words",
+            "UPDATE scopes SET memories = 0, words = 0",
+        ):
+            connection.execute(statement)
+        after = 0
+        while page := self._session.query(
+            "SELECT number, scope, content FROM memories WHERE number > ? ORDER BY number LIMIT 1000", (after,)
+        ):
+            self.add(connection, page)
+            after = page[-1][0]
+        connection.execute("UPDATE state SET words = ?", (_fingerprint(),))
+
+    def _frequencies(self, query: str, scopes: Sequence[int], marks: str) -> list[_Word]:
+        """Per word of the query that is known: in how many memories it is, and its numbers; the rarest first."""
+        rows = self._session.lookup(
+            f"SELECT word, number, memories FROM words WHERE scope IN ({marks}) AND word IN",  # noqa: S608
+            sorted(set(words(query))),
+            scopes,
+        )
+        found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for word, number, memories in rows:
+            found[word].append((memories, number))
+        # Sorted, because float sums depend on their order and a query's result must not.
+        totals = sorted((sum(memories for memories, _ in places), word) for word, places in found.items())
+        return [(total, [number for _, number in found[word]]) for total, word in totals]
+
+    def _count_in(
+        self,
+        scores: dict[int, float],
+        weight: float,
+        norm: tuple[float, float],
+        numbers: Sequence[int],
+        among: Sequence[int] | None = None,
+    ) -> None:
+        """Adds what a word gives to the scores of the memories that hold it, or of those `among` them."""
+        part = "SELECT memory, times / (times + ? + ? * length) FROM postings WHERE word = ?"
+        for number in numbers:
+            if among is None:
+                limit = "ORDER BY memory DESC LIMIT ?"
+                rows = self._session.query(f"{part} {limit}", (*norm, number, EXACT_POSTINGS))
+            else:
+                rows = self._session.lookup(f"{part} AND memory IN", among, (*norm, number))
+            for memory, share in rows:
+                scores[memory] += weight * share
+
+
+_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
+
+
+def _weight(count: int, frequency: int) -> float:
+    return math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
+
+
+def _divided(found: list[_Word]) -> tuple[list[_Word], list[_Word]]:
+    """The rarest words, whose postings are few enough to be read (one word in any case), and all others."""
+    total = 0
+    for place, (frequency, _) in enumerate(found):
+        total += frequency
+        if place and total > EXACT_POSTINGS:
+            return found[:place], found[place:]
+    return found, []
+
+
+def _best(scores: dict[int, float], top_k: int) -> list[int]:
+    """The `top_k` memories with the largest scores, best first; of equal ones the newest."""
+    return heapq.nlargest(top_k, scores, key=lambda memory: (scores[memory], memory))
+
+
+def _fingerprint() -> str:
+    """Names the way in which texts come apart into words."""
+    return hashlib.sha256("\n".join(words(_PROBE)).encode()).hexdigest()[:16]

@@ -1,0 +1,161 @@
+"""Reading the memories of a store.
+
+Owns: lookups, histories, scans, the log of deletions and the counts. Whatever is asked names the scopes it may see,
+but for the few questions of whoever runs the store. Knows the records and the session; changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory, Revision, Scope
+from ewe.longterm.store.embeddings import Embeddings
+from ewe.longterm.store.lexical import Lexicon
+from ewe.longterm.store.rows import (
+    MEMORY_COLUMNS,
+    REVISION_COLUMNS,
+    Deletion,
+    memory_of,
+    revision_of,
+)
+from ewe.longterm.store.session import Session
+
+_PAGE = 1000
+_PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))
+
+
+class MemoryReader:
+    """The reading half of `MemoryStore`, which says what all methods guarantee."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.lexicon = Lexicon(session)
+        self.embeddings = Embeddings(session)
+
+    def __len__(self) -> int:
+        return int(self._session.query("SELECT coalesce(sum(memories), 0) FROM scopes")[0][0])
+
+    @property
+    def path(self) -> Path:
+        """The folder of the store."""
+        return self._session.folder
+
+    def get(self, scope: Scope, memory_id: str) -> Memory:
+        """One memory. Raises InvalidRequestError if this scope holds none with this id."""
+        memory = self.find(scope, memory_id)
+        if memory is None:
+            raise missing(memory_id)
+        return memory
+
+    def find(self, scope: Scope, memory_id: str) -> Memory | None:
+        """One memory, or None if this scope holds none with this id."""
+        row = self._row(scope, memory_id)
+        return memory_of(scope, row[2:]) if row is not None else None
+
+    def history(self, scope: Scope, memory_id: str) -> list[Revision]:
+        """All revisions of a memory, the first first. Raises InvalidRequestError as `get` does."""
+        row = self._row(scope, memory_id)
+        if row is None:
+            raise missing(memory_id)
+        rows = self._session.query(
+            f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ? ORDER BY number",  # noqa: S608
+            (row[0],),
+        )
+        return [revision_of(memory_id, values) for values in rows]
+
+    def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
+        """Every memory of these scopes (None: of all, for whoever runs the store), as they were added.
+
+        Holds a thousand at a time; memories that are added meanwhile may appear at the end, but not in a `snapshot`.
+        """
+        after = 0
+        numbers = None if scopes is None else self.scope_numbers(scopes)
+        while page := self._page(after, numbers):
+            for _, user, agent, *values in page:
+                yield memory_of(Scope(user, agent), values)
+            after = page[-1][0]
+
+    def rows(self, numbers: Sequence[int], scopes: Sequence[Scope]) -> dict[int, Memory]:
+        """Per number of a memory the memory, if it is there and in one of the scopes."""
+        rows = self._session.lookup(f"{_SELECT} WHERE memories.number IN", numbers)
+        allowed = set(scopes)
+        found = ((number, Scope(user, agent), values) for number, user, agent, *values in rows)
+        return {number: memory_of(scope, values) for number, scope, values in found if scope in allowed}
+
+    def scopes(self) -> list[Scope]:
+        """All scopes that hold memories, in alphabetical order; for whoever runs the store."""
+        return [Scope(*row) for row in self._session.query("SELECT user, agent FROM scopes ORDER BY user, agent")]
+
+    def scope_numbers(self, scopes: Sequence[Scope]) -> list[int]:
+        """The numbers of those scopes that hold memories."""
+        numbers = []
+        for scope in dict.fromkeys(scopes):
+            rows = self._session.query(
+                "SELECT number FROM scopes WHERE user = ? AND agent = ?", (scope.user, scope.agent)
+            )
+            numbers += [int(number) for (number,) in rows]
+        return numbers
+
+    def deletions(self, scope: Scope | None = None) -> list[Deletion]:
+        """The log of deletions of a scope (None: of all, for whoever runs the store), the first first."""
+        where, values = ("", ()) if scope is None else ("WHERE user = ? AND agent = ?", (scope.user, scope.agent))
+        rows = self._session.query(
+            f"SELECT at, user, agent, id, reason FROM deletions {where} ORDER BY number",  # noqa: S608
+            values,
+        )
+        return [Deletion(at, Scope(user, agent), memory_id, reason) for at, user, agent, memory_id, reason in rows]
+
+    def stats(self) -> dict[str, Any]:
+        """What a store holds, as JSON-ready counts; bytes are those of all its files."""
+        with self.snapshot():
+            return {
+                "memories": len(self),
+                "scopes": self._count("SELECT count(*) FROM scopes"),
+                "shared": self._count("SELECT coalesce(sum(memories), 0) FROM scopes WHERE user = '' AND agent = ''"),
+                "kinds": dict(self._session.query("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind")),
+                "mean_veracity": self._session.query("SELECT avg(veracity) FROM memories")[0][0],
+                "revisions": self._count("SELECT count(*) FROM revisions"),
+                "deletions": self._count("SELECT count(*) FROM deletions"),
+                "deleted_and_not_scrubbed": self._count("SELECT unscrubbed FROM state"),
+                "without_vector": self._count("SELECT count(*) FROM memories WHERE cell IS NULL"),
+                "encoder": next((name for (name,) in self._session.query("SELECT name FROM encoder")), None),
+                "bytes": sum(file.stat().st_size for file in self.path.iterdir() if file.is_file()),
+            }
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside, every read (of all threads that use this object) sees the store as it was when it was entered."""
+        return self._session.snapshot()
+
+    def _row(self, scope: Scope, memory_id: str) -> tuple[Any, ...] | None:
+        """Number, count of revisions and `MEMORY_COLUMNS` of a memory."""
+        rows = self._session.query(
+            f"SELECT memories.number, memories.revisions, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
+            "ON scopes.number = memories.scope WHERE scopes.user = ? AND scopes.agent = ? AND memories.id = ?",
+            (scope.user, scope.agent, memory_id),
+        )
+        return rows[0] if rows else None
+
+    def _page(self, after: int, scopes: Sequence[int] | None) -> list[tuple[Any, ...]]:
+        inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(scopes))})"
+        return self._session.query(
+            f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT {_PAGE}",
+            (after, *(scopes or ())),
+        )
+
+    def _count(self, statement: str) -> int:
+        return int(self._session.query(statement)[0][0])
+
+
+_SELECT = (
+    f"SELECT memories.number, scopes.user, scopes.agent, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
+    "ON scopes.number = memories.scope"
+)
+
+
+def missing(memory_id: str) -> InvalidRequestError:
+    """The error for an id that a scope does not hold; the same whether or not another scope holds it."""
+    return InvalidRequestError(f"there is no memory {memory_id!r} here: look for it with a search, or in another scope")

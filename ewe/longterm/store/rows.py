@@ -1,0 +1,140 @@
+"""Memories and revisions as rows of tables and as JSON.
+
+Owns: which column and which key holds which field. Knows the records; no database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+
+# The order of `memory_values`.
+MEMORY_COLUMNS = (
+    "id, content, kind, source_kind, source_id, reliability, metadata, created_at, updated_at, veracity, uncertainty, "
+    "recall_count, correct_count, incorrect_count, contradicts"
+)
+REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """One entry of the log of deletions: which memory went, when and why; never what it said."""
+
+    at: float
+    scope: Scope
+    memory_id: str
+    reason: str
+
+
+def memory_values(memory: Memory) -> tuple[object, ...]:
+    """The values of `MEMORY_COLUMNS`."""
+    return (
+        memory.id,
+        memory.content,
+        memory.kind,
+        memory.source.kind,
+        memory.source.id,
+        memory.source.reliability,
+        _text(dict(memory.metadata)),
+        memory.created_at,
+        memory.updated_at,
+        memory.veracity,
+        memory.uncertainty,
+        memory.recall_count,
+        memory.correct_count,
+        memory.incorrect_count,
+        _text(memory.contradicts),
+    )
+
+
+def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
+    """The memory of a row with `MEMORY_COLUMNS`."""
+    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values
+    created_at, updated_at, veracity, uncertainty, recalls, correct, incorrect = numbers
+    return Memory(
+        identity,
+        content,
+        kind,
+        MemorySource(source_kind, source_id, reliability),
+        scope,
+        json.loads(metadata),
+        created_at,
+        updated_at,
+        veracity,
+        uncertainty,
+        recalls,
+        correct,
+        incorrect,
+        tuple(json.loads(contradicts)),
+    )
+
+
+def revision_values(revision: Revision) -> tuple[object, ...]:
+    """The values of `REVISION_COLUMNS`."""
+    return (
+        revision.number,
+        revision.at,
+        revision.reason,
+        revision.veracity_before,
+        revision.veracity_after,
+        _text(revision.evidence),
+        revision.content_before,
+    )
+
+
+def revision_of(memory_id: str, values: Sequence[Any]) -> Revision:
+    """The revision of a row with `REVISION_COLUMNS`."""
+    number, at, reason, before, after, evidence, content = values
+    return Revision(memory_id, number, at, reason, before, after, tuple(json.loads(evidence)), content)
+
+
+def memory_json(memory: Memory) -> dict[str, Any]:
+    """A JSON-ready copy of a memory."""
+    values = {item.name: getattr(memory, item.name) for item in fields(Memory)}
+    return {
+        **values,
+        "source": asdict(memory.source),
+        "scope": asdict(memory.scope),
+        "metadata": dict(memory.metadata),
+        "contradicts": list(memory.contradicts),
+    }
+
+
+def memory_from_json(values: Mapping[str, Any]) -> Memory:
+    """The memory that `memory_json` wrote; fields that are missing get their defaults.
+
+    Raises InvalidRequestError for fields that are unknown or hold something else.
+    """
+    values = dict(values)
+    try:
+        if "scope" in values:
+            values["scope"] = Scope(**values["scope"])
+        if "source" in values:
+            values["source"] = MemorySource(**values["source"])
+        values["contradicts"] = _texts(values.get("contradicts", []))
+        return Memory(**values)
+    except (TypeError, AttributeError) as error:
+        raise InvalidRequestError(f"this is no memory: {error}") from error
+
+
+def revision_from_json(values: Mapping[str, Any]) -> Revision:
+    """The revision that `asdict` wrote. Raises InvalidRequestError for fields that are unknown or missing."""
+    try:
+        return Revision(**{**values, "evidence": _texts(values.get("evidence", []))})
+    except (TypeError, AttributeError) as error:
+        raise InvalidRequestError(f"this is no revision: {error}") from error
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidRequestError(f"a list of texts is wanted, got {type(value).__name__}")
+    return tuple(value)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,126 @@
+"""One connection to a store, shared by threads: queries, consistent views and transactions.
+
+Owns: the lock around the connection, who may write, and how a change is committed whole or not at all. Knows the
+database file; no memories.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from ewe.errors import DatastoreError
+from ewe.longterm.store.database import FILE_NAME, connect
+from ewe.retrieval.store.database import WriterLock, sqlite_errors
+
+_ASKED_AT_ONCE = 500
+
+
+class Session:
+    """The store in a folder, open for reading, or for writing as the only one that does.
+
+    Safe to call from several threads, not to be carried across a fork. Raises DatastoreError, naming the file and what
+    to do, for damage, a full disk and files that may not be written.
+    """
+
+    def __init__(self, folder: Path, read_only: bool) -> None:
+        self.folder = folder
+        self._lock = RLock()
+        self._views = 0
+        # A folder that holds no store gets no lock file.
+        self._writer = WriterLock(folder) if not read_only and (folder / FILE_NAME).exists() else None
+        try:
+            self._connection = connect(folder, read_only)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.release()
+            raise
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self.folder / FILE_NAME
+
+    @property
+    def writes(self) -> bool:
+        """Whether this one may write."""
+        return self._writer is not None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, of any thread."""
+        return self._connection.in_transaction and not self._views
+
+    def close(self) -> None:
+        """Ends the connection; a writer also lets the next one in."""
+        with self._lock:
+            self._connection.close()
+            if self._writer is not None:
+                self._writer.release()
+
+    def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows that an SQL statement yields."""
+        with self._lock, sqlite_errors(self.path):
+            return self._connection.execute(statement, tuple(values)).fetchall()
+
+    def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement that ends in "IN ", for any number of values; `before` stand before them."""
+        rows = []
+        for first in range(0, len(values), _ASKED_AT_ONCE):
+            part = values[first : first + _ASKED_AT_ONCE]
+            rows += self.query(f"{statement} ({','.join('?' * len(part))})", (*before, *part))
+        return rows
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered."""
+        with self._lock:
+            if not self._views and not self._connection.in_transaction:
+                self.query("BEGIN")
+                self.query("SELECT 1 FROM state")  # the first read is what fixes the view
+            self._views += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._views -= 1
+                if not self._views:
+                    self.query("ROLLBACK")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """What is written inside is committed together, or not at all if an exception leaves it.
+
+        Other threads wait. Inside an open transaction it joins that one. Raises DatastoreError if the store is open
+        for reading only, or a snapshot is open.
+        """
+        if not self.writes:
+            raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
+        with self._lock, sqlite_errors(self.path):
+            if self._views:
+                raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
+            if self._connection.in_transaction:
+                yield self._connection
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # A full disk makes SQLite roll back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def empty_log(self) -> bool:
+        """Moves everything from the write-ahead log to the file and empties the log; false while a reader holds it."""
+        return not self.query("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
+
+    def rewrite(self) -> bool:
+        """Writes the whole file again without its free space; false as in `empty_log`."""
+        self.query("VACUUM")
+        return self.empty_log()

@@ -1,0 +1,209 @@
+"""The memories of all users and agents on disk.
+
+Owns: adding, revising, counting and deleting memories, each with its entry in the history or the log. Knows the
+records, the session and what is kept beside the memories (words, vectors); no scoring and no clock.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from ewe.errors import DatastoreError
+from ewe.longterm.records import Memory, Revision, Scope
+from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add
+from ewe.longterm.store.database import create_database
+from ewe.longterm.store.reading import MemoryReader, missing
+from ewe.longterm.store.rows import MEMORY_COLUMNS, memory_of, memory_values, revision_values
+from ewe.longterm.store.session import Session
+
+ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in."""
+
+    veracity: float | None = None
+    uncertainty: float | None = None
+    content: str | None = None
+    contradicts: tuple[str, ...] | None = None
+    correct: int = 0
+    incorrect: int = 0
+
+    def apply(self, memory: Memory, at: float) -> Memory:
+        """The memory after the change. Raises InvalidRequestError if it would be none."""
+        return replace(
+            memory,
+            updated_at=at,
+            veracity=memory.veracity if self.veracity is None else self.veracity,
+            uncertainty=memory.uncertainty if self.uncertainty is None else self.uncertainty,
+            content=memory.content if self.content is None else self.content,
+            contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
+            correct_count=memory.correct_count + self.correct,
+            incorrect_count=memory.incorrect_count + self.incorrect,
+        )
+
+
+class MemoryStore(MemoryReader):
+    """A folder with `memories.sqlite` (the one truth) and its vectors (made from it).
+
+    One process writes, any number read at the same time; each sees what was committed before it looked. What a method
+    returned from is on the disk. An id names one memory of one scope, so that no scope can be told from its ids what
+    another one holds. Every change but the count of recalls makes a revision, and revisions stay as long as their
+    memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
+    naming the file and what to do, for damage, a full disk and files that may not be written.
+    """
+
+    @classmethod
+    def create(cls, path: str | Path) -> MemoryStore:
+        """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
+        create_database(Path(path))
+        return cls.open(path, read_only=False)
+
+    @classmethod
+    def open(cls, path: str | Path, read_only: bool = True) -> MemoryStore:
+        """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
+        store = cls(Session(Path(path), read_only))
+        if not read_only:
+            try:
+                store._recover()
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    def close(self) -> None:
+        """Ends the connection; a writer also lets the next one in."""
+        self._session.close()
+
+    def __enter__(self) -> MemoryStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """What is read and written inside belongs together: other threads wait, and an exception undoes all of it."""
+        return self._session.transaction()
+
+    def add(self, memories: Iterable[Memory], reason: str = ADDED, evidence: tuple[str, ...] = ()) -> AddResult:
+        """Adds memories, a transaction for every 1000; the history of each begins with `reason` and `evidence`."""
+        return self.restore(
+            (memory, [Revision(memory.id, 1, memory.created_at, reason, memory.veracity, memory.veracity, evidence)])
+            for memory in memories
+        )
+
+    def restore(self, histories: Iterable[History]) -> AddResult:
+        """Adds memories with the histories that they bring, a transaction for every 1000.
+
+        Raises DatastoreError for a history that is not numbered from 1 without a gap.
+        """
+        return add(self._session, self.lexicon, histories)
+
+    def revise(
+        self, scope: Scope, memory_id: str, change: Change, *, at: float, reason: str, evidence: Iterable[str] = ()
+    ) -> Revision:
+        """Changes a memory and writes down when, why and on what evidence; returns what was written down.
+
+        To decide by what is there now, `get` it inside the same `transaction`. Raises InvalidRequestError if the scope
+        holds no memory with this id, or the change makes it invalid.
+        """
+        with self._session.transaction() as connection:
+            row = self._row(scope, memory_id)
+            if row is None:
+                raise missing(memory_id)
+            number, count, *values = row
+            old = memory_of(scope, values)
+            new = change.apply(old, at)
+            before = "" if new.content == old.content else old.content
+            revision = Revision(
+                memory_id, count + 1, at, reason, old.veracity, new.veracity, tuple(evidence), before
+            )  # fmt: skip
+            settings = ", ".join(f"{column} = ?" for column in MEMORY_COLUMNS.split(", "))
+            connection.execute(
+                f"UPDATE memories SET {settings}, revisions = ? WHERE number = ?",  # noqa: S608
+                (*memory_values(new), count + 1, number),
+            )
+            connection.execute(ADD_REVISION, (number, *revision_values(revision)))
+            if before:
+                [within] = self.scope_numbers([scope])
+                self.lexicon.remove(connection, [(number, within, old.content)])
+                self.lexicon.add(connection, [(number, within, new.content)])
+                self.embeddings.forget(connection, [within], [number])
+        self._wipe()
+        return revision
+
+    def recalled(self, scope: Scope, ids: Iterable[str]) -> None:
+        """Counts one recall of each of these memories; ids that are not there (any more) are passed over."""
+        with self._session.transaction() as connection:
+            numbers = self.scope_numbers([scope])
+            connection.executemany(
+                "UPDATE memories SET recall_count = recall_count + 1 WHERE scope = ? AND id = ?",
+                [(number, memory_id) for number in numbers for memory_id in ids],
+            )
+
+    def delete(self, scope: Scope, ids: Iterable[str] | None = None, *, at: float, reason: str) -> int:
+        """Deletes memories (None: all of the scope) with their histories, words and vectors; how many there were.
+
+        The log keeps scope, id, time and reason. The database overwrites what it frees, but traces can stay in it
+        where it moved rows about; `scrub` takes those away as well.
+        """
+        with self._session.transaction() as connection:
+            [scope_number] = self.scope_numbers([scope]) or [0]
+            select = "SELECT number, scope, content, id FROM memories WHERE scope = ?"
+            if ids is None:
+                rows = self._session.query(select, (scope_number,))
+            else:
+                rows = self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), (scope_number,))
+            self.lexicon.remove(connection, [(number, within, content) for number, within, content, _ in rows])
+            self.embeddings.forget(connection, [scope_number], [number for number, *_ in rows])
+            connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number, *_ in rows])
+            connection.executemany(
+                "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, ?, ?, ?)",
+                [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
+            )
+            connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
+            connection.execute("DELETE FROM scopes WHERE memories = 0")
+            connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
+        self._wipe()
+        return len(rows)
+
+    def scrub(self) -> None:
+        """Rewrites the database, so that nothing of what was deleted is left in any file of the store.
+
+        Takes about as long as copying the file. Raises DatastoreError while a reader holds on to what was there before:
+        close it, or let its snapshot end, and scrub again.
+        """
+        self._wipe()
+        if not self._session.rewrite():
+            raise DatastoreError(f"{self.path}: a reader holds on to deleted memories: close it and scrub again")
+        with self._session.transaction() as connection:
+            connection.execute("UPDATE state SET unscrubbed = 0")
+
+    def verify(self) -> list[str]:
+        """Problems with the file, its memories, histories, words and vectors; empty if there are none."""
+        from ewe.longterm.store.check import problems
+
+        with self.snapshot():
+            return problems(self._session)
+
+    def _wipe(self) -> None:
+        """Takes the vectors of memories that are gone from their file, and what was deleted from the log of SQLite."""
+        if self._session.in_transaction:
+            return  # the one who began it may still take it back; the next change, or the next start, does it
+        if self.embeddings.wipe():
+            self._session.empty_log()
+
+    def _recover(self) -> None:
+        """Ends what a killed process had begun, and takes the words again if they come apart otherwise today."""
+        self._wipe()
+        if not self.lexicon.is_current():
+            with self._session.transaction() as connection:
+                self.lexicon.rebuild(connection)
