@@ -19,6 +19,7 @@ from ewe.cli.demo import demo
 from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.index import index_app
+from ewe.cli.memory import memory_app
 from ewe.cli.validate import validate
 from ewe.cli.verify import verify
 from ewe.errors import EWEError
@@ -77,6 +78,7 @@ app.command("generate")(generate)
 app.command("chat")(chat)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")
+app.add_typer(memory_app, name="memory")
 app.add_typer(eval_app, name="eval")
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)

@@ -188,7 +188,7 @@ def _check_schema(path: Path, connection: sqlite3.Connection, read_only: bool) -
     if version < SCHEMA_VERSION and read_only:
         raise DatastoreError(
             f"{path} has schema version {version}, this engine reads {SCHEMA_VERSION}: "
-            "open it once for writing, which brings it up to date ('ewe memory upgrade')"
+            "open it once for writing, which brings it up to date ('ewe memory scrub' does, too)"
         )
     for step in range(version, SCHEMA_VERSION):
         if step not in MIGRATIONS:

@@ -109,6 +109,15 @@ class MemoryReader:
         )
         return [Deletion(at, Scope(user, agent), memory_id, reason) for at, user, agent, memory_id, reason in rows]
 
+    def was_deleted(self, memory: Memory) -> bool:
+        """Whether the log says that a memory of this scope and id was deleted after this one was made."""
+        return bool(
+            self._session.query(
+                "SELECT 1 FROM deletions WHERE id = ? AND user = ? AND agent = ? AND at >= ? LIMIT 1",
+                (memory.id, memory.scope.user, memory.scope.agent, memory.created_at),
+            )
+        )
+
     def stats(self) -> dict[str, Any]:
         """What a store holds, as JSON-ready counts; bytes are those of all its files."""
         with self.snapshot():

@@ -18,7 +18,7 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add
 from ewe.longterm.store.database import create_database
 from ewe.longterm.store.reading import MemoryReader, missing
-from ewe.longterm.store.rows import MEMORY_COLUMNS, memory_of, memory_values, revision_values
+from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_of, memory_values, revision_values
 from ewe.longterm.store.session import Session
 
 ADDED = "added"
@@ -174,6 +174,16 @@ class MemoryStore(MemoryReader):
             connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
         self._wipe()
         return len(rows)
+
+    def note_deletions(self, entries: Iterable[Deletion]) -> None:
+        """Takes over entries of another store's log that are not in this one's; deletes nothing."""
+        values = [(entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason) for entry in entries]
+        with self._session.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO deletions (at, user, agent, id, reason) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS "
+                "(SELECT 1 FROM deletions WHERE id = ?4 AND user = ?2 AND agent = ?3 AND at = ?1)",
+                values,
+            )
 
     def scrub(self) -> None:
         """Rewrites the database, so that nothing of what was deleted is left in any file of the store.

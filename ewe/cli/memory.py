@@ -1,0 +1,244 @@
+"""`ewe memory`: memories that last, from the command line.
+
+Owns: the subcommands and their options. Knows `ewe.longterm`; what is printed of a memory is cleaned first.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ewe.longterm.records import Scope
+    from ewe.retrieval.encoders import Encoder
+
+memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
+
+Store = Annotated[Path, typer.Argument(help="The folder of the memories.", metavar="DIR", show_default=False)]
+User = Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)]
+Agent = Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)]
+AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+EncoderName = Annotated[
+    str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
+]
+Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
+
+
+@memory_app.callback()
+def memory() -> None:
+    """Keep memories that last, and search them."""
+
+
+@memory_app.command("add")
+def add_command(
+    store: Store,
+    content: Annotated[
+        str, typer.Argument(help="What to remember; '-' reads one memory per line from standard input.")
+    ],
+    user: User = "",
+    agent: Agent = "",
+    memory_id: Annotated[str | None, typer.Option("--id", help="Its id.", show_default="made up")] = None,
+    kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
+    source: Annotated[str, typer.Option(help="Where it comes from: a kind, or KIND:ID.")] = "user",
+    reliability: Annotated[float, typer.Option(min=0, max=1, help="How far that source can be believed.")] = 0.5,
+    veracity: Annotated[float, typer.Option(min=0, max=1, help="How far the memory can be believed.")] = 0.5,
+) -> None:
+    """Add a memory, or one per line; makes the store if there is none. Prints their ids."""
+    from uuid import uuid4
+
+    from ewe.errors import InvalidRequestError
+    from ewe.longterm.records import Memory, MemorySource
+    from ewe.longterm.store import MemoryStore
+    from ewe.longterm.store.database import FILE_NAME
+
+    if content == "-" and memory_id is not None:
+        raise typer.BadParameter("--id names one memory, not the lines of standard input")
+    contents = [line.strip() for line in sys.stdin if line.strip()] if content == "-" else [content]
+    now, (source_kind, _, source_id) = time.time(), source.partition(":")
+    memories = [
+        Memory(
+            memory_id or uuid4().hex,
+            text,
+            kind,
+            MemorySource(source_kind, source_id, reliability),
+            _scope(user, agent),
+            created_at=now,
+            updated_at=now,
+            veracity=veracity,
+            uncertainty=1 - abs(2 * veracity - 1),
+        )
+        for text in contents
+    ]
+    opened = MemoryStore.open(store, read_only=False) if (store / FILE_NAME).exists() else MemoryStore.create(store)
+    with opened:
+        result = opened.add(memories)
+    for each in memories:
+        print(each.id)
+    if result.conflicts:
+        raise InvalidRequestError(f"the id {memory_id!r} stands for another memory there: choose another one")
+
+
+@memory_app.command("search")
+def search_command(
+    store: Store,
+    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    user: User = "",
+    agent: Agent = "",
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = 5,
+    encoder: EncoderName = None,
+    by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
+    as_json: AsJSON = False,
+) -> None:
+    """Find memories that this user with this agent may see: their own and the shared ones, best first."""
+    from ewe.cli.memory_view import show_found
+    from ewe.longterm.search import MemorySearch, visible
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store) as opened:
+        known = opened.stats()["encoder"] is not None and not by_words
+        search = MemorySearch(opened, _encoder(encoder) if known else None)
+        [found] = search.search([query], visible(user, agent), top_k)
+    show_found(found, search.description, as_json)
+
+
+@memory_app.command("show")
+def show_command(
+    store: Store,
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
+    user: User = "",
+    agent: Agent = "",
+    as_json: AsJSON = False,
+) -> None:
+    """Show a memory and its whole history."""
+    from ewe.cli.memory_view import show_history
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store) as opened:
+        scope = _scope(user, agent)
+        show_history(opened.get(scope, memory_id), opened.history(scope, memory_id), as_json)
+
+
+@memory_app.command("delete")
+def delete_command(
+    store: Store,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
+    user: User = "",
+    agent: Agent = "",
+    everything: Annotated[bool, typer.Option("--everything", help="All memories of this user and agent.")] = False,
+    reason: Annotated[str, typer.Option(help="For the log of deletions.")] = "asked for",
+    scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Rewrite the file without their traces.")] = True,
+) -> None:
+    """Delete memories for good, with their histories. Exit code 1 if one of them is not there."""
+    from ewe.longterm.store import MemoryStore
+
+    if bool(ids) == everything:
+        raise typer.BadParameter("name ids, or --everything")
+    with MemoryStore.open(store, read_only=False) as opened:
+        deleted = opened.delete(_scope(user, agent), ids or None, at=time.time(), reason=reason)
+        if scrub:
+            opened.scrub()
+    print(f"{deleted} memories deleted")
+    if ids and deleted < len(set(ids)):
+        raise typer.Exit(1)
+
+
+@memory_app.command("embed")
+def embed_command(
+    store: Store,
+    encoder: EncoderName = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Make the vectors that are there again, too.")] = False,
+) -> None:
+    """Give the memories that have none a vector, so that they are found by their meaning as well."""
+    from ewe.cli.index_report import indexing
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store, read_only=False) as opened, indexing() as show:
+        print(f"{opened.embeddings.embed(_encoder(encoder), replace, show)} memories embedded")
+
+
+@memory_app.command("export")
+def export_command(
+    store: Store,
+    file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
+    user: User = "",
+    agent: Agent = "",
+    everybody: Everybody = False,
+) -> None:
+    """Write memories with their histories and the log of deletions to a file."""
+    from ewe.longterm.store import MemoryStore, export_jsonl
+
+    with MemoryStore.open(store) as opened:
+        print(f"{export_jsonl(opened, file, None if everybody else [_scope(user, agent)])} memories exported to {file}")
+
+
+@memory_app.command("import")
+def import_command(
+    store: Store,
+    file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
+) -> None:
+    """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
+    from ewe.cli.terminal import clean
+    from ewe.longterm.store import MemoryStore, import_jsonl
+    from ewe.longterm.store.database import FILE_NAME
+
+    opened = MemoryStore.open(store, read_only=False) if (store / FILE_NAME).exists() else MemoryStore.create(store)
+    with opened:
+        report = import_jsonl(opened, file)
+    result = report.result
+    print(f"{result.added} memories added, {result.duplicates} were there, {report.deleted_here} had been deleted here")
+    for scope, memory_id in result.conflicts:
+        where = clean(f"user {scope.user!r}, agent {scope.agent!r}")
+        print(f"ewe: {clean(memory_id)} ({where}) is another memory here: left as it is", file=sys.stderr)
+    if result.conflicts:
+        raise typer.Exit(1)
+
+
+@memory_app.command("stats")
+def stats_command(store: Store, as_json: AsJSON = False) -> None:
+    """Say what the store holds."""
+    from ewe.cli.memory_view import show_stats
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store) as opened:
+        show_stats(opened.stats(), as_json)
+
+
+@memory_app.command("verify")
+def verify_command(store: Store) -> None:
+    """Check the store for damage and lost history. Exit code 1 if there is any."""
+    from ewe.cli.terminal import clean
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store) as opened:
+        found = opened.verify()
+        for problem in found:
+            print(clean(problem))
+        if found:
+            raise typer.Exit(1)
+        print(f"{store}: {len(opened)} memories, nothing is damaged")
+
+
+@memory_app.command("scrub")
+def scrub_command(store: Store) -> None:
+    """Rewrite the store without the traces of deleted memories."""
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store, read_only=False) as opened:
+        opened.scrub()
+    print(f"{store} is scrubbed")
+
+
+def _scope(user: str, agent: str) -> Scope:
+    from ewe.longterm.records import Scope
+
+    return Scope(user, agent)
+
+
+def _encoder(name: str | None) -> Encoder:
+    from ewe.retrieval.encoders import SentenceEncoder
+
+    return SentenceEncoder(name)

@@ -1,0 +1,99 @@
+"""How memories look in a terminal, and as JSON.
+
+Owns: the lines of a memory, a history and the counts. Knows the records and how text is cleaned for a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ewe.cli.terminal import clean, output_console
+
+if TYPE_CHECKING:
+    from ewe.longterm.records import Memory, Revision, Scope
+    from ewe.longterm.search import Found
+
+
+def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
+    """The results of a search, best first."""
+    from ewe.longterm.store.rows import memory_json
+
+    if as_json:
+        _print_json([{"score": hit.score, "memory": memory_json(hit.memory)} for hit in found])
+        return
+    console = output_console()
+    for number, hit in enumerate(found, 1):
+        memory = hit.memory
+        console.print(f"{number}. {clean(memory.content)}", markup=False)
+        line = f"   {_about(memory)}, {_owner(memory.scope)}, score {hit.score:.3f}"
+        console.print(line, style="bright_black", markup=False)
+    if not found:
+        print("nothing found")
+    console.print(f"searched by {description}", style="bright_black", markup=False)
+
+
+def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -> None:
+    """A memory, then all that became of it, the first first."""
+    from ewe.longterm.store.rows import memory_json
+
+    if as_json:
+        _print_json({"memory": memory_json(memory), "revisions": [asdict(revision) for revision in revisions]})
+        return
+    console = output_console()
+    console.print(clean(memory.content), style="bold", markup=False)
+    source = clean(f"{memory.source.kind}:{memory.source.id}" if memory.source.id else memory.source.kind)
+    feedback = f"{memory.correct_count} correct, {memory.incorrect_count} incorrect"
+    for line in (
+        f"{_about(memory)}, {_owner(memory.scope)}",
+        f"from {source} (reliability {memory.source.reliability:g})",
+        f"uncertainty {memory.uncertainty:.2f}, recalled {memory.recall_count} times, feedback {feedback}",
+        *(f"{clean(key)}: {clean(value)}" for key, value in memory.metadata.items()),
+        *(f"contradicts {clean(other)}" for other in memory.contradicts),
+    ):
+        console.print(f"  {line}", markup=False)
+    for revision in revisions:
+        change = f"veracity {revision.veracity_before:.2f} -> {revision.veracity_after:.2f}"
+        console.print(f"{revision.number}. {_time(revision.at)} {clean(revision.reason)}, {change}", markup=False)
+        for evidence in revision.evidence:
+            console.print(f"   evidence: {clean(evidence)}", markup=False)
+        if revision.content_before:
+            console.print(f"   said before: {clean(revision.content_before)}", markup=False)
+
+
+def show_stats(values: Mapping[str, Any], as_json: bool) -> None:
+    """The counts of a store."""
+    if as_json:
+        _print_json(values)
+        return
+    for name, value in values.items():
+        shown = value
+        if isinstance(value, dict):
+            shown = ", ".join(f"{clean(key)} {count}" for key, count in value.items()) or "none"
+        print(f"{name.replace('_', ' ')}: {'none' if shown is None else shown}")
+
+
+def _about(memory: Memory) -> str:
+    return f"{clean(memory.id)}, {clean(memory.kind)} of {_time(memory.updated_at)}, veracity {memory.veracity:.2f}"
+
+
+def _owner(scope: Scope) -> str:
+    if scope.shared:
+        return "shared"
+    return ", ".join(
+        f"{name} {clean(value)}" for name, value in (("user", scope.user), ("agent", scope.agent)) if value
+    )
+
+
+def _time(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} s"
+
+
+def _print_json(values: Any) -> None:
+    print(json.dumps(values, ensure_ascii=False))

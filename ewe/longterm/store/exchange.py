@@ -1,0 +1,119 @@
+"""Memories as a file of JSON lines, out of a store and into one.
+
+Owns: the format: a line that names it, one line per memory with its history, then one per entry of the log of
+deletions. Vectors and words are left out, since they are made from the contents. Knows the store and the rows' JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.store.adding import AddResult, History
+from ewe.longterm.store.reading import MemoryReader
+from ewe.longterm.store.rows import Deletion, memory_from_json, memory_json, revision_from_json
+from ewe.longterm.store.store import MemoryStore
+from ewe.retrieval.store.database import file_errors
+
+_HEADER = {"format": "ewe-memories", "version": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What became of a file's memories; deleted_here: how many were left out because this store deleted them."""
+
+    result: AddResult
+    deleted_here: int
+
+
+def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] | None = None) -> int:
+    """Writes the memories of these scopes (None: of all) as they are now; the file appears whole or not at all.
+
+    Only its owner may read it. Returns the number of memories. Raises DatastoreError if it cannot be written.
+    """
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    count = 0
+    with file_errors(path):
+        try:
+            partial.touch(mode=0o600)
+            with partial.open("w", encoding="utf-8") as file, store.snapshot():
+                _write(file, _HEADER)
+                for memory in store.scan(scopes):
+                    history = [asdict(revision) for revision in store.history(memory.scope, memory.id)]
+                    _write(file, {"memory": memory_json(memory), "revisions": history})
+                    count += 1
+                for scope in [None] if scopes is None else scopes:
+                    for entry in store.deletions(scope):
+                        _write(file, {"deletion": asdict(entry)})
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    return count
+
+
+def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
+    """Adds the memories of a file with their histories, and its log of deletions.
+
+    What is there already stays as it is. A memory that this store has deleted since it was made does not come back by
+    way of an old copy. A file can be imported again: an import that was interrupted goes on. Raises InvalidRequestError
+    naming the line that cannot be understood, and DatastoreError if the file cannot be read; up to 1000 memories before
+    it may not be in the store yet.
+    """
+    reading = _Reading(store, Path(path))
+    result = store.restore(reading.histories())
+    store.note_deletions(reading.deletions)
+    return ImportReport(result, reading.deleted_here)
+
+
+class _Reading:
+    """Goes through a file once; what is no memory is kept aside."""
+
+    def __init__(self, store: MemoryStore, path: Path) -> None:
+        self._store, self._path = store, path
+        self.deletions: list[Deletion] = []
+        self.deleted_here = 0
+
+    def histories(self) -> Iterator[History]:
+        """The memories that may be added, with their revisions."""
+        with file_errors(self._path), self._path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    found = self._understood(json.loads(line), number)
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise InvalidRequestError(f"{self._path}, line {number}: {_told(error)}") from error
+                if found is None:
+                    continue
+                if self._store.was_deleted(found[0]):
+                    self.deleted_here += 1
+                else:
+                    yield found
+
+    def _understood(self, values: Any, number: int) -> tuple[Memory, list[Any]] | None:
+        if number == 1:
+            if values != _HEADER:
+                raise InvalidRequestError(f"the file must begin with {json.dumps(_HEADER)}")
+            return None
+        if "deletion" in values:
+            entry = values["deletion"]
+            scope = Scope(**entry["scope"])
+            self.deletions.append(Deletion(float(entry["at"]), scope, str(entry["memory_id"]), str(entry["reason"])))
+            return None
+        memory = memory_from_json(values["memory"])
+        return memory, [revision_from_json(revision) for revision in values["revisions"]]
+
+
+def _told(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _write(file: Any, values: dict[str, Any]) -> None:
+    file.write(json.dumps(values, ensure_ascii=False) + "\n")

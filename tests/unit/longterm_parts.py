@@ -1,0 +1,59 @@
+"""Parts that the tests of long-term memory share: an encoder of words, and stores that need not survive a power cut."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.store import MemoryStore
+from ewe.text.words import words
+
+
+class WordEncoder:
+    """Unit vectors with a place for every word, so that texts which share words lie close."""
+
+    def __init__(self, name: str = "words", dimension: int = 24, sign: float = 1.0) -> None:
+        self.name, self.dimension, self._sign = name, dimension, sign
+        self.encoded: list[str] = []
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        self.encoded += texts
+        return self.encode_queries(texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text):
+                digest = hashlib.sha256(f"{self.name} {word}".encode()).digest()
+                vectors[row, digest[0] % self.dimension] += self._sign
+            vectors[row, digest_place(self.name, self.dimension)] += 0.1
+            vectors[row] /= np.linalg.norm(vectors[row])
+        return vectors
+
+
+def digest_place(name: str, dimension: int) -> int:
+    """A place that every vector of an encoder has something at, so that none is zero."""
+    return hashlib.sha256(name.encode()).digest()[0] % dimension
+
+
+def new_store(path: Path) -> MemoryStore:
+    """A store that does not wait for the disk."""
+    return quick(MemoryStore.create(path))
+
+
+def quick(store: MemoryStore) -> MemoryStore:
+    """The store, which no longer waits for the disk."""
+    store._session.query("PRAGMA synchronous = OFF")
+    return store
+
+
+def memories(count: int, scope: Scope = Scope(), first: int = 0) -> list[Memory]:
+    """Memories m0, m1, ... that share the word "memory" and have one word of their own."""
+    return [
+        Memory(f"m{i}", f"memory of word{i}", scope=scope, created_at=float(i), updated_at=float(i))
+        for i in range(first, first + count)
+    ]
