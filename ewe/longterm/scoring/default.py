@@ -52,7 +52,8 @@ class DefaultScorer:
                 voices[voice] = max(voices.get(voice, 0.0), self._against(memory, other))
         if not any(voices.values()):
             return memory.veracity
-        return from_log_odds(log_odds(memory.veracity) - sum(voices[voice] for voice in sorted(voices)))
+        against = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
+        return min(memory.veracity, from_log_odds(log_odds(memory.veracity) - against))
 
     def _against(self, memory: Memory, other: Memory) -> float:
         """What `other` takes off the log odds of `memory`, at least 0."""

@@ -75,3 +75,7 @@ class RetentionPolicy:
         """
         check_shares(persistence=persistence)
         return trust > self.initial_trust or persistence > self.persistence_threshold(trust)
+
+
+EXAMPLE_POLICY = RetentionPolicy()
+"""The policy of table 7."""

@@ -57,6 +57,9 @@ class MMAWeights:
         return MMAWeights(self.source * source, self.time * time, self.consensus * consensus)
 
 
+PUBLISHED_WEIGHTS = MMAWeights()
+
+
 class Consensus(NamedTuple):
     """A fixed point: confidences float64 [n] in [0, 1], the consensus C_con behind them in [-1, 1], and the steps."""
 
@@ -80,7 +83,7 @@ def confidence(
     time: NDArray[np.floating],
     support: NDArray[np.floating],
     closeness: NDArray[np.floating],
-    weights: MMAWeights = MMAWeights(),
+    weights: MMAWeights = PUBLISHED_WEIGHTS,
     *,
     skip_lonely: bool = False,
 ) -> Consensus:

@@ -12,8 +12,8 @@ import numpy as np
 from ewe.longterm.records import Memory
 from ewe.longterm.scoring.checks import check_settings
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights, feedback_score, relevance, relevance_as_written
-from ewe.longterm.scoring.mark_retention import RetentionPolicy
-from ewe.longterm.scoring.mma import HALF_LIFE_DAYS, MMAWeights, confidence, temporal_decay
+from ewe.longterm.scoring.mark_retention import EXAMPLE_POLICY, RetentionPolicy
+from ewe.longterm.scoring.mma import HALF_LIFE_DAYS, PUBLISHED_WEIGHTS, MMAWeights, confidence, temporal_decay
 from ewe.longterm.scoring.protocol import Candidate, Score
 from ewe.longterm.scoring.support import entailment_support
 from ewe.retrieval.veracity import Similarity, word_cosines
@@ -55,7 +55,7 @@ class MMAScorer:
 
     def __init__(
         self,
-        weights: MMAWeights = MMAWeights(),
+        weights: MMAWeights = PUBLISHED_WEIGHTS,
         *,
         judge: Judge | None = None,
         similarity: Similarity | None = None,
@@ -107,7 +107,7 @@ class MARKScorer:
         weights: MRSWeights = PRESETS["default"],
         *,
         as_written: bool = False,
-        retention: RetentionPolicy = RetentionPolicy(),
+        retention: RetentionPolicy = EXAMPLE_POLICY,
     ) -> None:
         self._weights, self._retention = weights, retention
         self._relevance = relevance_as_written if as_written else relevance
