@@ -86,7 +86,7 @@ function drawTimeline(generation, page) {
   groups.push(svg('text', { class: 'lane-name', x: 0, y: 17 }, 'text'));
   for (const lane of lanes) {
     groups.push(svg('text', { class: 'lane-name', x: 0, y: top + 17 }, lane.lane));
-    if (!lane.rows) groups.push(svg('text', { x: gutter + 6, y: top + 17 }, 'stayed empty'));
+    if (!lane.rows) groups.push(svg('text', { x: gutter + 6, y: top + 17 }, generation.timeline.empty ?? 'stayed empty'));
     groups.push(...lane.units.map((unit) => drawUnit(unit, top, scale, page)));
     top += Math.max(lane.rows, 1) * ROW + 12;
   }

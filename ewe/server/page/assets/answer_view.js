@@ -10,6 +10,7 @@ class AnswerView {
     this.shown = 0;
     this.position = 0;
     byId('prompt').textContent = run.prompt;
+    byId('answer-title').textContent = run.isCheck ? 'Checked text' : 'Answer';
     byId('legend').replaceChildren();
     byId('text').replaceChildren(this.tail);
     this.update();

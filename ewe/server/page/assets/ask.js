@@ -14,6 +14,7 @@ class AskPage extends Reader {
     byId('page').hidden = false;
     this.view.open(run);
     byId('tools').hidden = !run.done;
+    byId('memory').hidden = Boolean(run.isCheck);
     for (const id of ['numbers', 'events', 'attention']) byId(id).hidden = true;
     byId('chips').replaceChildren();
     if (run.done) this.drawEnd(run);
@@ -44,17 +45,22 @@ class AskPage extends Reader {
     byId('tools').hidden = false;
     byId('show-removed').hidden = !document.querySelector('#text .rewritten');
     byId('show-removed').setAttribute('aria-pressed', 'false');
+    byId('replay').hidden = byId('events').hidden = !run.events.length;
+    byId('curl').textContent = curlOf(run);
+    if (run.isCheck) drawCheckChips(run);
+    else this.drawMeasures(run);
+    if (this.pinned !== null) return;
+    if (run.sentences.length) drawEvidence(run, firstToShow(run));
+    else drawLatest(run);
+  }
+
+  drawMeasures(run) {
     drawTimeline(run, this);
     drawAttention(run);
     byId('numbers').hidden = false;
     drawNumbers(run);
-    byId('curl').textContent = curlOf(run.request);
-    byId('events').hidden = !run.events.length;
     drawEvents(run);
     drawChips(run);
-    if (this.pinned !== null) return;
-    if (run.sentences.length) drawEvidence(run, Math.max(run.sentences.findIndex((sentence) => sentence.removed.length), 0));
-    else drawLatest(run);
   }
 
   link(index) {
@@ -86,7 +92,7 @@ class AskPage extends Reader {
   // A new question: at the top of the picker, and shown.
   add(run) {
     const which = byId('which');
-    which.prepend(el('option', { value: this.texts.length }, `${this.texts.length + 1}. ${clip(run.prompt, 70)}`));
+    which.prepend(el('option', { value: this.texts.length }, `${this.texts.length + 1}. ${clip(run.title, 70)}`));
     this.texts.push(run);
     which.value = String(this.texts.length - 1);
     byId('picker').hidden = this.texts.length < 2;
@@ -112,6 +118,13 @@ function linkSentences(run, id) {
   }
 }
 
+// The sentence with the most to tell: one that is refuted, else one that was written again, else the first.
+function firstToShow(run) {
+  const refuted = run.sentences.findIndex((sentence) => sentence.verdict === 'refuted');
+  const rewritten = run.sentences.findIndex((sentence) => sentence.removed.length);
+  return Math.max(refuted >= 0 ? refuted : rewritten, 0);
+}
+
 const say = (text) => { byId('said').textContent = text; };
 const spoken = (run, event) => (event.kind === 'rewind'
   ? `Sentence ${run.sentences.length + 1} was refuted and is taken back.`
@@ -128,8 +141,8 @@ function throttled(work) {
   };
 }
 
-function curlOf(request) {
-  const body = JSON.stringify(request, null, 2).replaceAll("'", "'\\''");
+function curlOf(run) {
+  const body = JSON.stringify(run.request, null, 2).replaceAll("'", "'\\''");
   const key = Settings.key ? ` \\\n  -H "Authorization: Bearer $EWE_KEY"` : '';
-  return `curl -N ${new URL('v1/chat/completions', location)} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${body}'`;
+  return `curl -N ${new URL(run.path, location)} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${body}'`;
 }

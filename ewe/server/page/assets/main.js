@@ -54,6 +54,40 @@ async function ask(prompt) {
   }
 }
 
+async function check(text) {
+  asked?.abort();
+  const control = new AbortController();
+  asked = control;
+  complain(null);
+  working(true);
+  say('Checking the text.');
+  try {
+    const run = await checkedText(text, Settings.documents, Settings.key, control.signal);
+    page.add(run);
+    say(`The text is checked: ${VERDICTS[verdictOf(run.verdict)].name}.`);
+  } catch (error) {
+    if (!control.signal.aborted) complain(error);
+  }
+  if (asked === control) {
+    asked = null;
+    working(false);
+  }
+}
+
+const isCheck = () => byId('ask').elements.mode.value === 'check';
+const WORDS = {
+  ask: { button: 'Ask', label: 'What do you want to know?', hint: 'Enter asks, Shift+Enter starts a line', use: 'They fill the memory before the first word.' },
+  check: { button: 'Check', label: 'Paste a text: every sentence of it is checked.', hint: 'Ctrl+Enter checks', use: 'The text is checked against them instead of the datastore.' },
+};
+function tellMode() {
+  const words = WORDS[isCheck() ? 'check' : 'ask'];
+  byId('send').textContent = words.button;
+  byId('prompt-label').textContent = input.placeholder = words.label;
+  byId('hint').textContent = words.hint;
+  byId('documents-use').textContent = words.use;
+  for (const id of ['max_tokens', 'temperature', 'top_p', 'seed', 'pace']) settingOf(id).closest('label').hidden = isCheck();
+}
+
 async function replay() {
   const { run } = page;
   const { finish_reason: reason, error } = run;
@@ -109,10 +143,11 @@ byId('ask').addEventListener('submit', (event) => {
   event.preventDefault();
   const prompt = input.value.trim();
   if (!prompt) return;
-  input.value = '';
+  if (!isCheck()) input.value = ''; // a text that was checked is mostly changed and checked again
   fit();
   if (matchMedia('(pointer: coarse)').matches) input.blur(); // the keyboard on the screen would cover the answer
-  ask(prompt);
+  if (isCheck()) check(prompt);
+  else ask(prompt);
 });
 input.addEventListener('keydown', (event) => {
   if (event.key === 'ArrowUp' && !input.value && page.run) {
@@ -121,7 +156,7 @@ input.addEventListener('keydown', (event) => {
     fit();
     return;
   }
-  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing || (isCheck() && !event.ctrlKey && !event.metaKey)) return;
   event.preventDefault();
   byId('ask').requestSubmit();
 });
@@ -149,7 +184,9 @@ addEventListener('resize', () => {
   page.link(page.pinned);
 });
 
+for (const mode of byId('ask').elements.mode) mode.addEventListener('change', tellMode);
 Settings.start();
+tellMode();
 greet();
 input.value = new URLSearchParams(location.hash.slice(1)).get('q') ?? '';
 fit();

@@ -3,7 +3,8 @@ const KINDS_LISTED = new Set(['retrieval', 'verification', 'refresh', 'evict', '
 
 class Run {
   constructor(prompt, request) {
-    this.prompt = prompt;
+    this.prompt = this.title = prompt;
+    this.path = 'v1/chat/completions';
     this.request = request;
     this.record = [];
     this.error = '';
@@ -158,7 +159,7 @@ class Run {
     const length = this.done ? this.written : Math.max(32, Math.ceil(this.written / 32) * 32);
     for (const unit of this.stays) if (unit.stays) unit.to = this.written;
     const names = [...new Set(['retrieval', 'verification', ...this.stays.map((unit) => unit.lane)])];
-    return { length, removed: this.cuts, lanes: names.map((name) => laneOf(name, this.stays.filter((unit) => unit.lane === name))) };
+    return { length, removed: this.cuts, empty: this.done ? 'stayed empty' : 'empty so far', lanes: names.map((name) => laneOf(name, this.stays.filter((unit) => unit.lane === name))) };
   }
 }
 

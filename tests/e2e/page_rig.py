@@ -1,0 +1,187 @@
+"""The web page against a server that plays the recorded run of show_fixture, and Chromium through Playwright.
+
+Modules that import it are skipped where Playwright or Chromium is not installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pytest
+
+uvicorn = pytest.importorskip("uvicorn", reason="the server's packages are not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from fastapi import FastAPI, Request, Response  # noqa: E402
+from fastapi.responses import JSONResponse, StreamingResponse  # noqa: E402
+from show_fixture import PASSAGES, PROMPT, generation, stream_events  # noqa: E402
+
+from ewe.server.page.routes import router  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if not CHROMIUM:
+    pytest.skip("no Chromium (apt-get install chromium)", allow_module_level=True)
+
+
+@dataclass
+class Played:
+    """Answers every question with the recorded run; `requests` holds what was asked.
+
+    key: asks for it. gate: answers stop before their last sentence until it is opened. refusals: statuses with messages
+    that come first.
+    """
+
+    key: str = ""
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    refusals: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
+    breaks: bool = False
+    disconnected: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+
+    def app(self) -> FastAPI:
+        app = FastAPI()
+        app.include_router(router)
+
+        @app.get("/v1/models")
+        async def models(request: Request) -> Response:
+            if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
+                return error(401, "this server needs an API key")
+            return JSONResponse({"object": "list", "data": [{"id": "recorded", "object": "model"}]})
+
+        @app.get("/page/start.json")
+        async def start() -> Response:
+            return JSONResponse({"examples": [PROMPT]})
+
+        @app.post("/v1/verify")
+        async def verify(request: Request) -> Response:
+            self.requests.append(await request.json())
+            return JSONResponse(CHECKED)
+
+        @app.post("/v1/chat/completions")
+        async def chat(request: Request) -> Response:
+            self.requests.append({**await request.json(), "key": request.headers.get("authorization")})
+            if self.refusals:
+                return error(*self.refusals.pop(0))
+            return StreamingResponse(self.records(), media_type="text/event-stream")
+
+        return app
+
+    async def records(self) -> AsyncIterator[str]:
+        try:
+            async for text in self._records():
+                yield text
+        except (asyncio.CancelledError, GeneratorExit):
+            self.disconnected.set()
+            raise
+
+    async def _records(self) -> AsyncIterator[str]:
+        yield ": ping\n\n"
+        committed = 0
+        for event in stream_events():
+            committed += event.kind == "sentence"
+            while committed == 6 and not self.gate.is_set():
+                await asyncio.sleep(0.02)
+            if self.breaks and committed == 3:
+                yield record({"error": {"message": "the engine stopped", "type": "server_error", "code": None}})
+                return
+            if event.kind == "text":
+                yield record({"choices": [{"index": 0, "delta": {"content": event.data["text"]}}]})
+            elif event.kind != "finish":
+                yield record({"choices": [], "ewe": {"event": event.kind, "data": dict(event.data)}})
+        yield record({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        yield record({"choices": [], "ewe": result()})
+        yield "data: [DONE]\n\n"
+
+
+CLAIM = {"text": "She was born in Lund", "verdict": "refuted", "score": 0.9, "source_ids": ["p1"]}
+CHECKED = {
+    "verdict": "refuted",
+    "support_score": 0.0,
+    "sentences": [
+        {"start_index": 0, "end_index": 6, "text": "🌊 Hm.", "verdict": "not_checked", "score": 0.0, "claims": [],
+         "evidence": [], "notes": [], "reason": "no checkable claim"},
+        {"start_index": 7, "end_index": 28, "text": "She was born in Lund.", "verdict": "refuted", "score": 0.0,
+         "claims": [CLAIM], "notes": ["sources disagree"], "reason": "",
+         "evidence": [{"source_id": "p1", "stance": "refuted", "score": 0.9, "excerpt": "born in Orvane",
+                       "claim": "She was born in Lund"}]},
+    ],
+    "sources": [{**asdict(PASSAGES["p1"]), "score": None}],
+    "error": "",
+}  # fmt: skip
+
+
+def record(chunk: dict[str, Any]) -> str:
+    return f"data: {json.dumps(chunk)}\n\n"
+
+
+def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"message": message, "type": "error"}}, status_code=status, headers=headers)
+
+
+def result() -> dict[str, Any]:
+    done = generation()
+    sentences = [{"source_ids": list(item.source_ids), "reason": item.reason} for item in done.sentences]
+    return {
+        "sentences": sentences,
+        "sources": [asdict(source) for source in done.sources.values()],
+        "stats": asdict(done.stats),
+    }
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """The app behind a port of its own; gives its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started and thread.is_alive():
+        threading.Event().wait(0.01)
+    try:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(10)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser; its contexts know nothing of each other."""
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+def contrast(page: Any, selector: str) -> float:
+    """The WCAG contrast of an element's text against the first opaque background behind it."""
+    painted = page.locator(selector).first.evaluate(
+        """(node) => {
+          const paint = (color) => {
+            const context = new OffscreenCanvas(1, 1).getContext('2d');
+            context.fillStyle = color;
+            context.fillRect(0, 0, 1, 1);
+            return [...context.getImageData(0, 0, 1, 1).data];
+          };
+          let behind = node;
+          while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
+          return [getComputedStyle(node).color, getComputedStyle(behind).backgroundColor].map(paint);
+        }"""
+    )
+    light, dark = sorted((_luminance(color) for color in painted), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: list[int]) -> float:
+    parts = [value / 255 for value in color[:3]]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
