@@ -102,6 +102,15 @@ def test_bayes_in_our_form():
     assert verimem.bayesian_veracity(0.3, np.zeros((0, 3))) == pytest.approx(0.3)
 
 
+def test_each_piece_of_evidence_has_its_own_reliability():
+    rows = np.array([ENTAILED, CONTRADICTED, ENTAILED])
+    odds = (0.8 / 0.2) * (0.4 / 0.6) * 1.0
+    assert verimem.bayesian_veracity(0.5, rows, [0.8, 0.6, 0.5]) == pytest.approx(odds / (1 + odds))
+    for bad in (0.4, 1.0, [0.9, 0.9, 0.3]):
+        with pytest.raises(InvalidRequestError):
+            verimem.bayesian_veracity(0.5, rows, bad)
+
+
 def test_no_prior_is_beyond_evidence():
     assert verimem.bayesian_veracity(1.0, np.array([CONTRADICTED] * 3)) < 0.5
     assert verimem.bayesian_veracity(0.0, np.array([ENTAILED] * 3)) > 0.5

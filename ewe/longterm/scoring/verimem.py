@@ -131,24 +131,25 @@ def bayesian_veracity_as_written(veracity: float, entailment: float, contradicti
 
 
 def bayesian_veracity(
-    veracity: float, judgements: NDArray[np.floating], reliability: float = JUDGE_RELIABILITY
+    veracity: float, judgements: NDArray[np.floating], reliability: float | Sequence[float] = JUDGE_RELIABILITY
 ) -> float:
     """P(true | evidence) by Bayes' rule, in (0, 1): our form of verimem-b.txt's score update.
 
     odds(v_new) = odds(v) prod_i (r E_i + (1 - r) C_i + N_i / 2) / (r C_i + (1 - r) E_i + N_i / 2)
 
     judgements: float [pieces, 3], entailment, contradiction and neutral of each piece of evidence; rows sum to 1.
-    reliability: r in [1/2, 1), how often the judge's verdict is right. Neutral evidence changes nothing, the order of
+    reliability: r in [1/2, 1), of all pieces or of each: how often what it says is right. Neutral evidence changes nothing, the order of
     the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or 1. v is kept within
     [0.05, 0.95] on the way in.
     """
     check_shares(veracity=veracity)
-    if not 0.5 <= reliability < 1.0:
-        raise InvalidRequestError(f"reliability must lie in [0.5, 1), got {reliability!r}")
     rows = _judgements(judgements)
+    right = np.broadcast_to(np.asarray(reliability, dtype=np.float64), len(rows))
+    if not ((right >= 0.5) & (right < 1.0)).all():
+        raise InvalidRequestError(f"reliability must lie in [0.5, 1), got {reliability!r}")
     entailed, contradicted, half = rows[:, 0], rows[:, 1], rows[:, 2] / 2
-    if_true = reliability * entailed + (1.0 - reliability) * contradicted + half
-    if_false = reliability * contradicted + (1.0 - reliability) * entailed + half
+    if_true = right * entailed + (1.0 - right) * contradicted + half
+    if_false = right * contradicted + (1.0 - right) * entailed + half
     return from_log_odds(log_odds(veracity) + float(np.sum(np.log(if_true / if_false))))
 
 
