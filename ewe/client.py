@@ -21,6 +21,7 @@ from ewe.engine.intake import Document, Prompt
 from ewe.engine.loader import LoadedModel
 from ewe.engine.loop import EngineLoop
 from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.sampling import SamplingParams
 from ewe.types import Generation
@@ -32,6 +33,7 @@ class EngineClient:
     """Starts an engine and hands requests to it. loaded: a model that is already in memory."""
 
     def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
+        self.components = components
         self.engine = build_engine(config, components, self._deliver, loaded)
         self._waiting: dict[str, Callable[[Answer], object]] = {}
         self._numbers = itertools.count(1)
@@ -44,10 +46,14 @@ class EngineClient:
         documents: Batch[Document] | None = None,
         listener: Callable[[StreamEvent], None] | None = None,
         add_special_tokens: bool = True,
+        salt: str = "",
     ) -> Sequence:
-        """A checked request that has not been submitted; raises InvalidRequestError."""
+        """A checked request that has not been submitted; raises InvalidRequestError.
+
+        salt: requests with different salts share no encoded units. listener: hears of all `n` answers.
+        """
         request_id = f"request-{next(self._numbers)}"
-        return self.engine.intake.build(request_id, prompt, params, documents, listener, add_special_tokens)
+        return self.engine.intake.build(request_id, prompt, params, documents, listener, add_special_tokens, salt)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
@@ -58,6 +64,16 @@ class EngineClient:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
             self._loop.do(partial(EngineCore.abort, request_id=request_id))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether requests are still served."""
+        return self._loop.is_alive
+
+    def status(self) -> EngineStatus:
+        """The engine's state at this moment; from any thread."""
+        engine = self.engine
+        return status_of(engine.core, engine.manager, engine.keeper.cache, self._loop.stalled_s)
 
     def close(self) -> None:
         """Aborts what is under way and ends the engine's threads."""

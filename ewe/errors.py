@@ -20,6 +20,10 @@ class InvalidRequestError(EWEError, ValueError):
     """A request cannot be served as it stands (empty prompt, too long, bad parameter)."""
 
 
+class PromptTooLongError(InvalidRequestError):
+    """The prompt leaves no room for an answer, in the model's length or in the KV pool."""
+
+
 class UnsupportedModelError(EWEError, ValueError):
     """The architecture's attention cannot be honoured; the message names it and the reason."""
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from jinja2 import TemplateError
+
 from ewe.assembly import make_components
 from ewe.client import Answer, EngineClient, resolve_config
 from ewe.config import Config
@@ -106,7 +108,10 @@ class LLM:
             raise InvalidRequestError(f"the model {self.config.model.name!r} has no chat template: use generate()")
         if not messages:
             raise InvalidRequestError("messages is empty: give at least one message")
-        return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+        try:
+            return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+        except TemplateError as error:  # templates refuse conversations that their model has not been trained on
+            raise InvalidRequestError(f"the model's chat template refuses this conversation: {error}") from error
 
     def unit_token_ids(self, document: Document) -> list[int]:
         """The tokens that the memory unit of a text or passage holds."""

@@ -119,6 +119,7 @@ class EngineCore:
         waiting = (sequence for sequence in self.sequences if not sequence.is_started)
         for sequence in islice(waiting, max(0, room)):
             sequence.is_started = True
+            sequence.queued_s = time.monotonic() - sequence.arrived
             self._pauses.start(sequence)
 
     def _time_to_wait(self, now: float) -> float:

@@ -16,7 +16,7 @@ from ewe.config import Config
 from ewe.engine.draft import Draft
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, StreamEvent
-from ewe.errors import InvalidRequestError
+from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 from ewe.memory.working_memory import WorkingMemory
@@ -67,6 +67,7 @@ class Intake:
         documents: Batch[Document] | None = None,
         listener: Callable[[StreamEvent], None] | None = None,
         add_special_tokens: bool = True,
+        salt: str = "",
     ) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
 
@@ -82,7 +83,7 @@ class Intake:
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         first, *others = [
-            self._sequence(request_id, index, text, prompt_ids, params, seed, start, max_tokens, listener)
+            self._sequence(request_id, index, text, prompt_ids, params, seed, start, max_tokens, listener, salt)
             for index in range(params.n)
         ]
         first.siblings = others
@@ -107,6 +108,7 @@ class Intake:
         start: int,
         max_tokens: int,
         listener: Callable[[StreamEvent], None] | None,
+        salt: str,
     ) -> Sequence:
         memory = self._config.memory
         return Sequence(
@@ -122,6 +124,7 @@ class Intake:
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
             listener=listener,
+            salt=salt,
         )
 
     def _prompt_ids(self, prompt: Prompt, add_special_tokens: bool) -> tuple[int, ...]:
@@ -171,7 +174,7 @@ class Intake:
         memory, size = self._config.memory, self._manager.block_size
         room = self._limits.max_model_len - start
         if len(prompt_ids) >= room:
-            raise InvalidRequestError(
+            raise PromptTooLongError(
                 f"the prompt has {len(prompt_ids)} tokens; model.max_model_len {self._limits.max_model_len}"
                 + (f" less memory.unit_tokens {start}" if start else "")
                 + f" leaves room for {max(room - 1, 0)}"
@@ -181,7 +184,7 @@ class Intake:
         units = places * math.ceil(memory.unit_tokens / size)
         pool_room = (self._manager.num_blocks - 1 - units) * size
         if len(prompt_ids) >= pool_room:
-            raise InvalidRequestError(
+            raise PromptTooLongError(
                 f"the prompt has {len(prompt_ids)} tokens, and the KV pool leaves room for {max(pool_room - 1, 0)}: "
                 "raise cache.num_blocks or cache.memory_gib, or lower memory.unit_tokens"
             )

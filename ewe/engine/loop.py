@@ -6,12 +6,15 @@ Owns: the thread and the hand-over of requests to it. The core is touched by thi
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from ewe.engine.core import EngineCore
 from ewe.errors import EngineDeadError
+
+_LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
 
 
 class EngineLoop:
@@ -24,6 +27,7 @@ class EngineLoop:
         self._inbox: deque[Callable[[EngineCore], Any]] = deque()
         self._closing = False
         self._error: EngineDeadError | None = None
+        self._turned = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
         self._thread.start()
 
@@ -40,6 +44,11 @@ class EngineLoop:
     def is_alive(self) -> bool:
         """Whether requests are still served."""
         return self._error is None and not self._closing
+
+    @property
+    def stalled_s(self) -> float:
+        """Seconds since the loop last began a turn: about a step's time, or a second if there is nothing to do."""
+        return time.monotonic() - self._turned
 
     def close(self) -> None:
         """Aborts what is left and ends the thread."""
@@ -66,8 +75,9 @@ class EngineLoop:
 
     def _work(self) -> None:
         """Hands over what has come in and makes one step; waits if there is nothing to do."""
+        self._turned = time.monotonic()
         if not self._inbox and not self._core.sequences:
-            self._changed.wait()
+            self._changed.wait(_LONGEST_SLEEP_S)
             self._changed.clear()
         while self._inbox:
             self._inbox.popleft()(self._core)

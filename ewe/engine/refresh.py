@@ -62,7 +62,7 @@ class MemoryKeeper:
         try:
             for pending in sequence.pending_units:
                 if pending.encoded is None:
-                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids)
+                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids, sequence.salt)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -146,7 +146,7 @@ class MemoryKeeper:
         taken: list[EncodedUnit] = []
         try:
             for unit in self._held(sequence):
-                taken.append(self.cache.acquire(unit.token_ids))
+                taken.append(self.cache.acquire(unit.token_ids, unit.salt))
         except OutOfBlocksError:
             for unit in taken:
                 self.cache.release(unit)

@@ -38,12 +38,13 @@ class StreamEvent:
 
     kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind",
     "retrieval", "verification", "refresh", "evict", "restore": the trace event's data; "sentence": a sentence is final;
-    "finish" {reason}, with `generation`.
+    "finish" {reason}, with `generation`. index: which of the request's `n` answers it is about.
     """
 
     kind: str
     data: Mapping[str, Any]
     generation: Any = None
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Sequence:
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
+    salt: sequences of different salts share no encoded units. queued_s: seconds until the first work was done for it.
     """
 
     request_id: str
@@ -128,8 +130,10 @@ class Sequence:
     table: BlockTable
     memory: WorkingMemory
     listener: Callable[[StreamEvent], None] | None = None
+    salt: str = ""
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
+    queued_s: float = 0.0
 
     retrieval: Job | None = None
     rewrite_after_retrieval: int | None = None
@@ -209,4 +213,4 @@ class Sequence:
     def emit(self, kind: str, data: Mapping[str, Any], generation: Any = None) -> None:
         """Tells the listener, if there is one."""
         if self.listener is not None:
-            self.listener(StreamEvent(kind, data, generation))
+            self.listener(StreamEvent(kind, data, generation, self.index))

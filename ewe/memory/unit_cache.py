@@ -14,16 +14,21 @@ from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 
 UnitKey = tuple[int, ...]
+_Place = tuple[str, UnitKey]
 
 
 @dataclass(eq=False, slots=True)
 class EncodedUnit:
-    """The KV of one unit text; `ready` once its keys and values are written, and immutable from then on."""
+    """The KV of one unit text; `ready` once its keys and values are written, and immutable from then on.
+
+    salt: who shares it; the same content under another salt is another unit.
+    """
 
     token_ids: tuple[int, ...]
     table: BlockTable
     ready: bool = False
     references: int = 1
+    salt: str = ""
 
     @property
     def key(self) -> UnitKey:
@@ -35,33 +40,43 @@ class UnitCache:
     """Units by content under one model and one pool.
 
     keep_unused: whether ready units that nobody holds stay until their blocks are needed, least recently used first.
+    `hits` and `misses` count the acquired units that were there before, and those that were new.
     """
 
     def __init__(self, manager: BlockManager, keep_unused: bool) -> None:
         self._manager = manager
         self._keep_unused = keep_unused
-        self._units: dict[UnitKey, EncodedUnit] = {}
-        self._unused: OrderedDict[UnitKey, EncodedUnit] = OrderedDict()  # least recently used first
+        self._units: dict[_Place, EncodedUnit] = {}
+        self._unused: OrderedDict[_Place, EncodedUnit] = OrderedDict()  # least recently used first
         self._num_cached_blocks = 0
+        self.hits = 0
+        self.misses = 0
 
     @property
     def num_cached_blocks(self) -> int:
         """Blocks of units that nobody holds: what `evict` could free now."""
         return self._num_cached_blocks
 
-    def acquire(self, token_ids: tuple[int, ...]) -> EncodedUnit:
-        """The unit with this content, one reference more; a new one has blocks but is not ready: the caller encodes it.
+    @property
+    def num_units(self) -> int:
+        """Units in the pool, held or not."""
+        return len(self._units)
 
-        Unused units are given up if a new one needs their blocks. Raises OutOfBlocksError, and then changes nothing,
-        if that is not enough; ValueError without tokens.
+    def acquire(self, token_ids: tuple[int, ...], salt: str = "") -> EncodedUnit:
+        """The unit with this content and salt, one reference more.
+
+        A new one has blocks but is not ready: the caller encodes it. Unused units are given up if a new one needs their
+        blocks. Raises OutOfBlocksError, and then changes nothing, if that is not enough; ValueError without tokens.
         """
         if not token_ids:
             raise ValueError("a unit needs at least one token")
-        unit = self._units.get(token_ids)
+        place = (salt, token_ids)
+        unit = self._units.get(place)
         if unit is not None:
             if not unit.references:
-                self._take_unused(token_ids)
+                self._take_unused(place)
             unit.references += 1
+            self.hits += 1
             return unit
         table = BlockTable(self._manager)
         missing = table.blocks_needed(len(token_ids)) - self._manager.num_free
@@ -69,7 +84,8 @@ class UnitCache:
             raise OutOfBlocksError(f"a unit of {len(token_ids)} tokens needs {missing} blocks more than are free")
         self.evict(missing)
         table.extend(len(token_ids))
-        unit = self._units[token_ids] = EncodedUnit(token_ids, table)
+        unit = self._units[place] = EncodedUnit(token_ids, table, salt=salt)
+        self.misses += 1
         return unit
 
     def share(self, unit: EncodedUnit) -> None:
@@ -87,7 +103,7 @@ class UnitCache:
         if unit.references:
             return
         if unit.ready and self._keep_unused:
-            self._unused[unit.key] = unit
+            self._unused[unit.salt, unit.key] = unit
             self._num_cached_blocks += len(unit.table.blocks)
         else:
             self._drop(unit)
@@ -106,14 +122,14 @@ class UnitCache:
         return [unit.table.blocks for unit in self._units.values()]
 
     def _check_held(self, unit: EncodedUnit) -> None:
-        if self._units.get(unit.key) is not unit or not unit.references:
+        if self._units.get((unit.salt, unit.key)) is not unit or not unit.references:
             raise ValueError("nobody holds this unit")
 
-    def _take_unused(self, key: UnitKey) -> EncodedUnit:
-        unit = self._unused.pop(key)
+    def _take_unused(self, place: _Place) -> EncodedUnit:
+        unit = self._unused.pop(place)
         self._num_cached_blocks -= len(unit.table.blocks)
         return unit
 
     def _drop(self, unit: EncodedUnit) -> None:
-        del self._units[unit.key]
+        del self._units[unit.salt, unit.key]
         unit.table.free()

@@ -1,0 +1,55 @@
+"""What an engine is doing at one moment, for those who watch it from outside.
+
+Owns: the figures. Reads the parts of the engine from another thread than theirs, so figures of one moment may differ by
+a step from each other; changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ewe.engine.core import EngineCore
+from ewe.kvcache.block_manager import BlockManager
+from ewe.memory.unit_cache import UnitCache
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """running: answers that are being written; waiting: those that are not yet, or have been swapped out.
+
+    stalled_s: seconds since the loop last turned. Blocks and units are those of the KV pool; unused_blocks are kept for
+    units that nobody holds, and can be taken at any time.
+    """
+
+    running: int
+    waiting: int
+    stalled_s: float
+    num_blocks: int
+    free_blocks: int
+    unused_blocks: int
+    units: int
+    unit_hits: int
+    unit_misses: int
+
+    @property
+    def cache_usage(self) -> float:
+        """The share of the blocks that somebody holds, in [0, 1]."""
+        return 1 - (self.free_blocks + self.unused_blocks) / self.num_blocks
+
+
+def status_of(core: EngineCore, manager: BlockManager, cache: UnitCache, stalled_s: float) -> EngineStatus:
+    """The figures of an engine's parts."""
+    sequences = list(core.sequences)
+    running = sum(sequence.is_admitted and sequence.swapped is None for sequence in sequences)
+    waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
+    return EngineStatus(
+        running=running,
+        waiting=waiting,
+        stalled_s=stalled_s,
+        num_blocks=manager.num_blocks - 1,
+        free_blocks=manager.num_free,
+        unused_blocks=cache.num_cached_blocks,
+        units=cache.num_units,
+        unit_hits=cache.hits,
+        unit_misses=cache.misses,
+    )
