@@ -105,7 +105,7 @@ def scope_and_id(passage_id: str) -> tuple[Scope, str]:
     """What `address` was made from. Raises InvalidRequestError for the id of a passage that is no memory."""
     prefix, _, rest = passage_id.partition(":")
     parts = rest.split("/")
-    if prefix != "memory" or len(parts) != 3:
+    if prefix != "memory" or len(parts) != 3 or not parts[2]:
         raise InvalidRequestError(f"{passage_id!r} is no memory")
     user, agent, memory_id = map(unquote, parts)
     return Scope(user, agent), memory_id

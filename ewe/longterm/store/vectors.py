@@ -49,10 +49,7 @@ class VectorFile:
         if not len(numbers):
             return np.zeros((0, self._dimension), dtype=np.float32)
         if self._mapped is None or len(self._mapped) <= numbers.max():
-            with file_errors(self._path):
-                mapped = np.memmap(self._path, dtype="<f4", mode="r")
-            whole = len(mapped) - len(mapped) % self._dimension
-            self._mapped = np.asarray(mapped[:whole].reshape(-1, self._dimension))
+            self._mapped = self._map()
         if len(self._mapped) <= numbers.max():
             raise DatastoreError(
                 f"{self._path} is damaged: it was cut short; make it again with 'ewe memory embed --replace'"
@@ -64,6 +61,14 @@ class VectorFile:
         for path in self._path.parent.glob("vectors-*.f32"):
             if path != self._path:
                 path.unlink(missing_ok=True)
+
+    def _map(self) -> np.ndarray:
+        with file_errors(self._path):
+            whole = self._path.stat().st_size // (4 * self._dimension)
+            if not whole:
+                return np.zeros((0, self._dimension), dtype=np.float32)
+            # As a plain array: slicing a memmap costs more than a short read.
+            return np.asarray(np.memmap(self._path, dtype="<f4", mode="r", shape=(whole, self._dimension)))
 
     def _length(self) -> int:
         """How many places the file has, a started one included."""

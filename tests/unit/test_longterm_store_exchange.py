@@ -1,0 +1,232 @@
+"""Memories out of a store and into another one, old files, and what deleted memories leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
+from tests.unit.longterm_parts import WordEncoder, memories, new_store
+
+ANN, BOB = Scope("ann"), Scope("bob", "helper")
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with new_store(tmp_path / "store") as created:
+        yield created
+
+
+def filled(store: MemoryStore) -> MemoryStore:
+    source = MemorySource("user", "ann\n", 0.3)
+    store.add([Memory("x", "tea\n𝄞", "fact", source, ANN, {"a": "b"}, 1.0, 2.0, contradicts=("m0",))])
+    store.add(memories(3, BOB))
+    store.revise(ANN, "x", Change(veracity=0.9, content="coffee"), at=3.0, reason="said", evidence=["m1", "heard"])
+    store.delete(BOB, ["m1"], at=4.0, reason="asked")
+    return store
+
+
+def contents(store: MemoryStore) -> list[object]:
+    return [(memory, store.history(memory.scope, memory.id)) for memory in store.scan()]
+
+
+def test_an_export_imports_whole(store: MemoryStore, tmp_path: Path) -> None:
+    assert export_jsonl(filled(store), tmp_path / "out.jsonl") == 3
+    assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
+    with new_store(tmp_path / "copy") as copy:
+        for added in (3, 0):
+            report = import_jsonl(copy, tmp_path / "out.jsonl")
+            assert (report.result.added, report.result.duplicates, report.deleted_here) == (added, 3 - added, 0)
+        assert contents(copy) == contents(store)
+        assert copy.deletions() == store.deletions()
+        assert copy.verify() == []
+
+
+def test_an_export_of_one_scope_holds_nothing_of_another(store: MemoryStore, tmp_path: Path) -> None:
+    export_jsonl(filled(store), tmp_path / "out.jsonl", [ANN])
+    text = (tmp_path / "out.jsonl").read_text()
+    assert "coffee" in text
+    assert not any(other in text for other in ("bob", "helper", "word0", "asked"))
+
+
+def test_what_was_deleted_here_does_not_come_back_from_an_old_copy(store: MemoryStore, tmp_path: Path) -> None:
+    export_jsonl(filled(store), tmp_path / "old.jsonl")
+    store.delete(ANN, ["x"], at=9.0, reason="asked")
+    report = import_jsonl(store, tmp_path / "old.jsonl")
+    assert (report.result.added, report.deleted_here) == (0, 1)
+    assert store.find(ANN, "x") is None
+    store.add([Memory("x", "tea again", scope=ANN, created_at=10.0)])
+    store.revise(ANN, "x", Change(), at=11.0, reason="looked at")
+    export_jsonl(store, tmp_path / "new.jsonl")
+    with new_store(tmp_path / "copy") as copy:
+        copy.note_deletions(store.deletions())
+        assert import_jsonl(copy, tmp_path / "new.jsonl").result.added == 3
+
+
+def test_a_conflict_is_told_and_changes_nothing(store: MemoryStore, tmp_path: Path) -> None:
+    export_jsonl(filled(store), tmp_path / "out.jsonl")
+    with new_store(tmp_path / "copy") as copy:
+        copy.add([Memory("x", "mine", scope=ANN)])
+        assert import_jsonl(copy, tmp_path / "out.jsonl").result.conflicts == ((ANN, "x"),)
+        assert copy.get(ANN, "x").content == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("not json", "line 2"),
+        ("[]", "line 2"),
+        ('{"memory": {"id": "x", "content": "y"}}', "'revisions' is missing"),
+        ('{"memory": {"id": "x", "content": "y", "veracity": 7}, "revisions": []}', r"veracity must lie in \[0, 1\]"),
+        ('{"memory": {"id": "x", "content": "y", "nose": 7}, "revisions": []}', "no memory.*nose"),
+        ('{"memory": {"id": "x", "content": "y", "contradicts": "z"}, "revisions": []}', "list of texts"),
+        ('{"memory": {"id": "x", "content": "y", "metadata": {"a": 1}}, "revisions": []}', "must be a string"),
+        ('{"memory": {"id": "x", "content": "y", "metadata": [1]}, "revisions": []}', "no memory"),
+        ('{"memory": {"id": "x", "content": "\\ud800"}, "revisions": []}', "surrogate"),
+        ('{"memory": {"id": "x", "content": "y"}, "revisions": [{"number": 1}]}', "no revision"),
+        ('{"deletion": {"at": "now", "scope": {}, "memory_id": "x", "reason": "y"}}', "line 2"),
+    ],
+)
+def test_a_line_that_is_no_memory_is_named(store: MemoryStore, tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"format": "ewe-memories", "version": 1}\n' + line + "\n")
+    with pytest.raises(InvalidRequestError, match=f"(?s)line 2.*{told}|{told}"):
+        import_jsonl(store, path)
+    assert len(store) == 0
+
+
+def test_other_files_and_gaps_are_refused(store: MemoryStore, tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"format": "ewe-memories", "version": 2}\n')
+    with pytest.raises(InvalidRequestError, match="must begin with"):
+        import_jsonl(store, path)
+    with pytest.raises(DatastoreError, match="No such file"):
+        import_jsonl(store, tmp_path / "nothing")
+    memory = Memory("x", "tea")
+    for numbers in ((), (2,), (1, 3), (1, 1)):
+        revisions = [Revision("x", number, 1.0, "r", 0.5, 0.5) for number in numbers]
+        with pytest.raises(InvalidRequestError, match="without a gap"):
+            store.restore([(memory, revisions)])
+    with pytest.raises(InvalidRequestError, match="its own"):
+        store.restore([(memory, [Revision("y", 1, 1.0, "r", 0.5, 0.5)])])
+
+
+def everything_on_disk(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
+
+
+def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> None:
+    """Many sizes, so that rows move between pages, which leaves traces that only a rewrite takes away."""
+    for lot in range(8):
+        store.add(
+            Memory(f"id-{lot}-{i}", f"content zqx{lot}x{i}x " + "filler " * (i * 37 % 90), scope=Scope(f"user{i % 7}"))
+            for i in range(40)
+        )
+        for user in range(7):
+            gone = [f"id-{lot}-{i}" for i in range(40) if i % 3 and i % 7 == user]
+            store.revise(Scope(f"user{user}"), gone[0], Change(content="other words"), at=1.0, reason="said")
+            store.delete(Scope(f"user{user}"), gone, at=2.0, reason="asked")
+    assert store.stats()["deleted_and_not_scrubbed"] == sum(1 for i in range(40) if i % 3) * 8
+    with MemoryStore.open(store.path) as reader, reader.snapshot(), pytest.raises(DatastoreError, match="scrub again"):
+        store._session.query("PRAGMA busy_timeout = 50")
+        store.scrub()
+    store.scrub()
+    assert store.stats()["deleted_and_not_scrubbed"] == 0
+    left = everything_on_disk(store.path)
+    for lot in range(8):
+        for i in range(40):
+            assert (f"zqx{lot}x{i}x".encode() in left) == (i % 3 == 0), f"content zqx{lot}x{i}x"
+    assert store.verify() == []
+
+
+def older(store: MemoryStore) -> Path:
+    """The store's file under schema version 0, of which the newest table is missing."""
+    store.add(memories(2))
+    store.close()
+    with sqlite3.connect(store.path / "memories.sqlite") as connection:
+        connection.execute("DROP INDEX deletions_by_id")
+        connection.execute("PRAGMA user_version = 0")
+    connection.close()
+    return store.path
+
+
+def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = older(store)
+    with pytest.raises(DatastoreError, match="no step leads on"):
+        MemoryStore.open(path, read_only=False)
+    step = "CREATE INDEX deletions_by_id ON deletions (id, user, agent)"
+    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {0: step})
+    with pytest.raises(DatastoreError, match="open it once for writing"):
+        MemoryStore.open(path)
+    with MemoryStore.open(path, read_only=False) as opened:
+        assert (list(opened.scan()), opened.verify()) == (memories(2), [])
+    with MemoryStore.open(path) as opened:
+        assert len(opened) == 2
+
+
+def test_a_step_that_fails_leaves_the_file_as_it_was(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = older(store)
+    step = "CREATE INDEX deletions_by_id ON deletions (id); INSERT INTO nowhere VALUES (1)"
+    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {0: step})
+    with pytest.raises(DatastoreError, match="nowhere"):
+        MemoryStore.open(path, read_only=False)
+    with sqlite3.connect(path / "memories.sqlite") as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'deletions_by_id'").fetchone()
+    connection.close()
+
+
+def test_damaged_and_foreign_files_are_refused_by_name(store: MemoryStore, tmp_path: Path) -> None:
+    store.add(memories(200))
+    store.close()
+    file = store.path / "memories.sqlite"
+    good = file.read_bytes()
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE memories (id)")
+    connection.close()
+    for content, told in (
+        (b"", "no datastore, or damaged"),
+        (good[: len(good) // 2], "cut short"),
+        (good[:60] + (99).to_bytes(4, "big") + good[64:], "schema version 99.*update"),
+        (other.read_bytes(), "no memory store of this engine"),
+    ):
+        file.write_bytes(content)
+        for read_only in (True, False):
+            with pytest.raises(DatastoreError, match=rf"memories\.sqlite.*{told}"):
+                MemoryStore.open(store.path, read_only=read_only)
+    with pytest.raises(DatastoreError, match="holds no memories"):
+        MemoryStore.open(tmp_path / "nothing", read_only=False)
+    assert not (tmp_path / "nothing").exists()
+    with pytest.raises(DatastoreError, match="holds memories already"):
+        MemoryStore.create(store.path)
+
+
+def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with new_store(tmp_path / "store") as store:
+            store.add(memories(2))
+            store.embeddings.embed(WordEncoder())
+            files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.iterdir()}
+    finally:
+        os.umask(before)
+    del files["writer.lock"]  # it is empty
+    assert set(files.values()) == {0o600}, files
+    assert {"memories.sqlite", "memories.sqlite-wal", "vectors-1.f32"} <= set(files)
+
+
+def test_a_line_of_json_is_what_the_guide_says(store: MemoryStore, tmp_path: Path) -> None:
+    store.add([Memory("x", "tea", scope=ANN)])
+    export_jsonl(store, tmp_path / "out.jsonl")
+    header, line = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert header == {"format": "ewe-memories", "version": 1}
+    assert set(line) == {"memory", "revisions"}
+    assert (line["memory"]["scope"], line["revisions"][0]["reason"]) == ({"user": "ann", "agent": ""}, "added")

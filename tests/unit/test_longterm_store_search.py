@@ -1,0 +1,286 @@
+"""Finding memories: the ranking against BM25 as it is written, what large scopes change, and vectors in their file."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
+from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.retriever import MemoryRetriever
+from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id, visible
+from ewe.longterm.store import Change, MemoryStore
+from ewe.longterm.store.cells import centres_of
+from ewe.protocols import Retriever
+from ewe.text.words import words
+from tests.unit.longterm_parts import WordEncoder, memories, new_store
+
+ANN, BOB = Scope("ann"), Scope("bob")
+TEXTS = st.lists(st.sampled_from("tea red wine Lyon the likes moved".split()), min_size=1, max_size=8).map(" ".join)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with new_store(tmp_path / "store") as created:
+        yield created
+
+
+def bm25(texts: Sequence[str], query: str) -> list[float]:
+    """Lucene's BM25 with k1 = 1.5 and b = 0.75, term by term."""
+    tokens = [words(text) for text in texts]
+    mean = sum(map(len, tokens)) / len(tokens)
+    scores = []
+    for each in tokens:
+        score = 0.0
+        for word in set(words(query)):
+            frequency = sum(word in other for other in tokens)
+            times = Counter(each)[word]
+            idf = math.log(1 + (len(texts) - frequency + 0.5) / (frequency + 0.5))
+            score += idf * times / (times + 1.5 * (0.25 + 0.75 * len(each) / mean))
+        scores.append(score)
+    return scores
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory):
+    with new_store(tmp_path_factory.mktemp("many") / "store") as created:
+        yield created
+
+
+@given(mine=st.lists(TEXTS, min_size=1, max_size=6), team=st.lists(TEXTS, max_size=4), query=TEXTS)
+def test_small_scopes_are_ranked_by_bm25_over_what_is_seen(
+    many: MemoryStore, mine: list[str], team: list[str], query: str
+) -> None:
+    example = str(len(many))
+    own, shared, other = Scope("ann", example), Scope(agent=example), Scope("bob", example)
+    many.add(Memory(f"a{i}", text, scope=own) for i, text in enumerate(mine))
+    many.add(Memory(f"s{i}", text, scope=shared) for i, text in enumerate(team))
+    many.add(Memory(f"b{i}", text, scope=other) for i, text in enumerate([query, *mine, query]))
+    [found] = MemorySearch(many).search([query], [own, shared], 20)
+    texts = {f"a{i}": text for i, text in enumerate(mine)} | {f"s{i}": text for i, text in enumerate(team)}
+    expected = dict(zip(texts, bm25(list(texts.values()), query), strict=True))
+    assert {hit.memory.id: hit.score for hit in found} == pytest.approx({k: v for k, v in expected.items() if v > 0})
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_of_equal_memories_the_newest_comes_first(store: MemoryStore) -> None:
+    store.add(Memory(str(i), "tea", scope=ANN) for i in range(5))
+    [found] = MemorySearch(store).search(["tea"], [ANN], 3)
+    assert [hit.memory.id for hit in found] == ["4", "3", "2"]
+
+
+def test_common_words_only_order_what_rare_words_find(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.longterm.store.lexical.EXACT_POSTINGS", 10)
+    texts = [f"the memory number{i}" for i in range(30)] + ["the rare the", "rare thing", "other"]
+    store.add(Memory(str(i), text) for i, text in enumerate(texts))
+    search = MemorySearch(store)
+    exact = dict(enumerate(bm25(texts, "the rare memory")))
+    [found] = search.search(["the rare memory"], [Scope()], 5)
+    assert {int(hit.memory.id): hit.score for hit in found} == pytest.approx({30: exact[30], 31: exact[31]})
+    [newest] = search.search(["the"], [Scope()], 50)  # nothing but a common word: its newest memories
+    assert {hit.memory.id for hit in newest} == {"30"} | {str(i) for i in range(21, 30)}
+
+
+def test_words_follow_changes_of_content_and_go_with_their_last_memory(store: MemoryStore) -> None:
+    store.add([Memory("x", "red wine", scope=ANN), Memory("y", "red tea", scope=ANN)])
+    store.revise(ANN, "x", Change(content="white wine"), at=1.0, reason="said")
+    assert [hit.memory.id for hit in MemorySearch(store).search(["red white"], [ANN], 5)[0]] == ["y", "x"]
+    store.delete(ANN, ["y"], at=2.0, reason="asked")
+    assert {word for (word,) in store._session.query("SELECT word FROM words")} == {"white", "wine"}
+
+
+def test_words_are_taken_again_when_texts_come_apart_otherwise(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(memories(3, ANN))
+    store.close()
+    monkeypatch.setattr("ewe.longterm.store.lexical.words", lambda text: text.upper().split())
+    with MemoryStore.open(store.path, read_only=False) as opened:
+        [found] = MemorySearch(opened).search(["word1"], [ANN], 5)
+        assert [hit.memory.id for hit in found] == ["m1"]
+        assert "WORD1" in {word for (word,) in opened._session.query("SELECT word FROM words")}
+        assert opened.verify() == []
+
+
+def test_meaning_finds_what_words_do_not_and_unrelated_things_stay_away(store: MemoryStore) -> None:
+    class Synonyms(WordEncoder):
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            return super().encode_queries([text.replace("beverage", "tea") for text in texts])
+
+    store.add([Memory("x", "tea", scope=ANN), Memory("y", "Lyon", scope=ANN), Memory("z", "tea", scope=BOB)])
+    encoder = Synonyms(dimension=200)
+    assert store.embeddings.embed(encoder) == 3
+    search = MemorySearch(store, encoder)
+    assert [hit.memory.id for hit in search.search(["beverage"], [ANN], 5)[0]] == ["x"]
+    assert search.search(["nothing alike"], [ANN], 5) == [[]]
+    assert MemorySearch(store).search(["beverage"], [ANN], 5) == [[]]
+
+
+def test_only_what_has_no_vector_is_encoded(store: MemoryStore) -> None:
+    encoder = WordEncoder()
+    store.add(memories(3, ANN))
+    assert store.embeddings.embed(encoder) == 3
+    store.add(memories(1, BOB, first=3))
+    store.revise(ANN, "m1", Change(content="changed"), at=1.0, reason="said")
+    store.revise(ANN, "m0", Change(veracity=0.9), at=1.0, reason="said")
+    encoder.encoded.clear()
+    assert store.embeddings.embed(encoder) == 2
+    assert sorted(text for text in encoder.encoded if "Lyon" not in text) == ["changed", "memory of word3"]
+
+
+def test_a_memory_that_changes_while_it_is_encoded_is_encoded_again(store: MemoryStore) -> None:
+    store.add(memories(2, ANN))
+
+    class Slow(WordEncoder):
+        def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+            if "memory of word0" in texts:
+                store.revise(ANN, "m0", Change(content="tea"), at=1.0, reason="said")
+                store.delete(ANN, ["m1"], at=1.0, reason="asked")
+            return super().encode_passages(texts)
+
+    assert store.embeddings.embed(Slow()) == 0
+    assert store.embeddings.embed(WordEncoder()) == 1
+    assert store.verify() == []
+
+
+def test_another_encoder_is_refused_and_can_take_over(store: MemoryStore) -> None:
+    store.add(memories(3, ANN))
+    store.embeddings.embed(WordEncoder())
+    with MemoryStore.open(store.path) as reader:
+        for other in (WordEncoder("others"), WordEncoder(sign=-1.0), WordEncoder(dimension=30)):
+            with pytest.raises(ConfigError, match="embed --replace"):
+                MemorySearch(reader, other)
+            with pytest.raises(ConfigError, match="embed --replace"):
+                store.embeddings.embed(other)
+            assert store.embeddings.embed(other, replace=True) == 3
+            [found] = MemorySearch(reader, other).search(["word1"], [ANN], 1)
+            assert found[0].memory.id == "m1"
+            store.embeddings.embed(WordEncoder(), replace=True)
+    assert len(list(store.path.glob("vectors-*"))) == 1
+
+
+@pytest.mark.parametrize("change", ["delete", "revise"])
+def test_vectors_that_are_given_up_are_wiped_from_the_file(store: MemoryStore, change: str) -> None:
+    store.add(memories(3, ANN))
+    encoder = WordEncoder()
+    store.embeddings.embed(encoder)
+    secret = encoder.encode_passages(["memory of word1"]).tobytes()
+    [file] = store.path.glob("vectors-*")
+    assert secret in file.read_bytes()
+    if change == "delete":
+        store.delete(ANN, ["m1"], at=1.0, reason="asked")
+    else:
+        store.revise(ANN, "m1", Change(content="tea"), at=1.0, reason="said")
+    assert secret not in file.read_bytes()
+    [found] = MemorySearch(store, encoder).search(["word2"], [ANN], 1)
+    assert found[0].memory.id == "m2"
+
+
+def test_a_wipe_that_was_interrupted_is_done_at_the_next_start(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(memories(2, ANN))
+    encoder = WordEncoder()
+    store.embeddings.embed(encoder)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "_wipe", lambda self: None)
+        store.delete(ANN, ["m1"], at=1.0, reason="asked")
+    store.close()
+    [file] = store.path.glob("vectors-*")
+    secret = encoder.encode_passages(["memory of word1"]).tobytes()
+    assert secret in file.read_bytes()
+    MemoryStore.open(store.path, read_only=False).close()
+    assert secret not in file.read_bytes()
+
+
+def test_a_file_of_vectors_that_was_cut_short_is_told(store: MemoryStore) -> None:
+    store.add(memories(3, ANN))
+    store.embeddings.embed(WordEncoder())
+    [file] = store.path.glob("vectors-*")
+    file.write_bytes(b"")
+    with MemoryStore.open(store.path) as reader, pytest.raises(DatastoreError, match="cut short.*embed --replace"):
+        MemorySearch(reader, WordEncoder()).search(["word1"], [ANN], 1)
+
+
+def test_large_scopes_are_searched_by_cells(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.longterm.store.cells.WHOLE_LIMIT", 60)
+    monkeypatch.setattr("ewe.longterm.store.cells._PER_CELL", 5)
+    monkeypatch.setattr("ewe.longterm.store.cells._LOOKED_AT", 2)
+    encoder = WordEncoder(dimension=64)
+    groups = [f"topic{i}" for i in range(20)]
+    store.add(Memory(f"{group}-{i}", f"{group} {group} {group} word{i}") for group in groups for i in range(4))
+    store.add(memories(3, ANN))
+    store.embeddings.embed(encoder)
+    assert store._session.query("SELECT count(*) FROM cells") == [(16,)]
+    later = Memory("later", "topic7 topic7 topic7")
+    store.add([later])
+    store.embeddings.embed(encoder)
+    with MemoryStore.open(store.path) as reader:
+        [number] = reader.scope_numbers([Scope()])
+        query = encoder.encode_queries(["topic7"])[0]
+        looked_at = reader.embeddings._cells.candidates(query, [number])
+        assert 0 < len(looked_at) < 60
+        found = reader.embeddings.search(query, [number], 5)
+        assert {memory for memory, _ in found} <= set(looked_at.tolist())
+        hits = reader.rows([memory for memory, _ in found], [Scope()])
+        products = {key: float(encoder.encode_passages([hit.content])[0] @ query) for key, hit in hits.items()}
+        assert dict(found) == pytest.approx(products)
+        assert hits[found[0][0]].id == "later"
+    store.add(Memory(f"more-{i}", f"tea word{i}") for i in range(100))
+    store.embeddings.embed(encoder)
+    assert store._session.query("SELECT count(*) FROM cells") == [(36,)]
+    store.delete(Scope(), at=1.0, reason="asked")
+    assert store._session.query("SELECT count(*) FROM cells") == [(0,)]
+    assert store.verify() == []
+
+
+def test_centres_find_groups_that_lie_apart() -> None:
+    random = np.random.default_rng(3)
+    groups = np.eye(4, 8, dtype=np.float32) * 10
+    vectors = np.repeat(groups, 25, axis=0) + random.standard_normal((100, 8)).astype(np.float32) * 0.01
+    centres = centres_of(vectors, 4, np.random.default_rng(0))
+    nearest = ((vectors[:, None] - centres) ** 2).sum(axis=-1)
+    assert centres.shape == (4, 8)
+    assert float(np.median(nearest.min(axis=1))) < 1.0
+
+
+def test_memories_are_a_retriever_with_their_veracity(store: MemoryStore) -> None:
+    source = MemorySource("user", "ann", 0.4)
+    store.add([Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3)])
+    store.add([Memory("y", "red tea", veracity=0.9), Memory("z", "red wine", scope=BOB)])
+    retriever = MemoryRetriever(store, visible("ann"))
+    assert isinstance(retriever, Retriever)
+    wine, nothing = retriever.retrieve(["red wine", "silence"], 5)
+    assert nothing == []
+    assert [(hit.passage.text, hit.passage.veracity) for hit in wine] == [("red wine", 0.3), ("red tea", 0.9)]
+    first = wine[0].passage
+    assert (first.source, first.date, scope_and_id(first.id)) == ("user:ann", "1970-01-02", (ANN, "x/1"))
+    believed = MemoryRetriever(store, visible("ann"), admit=lambda memory: memory.veracity > 0.5)
+    assert [hit.passage.text for hit in believed.retrieve(["red wine"], 1)[0]] == ["red tea"]
+    with pytest.raises(ConfigError, match="scope"):
+        MemoryRetriever(store, [])
+    with pytest.raises(ValueError, match="top_k"):
+        retriever.retrieve(["red"], 0)
+
+
+@given(user=st.text(max_size=5), agent=st.text(max_size=5), memory_id=st.text(min_size=1, max_size=5))
+def test_addresses_name_one_memory(user: str, agent: str, memory_id: str) -> None:
+    try:
+        memory = Memory(memory_id, "x", scope=Scope(user, agent))
+    except InvalidRequestError:
+        return
+    assert scope_and_id(address(memory)) == (memory.scope, memory_id)
+    assert as_passage(memory).id == address(memory)
+
+
+@pytest.mark.parametrize("other", ["p1", "memory:a/b", "memory:a/b/c/d", "passage:a/b/c", "memory:a/b/"])
+def test_other_ids_are_no_memories(other: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        scope_and_id(other)
