@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import triton_interpreter  # noqa: F401  (before anything that imports Triton)
+
+# isort: split
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,0 +1,94 @@
+"""Attention in Triton kernels, for GPUs.
+
+Owns: the calls of the kernels over one plan. Knows its plan and `ewe_kernels`; knows nothing of transformers. Nothing
+here waits for the device.
+"""
+
+from __future__ import annotations
+
+import torch
+from ewe_kernels.decode import attend_pieces
+from ewe_kernels.merge import merge_states
+from ewe_kernels.prefill import attend_runs
+from ewe_kernels.tiles import narrow_tile, wide_tile
+
+from ewe.attention.attribution import segment_shares
+from ewe.attention.backend import LayerCall
+from ewe.attention.metadata import FlatBatch
+from ewe.attention.triton_plan import DecodePlan, PrefillPlan, TritonPlan, make_plan
+
+# Three programs are resident per multiprocessor, and two rounds of them even out their lengths.
+_PROGRAMS_PER_MULTIPROCESSOR = 6
+# Stands for a GPU's where there is none and the kernels are interpreted.
+_INTERPRETED_MULTIPROCESSORS = 4
+
+
+class TritonBackend:
+    """The backend for GPUs; block_size: tokens per block of the pool; num_kv_heads: of the model's layers."""
+
+    def __init__(self, device: torch.device, block_size: int, num_kv_heads: int) -> None:
+        self._device, self._block_size = device, block_size
+        multiprocessors = _INTERPRETED_MULTIPROCESSORS
+        if device.type == "cuda":
+            multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
+        self._wanted_pieces = -(-multiprocessors * _PROGRAMS_PER_MULTIPROCESSOR // num_kv_heads)
+
+    def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TritonPlan:
+        """See AttentionBackend.plan."""
+        return make_plan(batch, window, self._device, self._block_size, self._wanted_pieces)
+
+    def attend(self, call: LayerCall, plan: TritonPlan) -> torch.Tensor:
+        """See AttentionBackend.attend."""
+        heads, tokens, _ = call.query.shape
+        output = call.query.new_empty(tokens, heads, call.pool_value.shape[2])
+        if plan.decode is not None:
+            states = self._states(call, plan.tables, plan.decode)
+            merge_states(*states, plan.decode.biases, plan.decode.begins, output[: plan.decode.num_rows])
+        if plan.prefill is not None:
+            self._prefill(call, plan.tables, plan.prefill, output, None)
+        return output
+
+    def shares(self, call: LayerCall, plan: TritonPlan, into: torch.Tensor) -> None:
+        """See AttentionBackend.shares; attention is computed once more for it."""
+        heads, tokens, _ = call.query.shape
+        output = call.query.new_empty(tokens, heads, call.pool_value.shape[2])
+        if plan.decode is not None:
+            decode = plan.decode
+            outputs, lses = self._states(call, plan.tables, decode)
+            total = merge_states(outputs, lses, decode.biases, decode.begins, output[: decode.num_rows])
+            shares = (lses + decode.biases[:, None] - total[decode.state_rows]).exp().mean(1)
+            into.index_put_((decode.indices, decode.segments), shares, accumulate=True)
+        if plan.prefill is not None:
+            lses = torch.full((tokens, heads, into.shape[1]), -torch.inf, device=self._device)
+            self._prefill(call, plan.tables, plan.prefill, output, lses)
+            for item in plan.prefill.rows:
+                into[item.index] += segment_shares(lses[item.begin : item.end]).mean((0, 1))
+
+    def _states(self, call: LayerCall, tables: torch.Tensor, plan: DecodePlan) -> tuple[torch.Tensor, torch.Tensor]:
+        """Outputs [states, Hq, Dv] and LSEs [states, Hq] of all pieces."""
+        heads, dim = call.query.shape[0], max(call.pool_key.shape[2], call.pool_value.shape[2])
+        heads_per_kv = heads // call.pool_key.shape[1]
+        outputs = torch.empty(plan.num_states, heads, call.pool_value.shape[2], device=self._device)
+        lses = torch.empty(plan.num_states, heads, device=self._device)
+        for pieces, tile, most_entries in (
+            (plan.shared, wide_tile(heads_per_kv, dim, call.query.dtype), plan.most_sharing),
+            (plan.alone, narrow_tile(heads_per_kv, dim, call.query.dtype), 1),
+        ):
+            attend_pieces(
+                call.query, call.pool_key, call.pool_value, self._block_size, tables, pieces, plan.entries,
+                outputs, lses, call.scale, call.softcap, tile, most_entries,
+            )  # fmt: skip
+        return outputs, lses
+
+    def _prefill(
+        self,
+        call: LayerCall,
+        tables: torch.Tensor,
+        plan: PrefillPlan,
+        output: torch.Tensor,
+        lses: torch.Tensor | None,
+    ) -> None:
+        attend_runs(
+            call.query, call.pool_key, call.pool_value, self._block_size, tables, plan.runs, plan.segments,
+            plan.biases, output, call.scale, call.softcap, plan.window, plan.longest, lses,
+        )  # fmt: skip

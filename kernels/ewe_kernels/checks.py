@@ -1,0 +1,30 @@
+"""What the launchers refuse.
+
+Owns: the checks of shapes, dtypes and strides. None of them waits for the device, so indices are not looked into.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_attention(query: Tensor, pool_key: Tensor, pool_value: Tensor) -> int:
+    """Query heads per key head; raises ValueError if queries and pool do not fit together."""
+    heads, rest = divmod(query.shape[0], pool_key.shape[1])
+    if rest or not heads or pool_key.shape[:2] != pool_value.shape[:2] or query.shape[2] != pool_key.shape[2]:
+        shapes = ", ".join(str(tuple(item.shape)) for item in (query, pool_key, pool_value))
+        raise ValueError(f"queries, keys and values do not fit together: {shapes}")
+    if not query.dtype == pool_key.dtype == pool_value.dtype:
+        raise ValueError(f"queries are {query.dtype}, keys {pool_key.dtype}, values {pool_value.dtype}; all must agree")
+    if any(item.stride(-1) != 1 for item in (query, pool_key, pool_value)):
+        raise ValueError("the last dimension of queries, keys and values must be dense")
+    return heads
+
+
+def check_indices(**tensors: tuple[Tensor, int | None]) -> None:
+    """Raises ValueError unless each is a dense int32 tensor [n], or [n, width] where a width is given."""
+    for name, (tensor, width) in tensors.items():
+        fits = tensor.dim() == 1 if width is None else tensor.dim() == 2 and tensor.shape[1] == width
+        if not fits or tensor.dtype != torch.int32 or not tensor.is_contiguous():
+            raise ValueError(f"{name} must be dense int32, got {tensor.dtype} {tuple(tensor.shape)}")

@@ -1,0 +1,120 @@
+"""Attention of single tokens over pieces of paged segments: the first half of split-KV decoding.
+
+Owns: the kernel and its launcher. A piece is a run of keys of one segment (a memory unit, a context) with the rows that
+see it: one row for what belongs to one sequence, many for a unit that sequences of the batch share, whose keys are then
+read once for all of them. Each (piece, row) leaves a state, an output and its LSE, which `merge_states` joins; the
+weights of eq. 1 of the EWE paper act there, because a bias on all logits of a segment only shifts its LSE.
+"""
+
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ewe_kernels.checks import check_attention, check_indices
+from ewe_kernels.device import LN_2, LOG2_E, capped, load_paged, paged_slots
+from ewe_kernels.tiles import Tile, dot_precision, next_power_of_two
+
+
+@triton.jit
+def _piece_kernel(
+    query, pool_key, pool_value, tables, pieces, entries, outputs, lses,
+    scale, softcap,
+    query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    piece, kv_head, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    table = tables + tl.load(pieces + piece * 5)
+    begin, end = tl.load(pieces + piece * 5 + 1), tl.load(pieces + piece * 5 + 2)
+    first_entry, count = tl.load(pieces + piece * 5 + 3), tl.load(pieces + piece * 5 + 4)
+    if batch * (ROWS // HEADS) >= count:
+        return
+    # Row r of the tile is head r % HEADS of this key head, of the batch's entry r // HEADS.
+    row = tl.arange(0, ROWS)
+    number = batch * (ROWS // HEADS) + row // HEADS
+    real = (number < count) & (row < ROWS // HEADS * HEADS)
+    entry = entries + (first_entry + number) * 2
+    head = kv_head * HEADS + row % HEADS
+    token = tl.load(entry, mask=real, other=0)
+    column = tl.arange(0, D_PADDED)
+    q_at = query + head[:, None] * query_stride_head + token[:, None].to(tl.int64) * query_stride_token
+    q = tl.load(q_at + column[None, :], mask=real[:, None] & (column < D)[None, :], other=0.0)
+
+    peak = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    acc = tl.zeros([ROWS, DV_PADDED], tl.float32)
+    for start in range(begin, end, KEYS):
+        at = start + tl.arange(0, KEYS)
+        seen = at < end
+        slots = paged_slots(table, at, seen, BLOCK_SIZE)
+        k = load_paged(pool_key, slots, kv_head, key_stride_slot, key_stride_head, seen, D, D_PADDED)
+        v = load_paged(pool_value, slots, kv_head, value_stride_slot, value_stride_head, seen, DV, DV_PADDED)
+        logits = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        if SOFTCAP:
+            logits = capped(logits, softcap)
+        logits = tl.where(seen[None, :], logits * LOG2_E, float("-inf"))
+        # Every pass has at least one key, so the new peak is finite.
+        new_peak = tl.maximum(peak, tl.max(logits, 1))
+        shrink = tl.exp2(peak - new_peak)
+        p = tl.exp2(logits - new_peak[:, None])
+        total = total * shrink + tl.sum(p, 1)
+        acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
+        peak = new_peak
+
+    state = tl.load(entry + 1, mask=real, other=0).to(tl.int64) * (tl.num_programs(1) * HEADS) + head
+    empty = total == 0.0
+    tl.store(lses + state, tl.where(empty, float("-inf"), (peak + tl.log2(total)) * LN_2), mask=real)
+    acc = acc / tl.where(empty, 1.0, total)[:, None]
+    column = tl.arange(0, DV_PADDED)
+    tl.store(outputs + state[:, None] * DV + column[None, :], acc, mask=real[:, None] & (column < DV)[None, :])
+
+
+def attend_pieces(
+    query: Tensor,
+    pool_key: Tensor,
+    pool_value: Tensor,
+    block_size: int,
+    tables: Tensor,
+    pieces: Tensor,
+    entries: Tensor,
+    outputs: Tensor,
+    lses: Tensor,
+    scale: float,
+    softcap: float | None,
+    tile: Tile,
+    most_entries: int,
+) -> None:
+    """Writes the state of every (piece, row) into outputs and lses.
+
+    query [Hq, T, D] in the pool's dtype; pool_key [slots, Hkv, D]; pool_value [slots, Hkv, Dv]; any strides, but the
+    last dimension dense. tables int32: lists of blocks of `block_size` slots, one list per segment, in a row.
+    pieces int32 [n, 5]: where the segment's list begins in tables; its first and last token (exclusive); the first of
+    the piece's entries; their number (at most `most_entries`; 0 for a piece that does nothing). Programs of
+    tile.rows // (Hq / Hkv) entries each read the piece's keys; further ones find them in the L2 cache.
+    entries int32 [m, 2]: the row's token in query, and its state's place. outputs float32 [states, Hq, Dv], dense;
+    lses float32 [states, Hq], dense, natural log, -inf for an empty piece. Logits are query.key * scale, capped as
+    softcap * tanh(logits / softcap) if softcap is given. Raises ValueError for shapes or dtypes that do not fit.
+    """
+    heads = check_attention(query, pool_key, pool_value)
+    num_kv_heads, dim, value_dim = pool_key.shape[1], pool_key.shape[2], pool_value.shape[2]
+    if tile.rows < heads:
+        raise ValueError(f"a tile of {tile.rows} rows cannot hold {heads} query heads per key head")
+    if outputs.shape != (len(lses), query.shape[0], value_dim) or lses.shape[1] != query.shape[0]:
+        raise ValueError(f"states of shape {tuple(outputs.shape)} and {tuple(lses.shape)} for {query.shape[0]} heads")
+    check_indices(tables=(tables, None), pieces=(pieces, 5), entries=(entries, 2))
+    if not len(pieces):
+        return
+    _piece_kernel[(len(pieces), num_kv_heads, -(-most_entries // (tile.rows // heads)))](
+        query, pool_key, pool_value, tables, pieces, entries, outputs, lses,
+        scale, softcap or 1.0,
+        query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2],
+        HEADS=heads, D=dim, DV=value_dim,
+        D_PADDED=max(16, next_power_of_two(dim)), DV_PADDED=max(16, next_power_of_two(value_dim)),
+        BLOCK_SIZE=block_size, ROWS=tile.rows, KEYS=tile.keys,
+        SOFTCAP=softcap is not None, PRECISION=dot_precision(query.dtype),
+        num_warps=tile.warps, num_stages=tile.stages,
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""What the attention kernels share on the device: paged loads, the cap on logits, constants.
+
+Owns: functions that run inside kernels. Knows Triton only.
+"""
+
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+LN_2 = tl.constexpr(0.6931471805599453)
+
+
+@triton.jit
+def capped(logits, softcap):
+    """softcap * tanh(logits / softcap), with a tanh that neither overflows nor needs the device's own library."""
+    shrunk = tl.exp2(tl.abs(logits) * (-2.0 * LOG2_E / softcap))
+    size = softcap * (1.0 - shrunk) / (1.0 + shrunk)
+    return tl.where(logits < 0, -size, size)
+
+
+@triton.jit
+def load_paged(pool, slots, head, stride_slot, stride_head, seen, D: tl.constexpr, D_PADDED: tl.constexpr):
+    """One head's keys or values [slots, D_PADDED]; zero where `seen` is false and beyond D."""
+    column = tl.arange(0, D_PADDED)
+    mask = seen[:, None]
+    if D != D_PADDED:
+        mask = mask & (column < D)[None, :]
+    return tl.load(pool + slots[:, None] * stride_slot + head * stride_head + column[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def paged_slots(table, at, seen, BLOCK_SIZE: tl.constexpr):
+    """The pool slots (int64) of a segment's tokens `at`, whose blocks are listed from `table` on."""
+    block = tl.load(table + at // BLOCK_SIZE, mask=seen, other=0)
+    return block.to(tl.int64) * BLOCK_SIZE + at % BLOCK_SIZE

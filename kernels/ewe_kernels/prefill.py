@@ -1,0 +1,168 @@
+"""Attention of runs of tokens over paged memory units and a paged context: prompts, chunks of them, units themselves.
+
+Owns: the kernel and its launcher. Units are visible to every token of a run, the context causally and within a sliding
+window; the biases of eq. 1 of the EWE paper are added to the logits, so one pass reads every key once.
+"""
+
+# ruff: noqa: N803, N806
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ewe_kernels.checks import check_attention, check_indices
+from ewe_kernels.device import LN_2, LOG2_E, capped, load_paged, paged_slots
+from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
+
+
+@triton.jit
+def _accumulate(
+    acc, total, peak, part, q, pool_key, pool_value, table, begin, end, bias, position, window, kv_head,
+    scale, softcap, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+    KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """Takes the keys begin .. end of a segment into the running softmax; `part` is the segment's own part of total."""
+    for start in range(begin, end, KEYS):
+        at = start + tl.arange(0, KEYS)
+        seen = at < end
+        slots = paged_slots(table, at, seen, BLOCK_SIZE)
+        k = load_paged(pool_key, slots, kv_head, key_stride_slot, key_stride_head, seen, D, D_PADDED)
+        v = load_paged(pool_value, slots, kv_head, value_stride_slot, value_stride_head, seen, DV, DV_PADDED)
+        logits = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        if SOFTCAP:
+            logits = capped(logits, softcap)
+        logits = (logits + bias) * LOG2_E
+        if CAUSAL:
+            behind = position[:, None] - at[None, :]
+            logits = tl.where((behind >= 0) & (behind < window), logits, float("-inf"))
+        else:
+            logits = tl.where(seen[None, :], logits, float("-inf"))
+        new_peak = tl.maximum(peak, tl.max(logits, 1))
+        # A token may see no key yet (window): a finite peak keeps -inf - -inf from giving NaN.
+        safe = tl.where(new_peak == float("-inf"), 0.0, new_peak)
+        shrink = tl.exp2(peak - safe)
+        p = tl.exp2(logits - safe[:, None])
+        mass = tl.sum(p, 1)
+        total = total * shrink + mass
+        part = part * shrink + mass
+        acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
+        peak = new_peak
+    return acc, total, peak, part
+
+
+@triton.jit
+def _prefill_kernel(
+    query, pool_key, pool_value, tables, runs, segments, biases, output, shares_lse,
+    scale, softcap, window,
+    query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    output_stride_token, output_stride_head, lse_stride_token, lse_stride_head,
+    HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
+    WINDOW: tl.constexpr, LSE: tl.constexpr,
+):  # fmt: skip
+    # The last tiles see the most context, so they start first.
+    tile, kv_head, run = tl.num_programs(0) - 1 - tl.program_id(0), tl.program_id(1), runs + tl.program_id(2) * 4
+    TOKENS: tl.constexpr = ROWS // HEADS
+    token_begin, count = tl.load(run), tl.load(run + 1)
+    first_segment, num_units = tl.load(run + 2), tl.load(run + 3)
+    if tile * TOKENS >= count:
+        return
+    row = tl.arange(0, ROWS)
+    number = tile * TOKENS + row // HEADS
+    real = (number < count) & (row < TOKENS * HEADS)
+    token = (token_begin + number).to(tl.int64)
+    head = kv_head * HEADS + row % HEADS
+    column = tl.arange(0, D_PADDED)
+    q_at = query + head[:, None] * query_stride_head + token[:, None] * query_stride_token
+    q = tl.load(q_at + column[None, :], mask=real[:, None] & (column < D)[None, :], other=0.0)
+
+    peak = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    acc = tl.zeros([ROWS, DV_PADDED], tl.float32)
+    lse_at = shares_lse + token * lse_stride_token + head * lse_stride_head
+    for unit in range(0, num_units):
+        segment = segments + (first_segment + unit) * 2
+        part = tl.zeros([ROWS], tl.float32)
+        acc, total, peak, part = _accumulate(
+            acc, total, peak, part, q, pool_key, pool_value, tables + tl.load(segment), 0, tl.load(segment + 1),
+            tl.load(biases + first_segment + unit), number, window, kv_head, scale, softcap,
+            key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+            D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, False,
+        )  # fmt: skip
+        if LSE:
+            tl.store(lse_at + unit, tl.where(part > 0, (peak + tl.log2(part)) * LN_2, float("-inf")), mask=real)
+
+    segment = segments + (first_segment + num_units) * 2
+    length = tl.load(segment + 1)
+    # The run's tokens are the context's last ones.
+    first_position = length - count + tile * TOKENS
+    end = tl.minimum(first_position + TOKENS, length)
+    begin = 0
+    if WINDOW:
+        begin = tl.maximum(first_position - window + 1, 0) // KEYS * KEYS
+    part = tl.zeros([ROWS], tl.float32)
+    acc, total, peak, part = _accumulate(
+        acc, total, peak, part, q, pool_key, pool_value, tables + tl.load(segment), begin, end,
+        tl.load(biases + first_segment + num_units), length - count + number, window, kv_head, scale, softcap,
+        key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+        D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, True,
+    )  # fmt: skip
+    if LSE:
+        tl.store(lse_at + num_units, tl.where(part > 0, (peak + tl.log2(part)) * LN_2, float("-inf")), mask=real)
+    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    column = tl.arange(0, DV_PADDED)
+    place = output + token[:, None] * output_stride_token + head[:, None] * output_stride_head + column[None, :]
+    tl.store(place, acc.to(output.dtype.element_ty), mask=real[:, None] & (column < DV)[None, :])
+
+
+def attend_runs(
+    query: Tensor,
+    pool_key: Tensor,
+    pool_value: Tensor,
+    block_size: int,
+    tables: Tensor,
+    runs: Tensor,
+    segments: Tensor,
+    biases: Tensor,
+    output: Tensor,
+    scale: float,
+    softcap: float | None,
+    window: int | None,
+    longest: int,
+    lses: Tensor | None = None,
+) -> None:
+    """Writes the attention of every run's tokens into output, and into lses, if given, the LSE of each segment.
+
+    query [Hq, T, D], pool_key, pool_value and tables as in `attend_pieces`. runs int32 [n, 4]: the run's first token in
+    query; its tokens (at most `longest`); its first segment; its number of units. Its segments are its units, then its
+    context, whose last tokens are the run's own. segments int32 [m, 2]: where the segment's list of blocks begins in
+    tables; its length in tokens, 0 for an empty unit. biases float32 [m], added to the segment's logits (natural).
+    output [T, Hq, Dv] in the query's dtype; window: a token sees itself and the window - 1 tokens of context before it
+    (None: all of it), and all units. lses float32 [T, Hq, segments of the run with most], natural log, biases included;
+    what a run has no segment for is left as it is. Raises ValueError for shapes or dtypes that do not fit.
+    """
+    heads = check_attention(query, pool_key, pool_value)
+    dim, value_dim = pool_key.shape[2], pool_value.shape[2]
+    check_indices(tables=(tables, None), runs=(runs, 4), segments=(segments, 2))
+    if output.shape != (query.shape[1], query.shape[0], value_dim) or output.stride(2) != 1:
+        raise ValueError(f"output of shape {tuple(output.shape)} for queries of shape {tuple(query.shape)}")
+    if biases.dtype != torch.float32 or biases.shape != segments.shape[:1]:
+        raise ValueError(f"biases must be float32, one per segment, got {biases.dtype} {tuple(biases.shape)}")
+    if not len(runs):
+        return
+    tile = prefill_tile(heads, max(dim, value_dim), query.dtype)
+    _prefill_kernel[(-(-longest // (tile.rows // heads)), pool_key.shape[1], len(runs))](
+        query, pool_key, pool_value, tables, runs, segments, biases, output, output if lses is None else lses,
+        scale, softcap or 1.0, window or (1 << 30),
+        query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2], *output.stride()[:2],
+        *(lses.stride()[:2] if lses is not None else (0, 0)),
+        HEADS=heads, D=dim, DV=value_dim,
+        D_PADDED=max(16, next_power_of_two(dim)), DV_PADDED=max(16, next_power_of_two(value_dim)),
+        BLOCK_SIZE=block_size, ROWS=tile.rows, KEYS=tile.keys, SOFTCAP=softcap is not None,
+        PRECISION=dot_precision(query.dtype), WINDOW=window is not None, LSE=lses is not None,
+        num_warps=tile.warps, num_stages=tile.stages,
+    )  # fmt: skip
