@@ -1,0 +1,144 @@
+"""What moves the veracity of a memory that is there: feedback, passages, verdicts.
+
+Owns: what counts as evidence, that none counts twice, and the revision that follows. Knows the store, judges by their
+protocol and VeriMem's formulas; nothing is retrieved here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+import numpy as np
+
+from ewe.errors import ConfigError
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
+from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY, bayesian_veracity
+from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
+from ewe.longterm.search import scope_and_id
+from ewe.longterm.store import Change, MemoryStore
+from ewe.types import Evidence, Passage
+from ewe.verification.judges.instructions import addresses_the_reader
+from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
+
+Clock = Callable[[], float]  # the time in seconds since 1970
+MOST_TRUSTED = 0.95
+"""Nobody's word counts as right more often than this."""
+_MOVED = 1e-3  # a change of veracity below this is none
+
+
+class EvidenceBook:
+    """Changes memories by evidence, each piece once: what was counted stands in the memory's history.
+
+    A person's feedback counts once until they change their mind, a passage once whatever sentence brought it up, so
+    that neither asking again nor saying again moves anything. Memories are no evidence for memories.
+    """
+
+    def __init__(self, store: MemoryStore, judge: Judge | None, clock: Clock) -> None:
+        self._store, self._judge, self._clock = store, judge, clock
+
+    @property
+    def can_weigh(self) -> bool:
+        """Whether there is a judge to read passages."""
+        return self._judge is not None
+
+    def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
+        """Somebody says that a memory is right or wrong; None if they said so already.
+
+        Moves v as a verdict of the reliability of `by` does (at most 0.95; from 1/2 down not at all). Raises
+        InvalidRequestError if the scope holds no such memory.
+        """
+        voice = f"feedback:{quote(by.kind, safe='')}:{quote(by.id, safe='')}:"
+        said = voice + ("correct" if correct else "incorrect")
+        with self._store.transaction():
+            memory = self._store.get(scope, memory_id)
+            earlier = [piece for piece in self._pieces(memory) if piece.startswith(voice)]
+            if earlier and earlier[-1] == said:
+                return None
+            row = np.array([[1.0, 0.0, 0.0] if correct else [0.0, 1.0, 0.0]])
+            veracity = bayesian_veracity(memory.veracity, row, _reliability(by.reliability, MOST_TRUSTED))
+            change = Change(veracity, recall_uncertainty(veracity), correct=int(correct), incorrect=int(not correct))
+            return self._store.revise(scope, memory_id, change, at=self._clock(), reason="feedback", evidence=[said])
+
+    def weigh(
+        self, memory: Memory, passages: Sequence[Passage], reason: str, *, always: bool = False
+    ) -> Revision | None:
+        """Moves a memory by what passages say of it; None if none of them is new or says anything.
+
+        Passages count as far as their source can be believed; memories, what is believed 1/2 or less, and texts that
+        address their reader do not count. always: write a revision even if nothing moved (the memory was checked).
+        Raises ConfigError without a judge, JudgeError as the judge does.
+        """
+        if self._judge is None:
+            raise ConfigError("weighing passages needs a judge: give the memory service one")
+        seen = set(self._pieces(memory))
+        new = {
+            piece: passage
+            for passage in passages
+            if _counts(passage) and (piece := f"passage:{passage.id}") not in seen
+        }
+        pairs = [(passage.text, memory.content) for passage in new.values()]
+        rows = checked(self._judge.judge(pairs) if pairs else [], len(pairs), type(self._judge).__name__)
+        trust = [_reliability(passage.veracity, JUDGE_RELIABILITY) for passage in new.values()]
+        with self._store.transaction():
+            current = self._store.find(memory.scope, memory.id)
+            if current is None or current.content != memory.content:
+                return None  # deleted or rewritten while the judge read
+            veracity = bayesian_veracity(current.veracity, rows, trust) if pairs else current.veracity
+            moved = abs(veracity - current.veracity) >= _MOVED
+            if not moved and not always:
+                return None
+            change = (
+                Change(veracity, recall_uncertainty(veracity, conflict=evidence_conflict(rows))) if moved else Change()
+            )
+            return self._store.revise(
+                memory.scope, memory.id, change, at=self._clock(), reason=reason, evidence=list(new) if moved else []
+            )
+
+    def settling(self, memory: Memory, passages: Sequence[Passage]) -> Passage | None:
+        """The first passage that surely supports or refutes a memory; None if none that counts does, or nobody judges.
+
+        Raises JudgeError as the judge does.
+        """
+        counting = [passage for passage in passages if _counts(passage)]
+        if self._judge is None or not counting:
+            return None
+        pairs = [(passage.text, memory.content) for passage in counting]
+        rows = checked(self._judge.judge(pairs), len(pairs), type(self._judge).__name__)
+        decided = (place for place, row in enumerate(rows) if max(row[SUPPORTED], row[REFUTED]) >= LEAST_STRENGTH)
+        return next((counting[place] for place in decided), None)
+
+    def verdicts(self, used: Sequence[str], evidence: Sequence[Evidence]) -> list[Revision]:
+        """Moves the memories behind a checked text by the evidence that decided its verdicts.
+
+        used: ids of the passages that were in memory; those of memories are revised. Whether the evidence speaks for or
+        against a memory is judged by the memory's own words: a sentence can be wrong though the memory is right.
+        """
+        passages = list({piece.passage.id: piece.passage for piece in evidence}.values())
+        revisions = []
+        for passage_id in dict.fromkeys(used):
+            if not is_memory(passage_id):
+                continue
+            memory = self._store.find(*scope_and_id(passage_id))
+            revision = self.weigh(memory, passages, "verified") if memory is not None else None
+            if revision is not None:
+                revisions.append(revision)
+        return revisions
+
+    def _pieces(self, memory: Memory) -> list[str]:
+        """The evidence that was counted for a memory, in order."""
+        return [piece for revision in self._store.history(memory.scope, memory.id) for piece in revision.evidence]
+
+
+def is_memory(passage_id: str) -> bool:
+    """Whether the id of a passage is the address of a memory."""
+    return passage_id.startswith("memory:")
+
+
+def _counts(passage: Passage) -> bool:
+    return passage.veracity > 0.5 and not is_memory(passage.id) and not addresses_the_reader(passage.text)
+
+
+def _reliability(believed: float, most: float) -> float:
+    return min(max(believed, 0.5), most)

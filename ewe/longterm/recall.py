@@ -1,0 +1,204 @@
+"""Reading memories for a query: in which order, how far believed, and what is done with those that are not enough.
+
+Owns: the way from a query to memories that may be used, with VeriMem's actions carried out. Knows the store, the
+search, scorers, and trusted passages as a retriever by its protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ewe.longterm.evidence import Clock, EvidenceBook
+from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
+from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
+from ewe.longterm.scoring.verimem_threshold import Action, CriticalityEstimator, VeracityThreshold
+from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncertainty, recall_uncertainty
+from ewe.longterm.search import Found, MemorySearch
+from ewe.longterm.store import MemoryStore
+from ewe.longterm.writing import MemoryWriter
+from ewe.protocols import Retriever
+from ewe.types import Passage
+
+_WIDER = 4
+_PASSAGES = 5
+_Key = tuple[Scope, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A memory that was found for a query, and what is done with it.
+
+    belief: of the scorer, in [0, 1]; uncertainty: of that belief, in [0, 1]; similarity: the score of the search over
+    its best one; action: what was done last; tried: the actions before. use: whether evidence should be sought first.
+    """
+
+    memory: Memory
+    belief: float
+    uncertainty: float
+    similarity: float
+    action: Action
+    tried: tuple[Action, ...] = ()
+
+    @property
+    def use(self) -> MemoryUse:
+        """What its uncertainty asks for (verimem-a.txt, 2.5)."""
+        return action_on_uncertainty(self.uncertainty)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a query brought back: what may be used, best first, what may not, and the veracity that was asked for."""
+
+    used: tuple[Recalled, ...]
+    disregarded: tuple[Recalled, ...]
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRules:
+    """Who scores, what is asked for, and where to look things up.
+
+    trusted: passages to check memories by; without them, or without a judge to read them, memories below the threshold
+    are used with a warning or not at all. checks: at most so many memories are checked again, and so many looked up,
+    for one query.
+    """
+
+    scorer: MemoryScorer
+    threshold: VeracityThreshold
+    criticality: CriticalityEstimator
+    trusted: Retriever | None = None
+    checks: int = 2
+
+
+@dataclass(slots=True)
+class _Round:
+    """One query: its threshold, what was found, and what may still be tried."""
+
+    query: str
+    theta: float
+    now: float
+    found: dict[_Key, Candidate]
+    checks: int
+    lookups: int
+
+
+class Recaller:
+    """Finds, scores and checks memories for a query; counts those that are used as recalled."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        search: MemorySearch,
+        evidence: EvidenceBook,
+        writer: MemoryWriter,
+        rules: RecallRules,
+        clock: Clock,
+    ) -> None:
+        self._store, self._search, self._evidence, self._writer = store, search, evidence, writer
+        self._rules, self._clock = rules, clock
+        self._checks = rules.checks if rules.trusted is not None and evidence.can_weigh else 0
+
+    def recall(self, query: str, scopes: Sequence[Scope], top_k: int, threshold: float | None = None) -> Recall:
+        """At most `top_k` memories of these scopes that may be used for the query, the best first.
+
+        threshold: the veracity to ask for, in [0, 1]; None: theta(q). Raises ValueError if top_k < 1.
+        """
+        rules = self._rules
+        theta = rules.threshold.of(rules.criticality(query)) if threshold is None else threshold
+        [hits] = self._search.search([query], scopes, _WIDER * top_k)
+        found = {_key(one.memory): one for one in _candidates(hits)}
+        state = _Round(query, theta, self._clock(), found, self._checks, self._checks)
+        scores = self._scores(state)
+        used: dict[_Key, Recalled] = {}
+        disregarded: dict[_Key, Recalled] = {}
+        for key in sorted(found, key=lambda key: -scores[key].rank):
+            if len(used) >= top_k:
+                break
+            for one in self._settled(key, scores[key], state):
+                place = disregarded if one.action is Action.DISREGARD else used
+                place.setdefault(_key(one.memory), one)
+        self._count(list(used))
+        return Recall(tuple(used.values()), tuple(disregarded.values()), theta)
+
+    def _scores(self, state: _Round) -> dict[_Key, Score]:
+        scores = self._rules.scorer.score(list(state.found.values()), state.now)
+        return dict(zip(state.found, scores, strict=True))
+
+    def _settled(self, key: _Key, score: Score, state: _Round) -> list[Recalled]:
+        """What becomes of a memory, and what was looked up in its place."""
+        candidate = state.found[key]
+        tried: list[Action] = []
+        action = self._action(score, state, can_revalidate=state.checks > 0)
+        if action is Action.REVALIDATE:
+            state.checks -= 1
+            tried.append(action)
+            if self._revalidated(candidate, state):
+                score = self._scores(state)[key]
+                candidate = state.found[key]
+            action = self._action(score, state)
+        settled = []
+        if action is Action.EXTERNAL_LOOKUP:
+            state.lookups -= 1
+            tried.append(action)
+            fresh = self._looked_up(candidate.memory, state)
+            action = Action.DISREGARD if fresh is not None else self._action(score, state, can_look_up=False)
+            if fresh is not None:
+                settled.append(
+                    _recalled(Candidate(fresh, candidate.similarity), fresh.veracity, Action.EXTERNAL_LOOKUP)
+                )
+        return [*settled, _recalled(candidate, score.belief, action, tuple(tried))]
+
+    def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
+        if not score.usable:
+            return Action.DISREGARD
+        return self._rules.threshold.action(
+            score.belief,
+            state.theta,
+            can_revalidate=can_revalidate,
+            can_look_up=can_look_up and state.lookups > 0,
+        )
+
+    def _revalidated(self, candidate: Candidate, state: _Round) -> bool:
+        """Whether trusted passages moved the memory; if so, `state` has it as it is now."""
+        memory = candidate.memory
+        if self._evidence.weigh(memory, self._passages(memory.content), "revalidated") is None:
+            return False
+        now = self._store.find(memory.scope, memory.id)
+        if now is None:
+            return False
+        state.found[_key(memory)] = Candidate(now, candidate.similarity)
+        return True
+
+    def _looked_up(self, memory: Memory, state: _Round) -> Memory | None:
+        """The trusted passage that settles the matter, as a memory of the same scope; None if none does."""
+        passage = self._evidence.settling(memory, self._passages(state.query))
+        if passage is None:
+            return None
+        source = MemorySource("document", passage.source or passage.id, min(passage.veracity, WRITE_TIME_PRIOR["tool"]))
+        return self._writer.add(
+            passage.text, memory.scope, source, metadata={"passage": passage.id}, evidence=[f"passage:{passage.id}"]
+        )
+
+    def _passages(self, query: str) -> list[Passage]:
+        trusted = self._rules.trusted
+        return [] if trusted is None else [hit.passage for hit in trusted.retrieve([query], _PASSAGES)[0]]
+
+    def _count(self, keys: Sequence[_Key]) -> None:
+        for scope in dict.fromkeys(scope for scope, _ in keys):
+            self._store.recalled(scope, [memory_id for within, memory_id in keys if within == scope])
+
+
+def _key(memory: Memory) -> _Key:
+    return memory.scope, memory.id
+
+
+def _candidates(hits: Sequence[Found]) -> list[Candidate]:
+    """The memories found, each with its score over the best one's: in (0, 1]."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return [Candidate(hit.memory, hit.score / best if best > 0 else 0.0) for hit in hits]
+
+
+def _recalled(candidate: Candidate, belief: float, action: Action, tried: tuple[Action, ...] = ()) -> Recalled:
+    return Recalled(candidate.memory, belief, recall_uncertainty(belief), candidate.similarity, action, tried)

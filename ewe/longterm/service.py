@@ -1,0 +1,181 @@
+"""Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews.
+
+Owns: how store, search, judge and scorer are put together. Knows their parts; what each decides is written there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ewe.errors import ConfigError
+from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
+from ewe.longterm.recall import Recall, Recaller, RecallRules
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.scoring.criticality import estimate_criticality
+from ewe.longterm.scoring.default import DefaultScorer
+from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
+from ewe.longterm.scoring.protocol import MemoryScorer
+from ewe.longterm.scoring.verimem_review import ReviewPolicy
+from ewe.longterm.scoring.verimem_sources import write_time_prior
+from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
+from ewe.longterm.search import MemorySearch, as_passage
+from ewe.longterm.store import MemoryStore
+from ewe.longterm.writing import MemoryWriter
+from ewe.protocols import Retriever
+from ewe.retrieval.encoders import Encoder
+from ewe.types import Evidence, Passage, ScoredPassage, Sentence, Verdict
+from ewe.verification.judges.protocol import Judge
+
+_PASSAGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRules:
+    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md."""
+
+    scorer: MemoryScorer = field(default_factory=DefaultScorer)
+    threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
+    criticality: CriticalityEstimator = estimate_criticality
+    reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
+
+
+class MemoryService:
+    """Decides about the memories of a store, which must be open for writing; the store stays the caller's to close.
+
+    judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
+    there is feedback. trusted: passages to check memories by. encoder: that of the store's vectors; new memories get
+    theirs at once. clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
+    InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
+    judge does.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        judge: Judge | None = None,
+        trusted: Retriever | None = None,
+        encoder: Encoder | None = None,
+        rules: MemoryRules | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        rules = rules or MemoryRules()
+        self.store = store
+        self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
+        search = MemorySearch(store, encoder)
+        self._evidence = EvidenceBook(store, judge, clock)
+        self._writer = MemoryWriter(store, search, self._evidence, judge, clock)
+        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
+        self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
+
+    def add(
+        self,
+        content: str,
+        scope: Scope,
+        source: MemorySource,
+        kind: str = "fact",
+        metadata: Mapping[str, str] | None = None,
+    ) -> Memory:
+        """Remembers a text; the memory that says the same words in this scope already, if there is one."""
+        return self._embedded(self._writer.add(content, scope, source, kind, metadata))
+
+    def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
+        """Remembers what a memory should have said; the wrong one stays, marked and believed less."""
+        return self._embedded(self._writer.correct(scope, memory_id, content, by))
+
+    def search(self, query: str, scopes: Sequence[Scope], top_k: int = 5, threshold: float | None = None) -> Recall:
+        """What is remembered for a query and may be used; `ewe.longterm.search.visible` gives a user's scopes.
+
+        threshold: the veracity to ask for, in [0, 1]; None: theta(q). Below it, memories are checked, looked up, used
+        with a warning or disregarded. Counts a recall of each memory that may be used.
+        """
+        recall = self._recaller.recall(query, scopes, top_k, threshold)
+        if self._encoder is not None and self._trusted is not None:
+            self.store.embeddings.embed(self._encoder)  # what was looked up
+        return recall
+
+    def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
+        """Somebody says that a memory is right or wrong; None if they said so already."""
+        return self._evidence.feedback(scope, memory_id, correct, by)
+
+    def apply_verdicts(self, used: Sequence[str], evidence: Sequence[Evidence]) -> list[Revision]:
+        """Moves the memories among the passages `used` (ids) by the evidence of a check; needs a judge."""
+        return self._evidence.verdicts(used, evidence)
+
+    def promote(self, sentence: Sentence, sources: Mapping[str, Passage], scope: Scope) -> Memory | None:
+        """A checked sentence as a memory, with what proved it; None unless it may become one.
+
+        It may if it is supported, and a passage that is no memory stands behind every claim: neither unverified text
+        nor what memories say of each other promotes itself. sources: the passages of its evidence, by id.
+        """
+        if sentence.verdict is not Verdict.SUPPORTED or not sentence.claims:
+            return None
+        proofs: dict[str, Passage] = {}
+        weakest = 1.0
+        for claim in sentence.claims:
+            behind = [sources[one] for one in claim.evidence_ids if one in sources and not is_memory(one)]
+            if claim.verdict is not Verdict.SUPPORTED or not behind:
+                return None
+            weakest = min(weakest, claim.score * max(passage.veracity for passage in behind))
+            proofs |= {passage.id: passage for passage in behind}
+        source = MemorySource("document", next(iter(proofs)), min(max(weakest, 0.0), 1.0))
+        pieces = [f"passage:{passage_id}" for passage_id in proofs]
+        return self._embedded(self._writer.add(sentence.text, scope, source, evidence=pieces))
+
+    def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
+        """Takes the memories from a conversation with a user (MARK's builder service) into one scope.
+
+        What the user told is believed as a user is, what a model inferred as a model's guess (`write_time_prior`).
+        Raises CompletionError as the builder does.
+        """
+        memories = []
+        for note in builder.build(conversation).notes:
+            said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
+            source = replace(said, reliability=write_time_prior(said))
+            memories.append(self._writer.add(note.content, scope, source, note.kind))
+        self._embed()
+        return memories
+
+    def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
+        """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed.
+
+        Every memory that was checked gets a revision, so that its turn comes again after the others. Raises ConfigError
+        without trusted passages or a judge.
+        """
+        if self._trusted is None:
+            raise ConfigError("a review needs passages to check memories by: give the memory service `trusted`")
+        revisions = []
+        for memory in self._reviews.plan(self.store.scan(scopes), self._clock(), budget):
+            [hits] = self._trusted.retrieve([memory.content], _PASSAGES)
+            revision = self._evidence.weigh(memory, [hit.passage for hit in hits], "reviewed", always=True)
+            if revision is not None:
+                revisions.append(revision)
+        return revisions
+
+    def _embedded(self, memory: Memory) -> Memory:
+        self._embed()
+        return memory
+
+    def _embed(self) -> None:
+        if self._encoder is not None:
+            self.store.embeddings.embed(self._encoder)
+
+
+class RecallRetriever:
+    """What a `MemoryService` recalls, as an `ewe.protocols.Retriever`: passages with the belief as their veracity."""
+
+    def __init__(self, service: MemoryService, scopes: Sequence[Scope], threshold: float | None = None) -> None:
+        self._service, self._scopes, self._threshold = service, tuple(scopes), threshold
+        self.description = "memories that may be used"
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        """Per query, at most `top_k` memories, best first; scores are shares of the best one found."""
+        rows = []
+        for query in queries:
+            used = self._service.search(query, self._scopes, top_k, self._threshold).used
+            rows.append(
+                [ScoredPassage(replace(as_passage(one.memory), veracity=one.belief), one.similarity) for one in used]
+            )
+        return rows
