@@ -83,10 +83,13 @@ class ResponsesRequest(SamplingRequest):
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation: instructions first, as the model's chat template takes it."""
+        """The conversation, instructions first; chat templates know the developer as the system."""
         said = [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
-        first = [{"role": "system", "content": self.instructions}] if self.instructions else []
-        return [*first, *({"role": message.role, "content": message.text} for message in said)]
+        first = [InputMessage(role="system", content=self.instructions)] if self.instructions else []
+        return [
+            {"role": "system" if message.role == "developer" else message.role, "content": message.text}
+            for message in [*first, *said]
+        ]
 
     @property
     def wants_logprobs(self) -> int | None:

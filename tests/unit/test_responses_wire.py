@@ -109,12 +109,16 @@ def test_a_response_that_broke_off_says_so() -> None:
 def test_an_answer_can_be_sent_back_as_it_came() -> None:
     answer = body("completed", "She won it.", 2).output[0].model_dump(mode="json")
     request = ResponsesRequest.model_validate(
-        {"instructions": "Be brief.", "input": [{"role": "user", "content": "Who won it?"}, answer]}
+        {
+            "instructions": "Be brief.",
+            "input": [{"role": "user", "content": "Who won it?"}, answer, {"role": "developer", "content": "Go on."}],
+        }
     )
     assert request.messages == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Who won it?"},
         {"role": "assistant", "content": "She won it."},
+        {"role": "system", "content": "Go on."},
     ]
 
 

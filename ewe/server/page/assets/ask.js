@@ -12,6 +12,8 @@ class AskPage extends Reader {
   draw(run) {
     document.querySelector('main').classList.remove('start');
     byId('page').hidden = false;
+    byId('evidence').classList.remove('open');
+    document.title = `${clip(run.title, 60)} · EWE`;
     this.view.open(run);
     byId('tools').hidden = !run.done;
     byId('memory').hidden = Boolean(run.isCheck);

@@ -19,47 +19,58 @@ function complain(error) {
 function working(on) {
   byId('send').hidden = on;
   byId('stop').hidden = !on;
+  byId('stop').textContent = 'Stop';
+  byId('replay').disabled = on;
   byId('answer').setAttribute('aria-busy', String(on));
 }
 
-async function ask(prompt) {
+// One piece of work at a time: the new one ends the one before. `over` is called when it has come to its end.
+function begin() {
   asked?.abort();
   const control = new AbortController();
   asked = control;
   complain(null);
+  working(true);
+  return control;
+}
+
+function over(control) {
+  if (asked !== control) return;
+  asked = null;
+  working(false);
+}
+
+async function ask(prompt) {
+  const control = begin();
   const run = new Run(prompt, Settings.request(prompt, model));
   const began = performance.now();
   const player = new Player((event) => page.take(run, event), Settings.pace);
   control.signal.addEventListener('abort', () => player.cancel());
   page.add(run);
-  working(true);
   const shown = player.play();
   let failure = null;
+  let complete = false;
   try {
     for await (const event of answerEvents(run.request, Settings.key, control.signal)) {
       event.time_s ??= (performance.now() - began) / 1000;
       run.record.push(event);
       player.push(event);
     }
+    complete = true;
+    if (asked === control) byId('stop').textContent = 'Skip to the end';
   } catch (error) {
     if (!control.signal.aborted) failure = error;
   }
   player.end();
   await shown;
-  page.finish(run, control.signal.aborted ? 'abort' : '', failure?.message ?? '');
+  if (complete) player.queue.forEach((event) => run.apply(event)); // what was skipped
+  page.finish(run, complete || failure ? '' : 'abort', failure?.message ?? '');
   if (failure) complain(failure);
-  if (asked === control) {
-    asked = null;
-    working(false);
-  }
+  over(control);
 }
 
 async function check(text) {
-  asked?.abort();
-  const control = new AbortController();
-  asked = control;
-  complain(null);
-  working(true);
+  const control = begin();
   say('Checking the text.');
   try {
     const run = await checkedText(text, Settings.documents, Settings.key, control.signal);
@@ -68,10 +79,7 @@ async function check(text) {
   } catch (error) {
     if (!control.signal.aborted) complain(error);
   }
-  if (asked === control) {
-    asked = null;
-    working(false);
-  }
+  over(control);
 }
 
 const isCheck = () => byId('ask').elements.mode.value === 'check';
@@ -89,20 +97,20 @@ function tellMode() {
 }
 
 async function replay() {
+  const control = begin();
+  byId('stop').textContent = 'Skip to the end';
   const { run } = page;
   const { finish_reason: reason, error } = run;
+  const player = new Player((event) => page.take(run, event), Settings.pace || 30);
+  control.signal.addEventListener('abort', () => player.cancel());
   run.clear();
   page.show(page.texts.indexOf(run));
-  const player = new Player((event) => page.take(run, event), Settings.pace || 30);
-  asked = { abort: () => player.cancel() };
-  working(true);
   for (const event of run.record) player.push(event);
   player.end();
   await player.play();
-  for (const event of player.queue) run.apply(event); // stopped: straight to the end
+  player.queue.forEach((event) => run.apply(event));
   page.finish(run, reason, error);
-  working(false);
-  asked = null;
+  over(control);
 }
 
 function save(run) {

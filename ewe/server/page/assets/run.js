@@ -62,7 +62,7 @@ class Run {
   on_rewind({ start, text, reason, attempt }) {
     const from = this.born[start] ?? this.written;
     if (from < this.written) this.cuts.push({ from, to: this.written, text });
-    this.withdrawn.push({ start, text, reason, attempt, ...this.proofs(start, text) });
+    this.withdrawn.push({ start, text, reason, attempt, claims: [], ...this.proofs(start, text) });
     this.put(start, '');
     this.doing = reason === 'drop' ? 'leaving the sentence out' : `writing sentence ${this.sentences.length + 1} again`;
   }
@@ -104,7 +104,7 @@ class Run {
     const at = this.withdrawn.filter((item) => item.start === data.start && item.reason !== 'drop' && data.removed.includes(item.text));
     this.withdrawn = this.withdrawn.filter((item) => !at.includes(item) && item.text !== data.text);
     this.sentences.push({
-      source_ids: [], attention: {}, reason: '', ...data, claims: data.claims ?? [], ...this.proofs(data.start, data.text),
+      source_ids: [], attention: {}, reason: '', claims: [], ...data, ...this.proofs(data.start, data.text),
       removed: at, runs: this.runs(data.start, data.end), left_out: this.withdrawn.splice(0),
     });
   }
@@ -123,14 +123,25 @@ class Run {
       if (item.claims?.length) known.claims = item.claims;
     });
     this.stats = result.stats ?? this.stats;
+    this.finish_reason = result.finish_reasons?.[0] ?? this.finish_reason;
   }
 
-  finish(reason = this.finish_reason, error = '') {
-    this.finish_reason = error ? 'error' : reason || 'stop';
+  finish(reason = '', error = '') {
+    this.finish_reason = error ? 'error' : reason || this.finish_reason || 'stop';
     this.error = error;
+    if (!Object.keys(this.stats).length) this.stats = this.counted();
     this.chars.length = this.born.length = Math.max(this.final, 0);
     this.done = true;
     this.doing = '';
+  }
+
+  // What can be counted here, for an answer that never came to its own end.
+  counted() {
+    const of = (kind) => this.events.filter((event) => event.kind === kind).length;
+    return {
+      sentences: this.sentences.length, rewrites: of('rewind'), tokens_kept: this.kept, tokens_discarded: this.written - this.kept,
+      retrievals: of('retrieval'), verifications: of('verification'), refreshes: of('refresh'), total_s: this.record.at(-1)?.time_s,
+    };
   }
 
   learn(passage) {
@@ -141,7 +152,7 @@ class Run {
 
   proofs(start, text) {
     const check = this.checks.findLast((item) => item.start === start && item.text === text);
-    return { claims: check?.claims ?? [], evidence: check?.evidence ?? [] };
+    return check ? { claims: check.claims ?? [], evidence: check.evidence ?? [] } : { evidence: [] };
   }
 
   // The written tokens that hold code points [start, end), as runs without the gaps that rewinds left.

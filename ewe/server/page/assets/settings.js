@@ -66,7 +66,7 @@ const Settings = {
 
   // The request for one question; fields that are empty are left to the server.
   request(prompt, model) {
-    const fields = { model, messages: [{ role: 'user', content: prompt }], stream: true, ewe: { events: true } };
+    const fields = { ...(model ? { model } : {}), messages: [{ role: 'user', content: prompt }], stream: true, ewe: { events: true } };
     for (const name of ['max_tokens', 'temperature', 'top_p', 'seed']) {
       const { value } = settingOf(name);
       if (value !== '') fields[name] = Number(value);

@@ -1,0 +1,166 @@
+"""/v1/responses.
+
+Owns: the route, and how a request and its answer look as a response. Knows the service and the wire's shapes.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from ewe.engine.intake import Prompt
+from ewe.llm import LLM
+from ewe.server.answers import check_finished, citations, ewe_result, usage
+from ewe.server.errors import RefusedError, refusal_of
+from ewe.server.logprobs import chat_logprobs
+from ewe.server.responses_events import ResponseEvents
+from ewe.server.responses_wire import (
+    IncompleteDetails,
+    OutputMessage,
+    OutputText,
+    OutputTokensDetails,
+    ResponseBody,
+    ResponseError,
+    ResponsesRequest,
+    ResponseUsage,
+    TokenLogprob,
+    TopLogprob,
+    UrlCitation,
+)
+from ewe.server.run import Run
+from ewe.server.service import LIVE_EVENTS, TEXT_EVENTS, Order, Service, service_of
+from ewe.server.streaming import RunStream, answers_unless_gone
+from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
+from ewe.types import Generation
+
+router = APIRouter(tags=["OpenAI"])
+_log = logging.getLogger("ewe.server")
+
+
+@router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
+async def create_response(body: ResponsesRequest, request: Request) -> Response:
+    """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final."""
+    service = service_of(request)
+    events = (TEXT_EVENTS | (LIVE_EVENTS if body.ewe.events else frozenset())) if body.stream else frozenset()
+    run = await service.begin(request, _order(body), events)
+    answer = _Answer(service, run, body)
+    if body.stream:
+        return RunStream(run, answer.records(), service.settings.ping)
+    [generation] = await answers_unless_gone(request, run)
+    check_finished(generation)
+    return JSONResponse((await answer.finished(generation)).model_dump())
+
+
+def _order(body: ResponsesRequest) -> Order:
+    def prompts(llm: LLM) -> Sequence[Prompt]:
+        return [llm.apply_chat_template(body.messages)]
+
+    return Order(
+        wanted=body,
+        prompts=prompts,
+        max_tokens=body.max_output_tokens,
+        logprobs=body.wants_logprobs,
+        special_tokens=False,
+    )
+
+
+class _Answer:
+    """The response to one request: as a whole or as events."""
+
+    def __init__(self, service: Service, run: Run, body: ResponsesRequest) -> None:
+        self._service = service
+        self._run = run
+        self._body = body
+        self._item_id = f"msg_{uuid.uuid4().hex}"
+        self._opening = self._open()
+
+    async def finished(self, generation: Generation) -> ResponseBody:
+        """The response with its answer."""
+        stopped = generation.finish_reason == "stop"
+        reason = "max_output_tokens" if generation.finish_reason == "length" else None
+        text = OutputText(
+            text=generation.text,
+            annotations=[UrlCitation(**item.url_citation.model_dump()) for item in citations(generation)],
+            logprobs=await self._logprobs(generation),
+        )
+        status = "completed" if stopped else "incomplete"
+        return self._opening.model_copy(
+            update={
+                "status": status,
+                "completed_at": int(time.time()) if stopped else None,
+                "incomplete_details": None if stopped else IncompleteDetails(reason=reason),
+                "output": [OutputMessage(id=self._item_id, status=status, content=[text])],
+                "usage": _usage(generation),
+                "ewe": ewe_result([generation]),
+            }
+        )
+
+    async def records(self) -> AsyncIterator[str]:
+        """The records of the stream. What fails after the first is told by its last."""
+        events = ResponseEvents(self._opening, self._item_id)
+        yield events.begin()
+        try:
+            async for item in self._run.events():
+                if item.event.kind == "text":
+                    yield events.text(item.event.data["text"])
+                elif item.event.kind == "finish":
+                    check_finished(item.event.generation)
+                    yield events.finish(await self.finished(item.event.generation))
+                else:
+                    yield events.happening(item.event.kind, dict(item.event.data))
+        except Exception as error:  # the status has been sent
+            if not isinstance(error, RefusedError):
+                _log.exception("a response failed")
+            failure = ResponseError(message=str(refusal_of(error)))
+            yield events.fail(self._opening.model_copy(update={"status": "failed", "error": failure}))
+
+    def _open(self) -> ResponseBody:
+        """The response before its first word: what was asked, with the defaults of what was not."""
+        body, params = self._body, self._run.sequences[0].params
+        return ResponseBody(
+            id=f"resp_{uuid.uuid4().hex}",
+            created_at=int(time.time()),
+            status="in_progress",
+            instructions=body.instructions,
+            max_output_tokens=body.max_output_tokens,
+            metadata=body.metadata or {},
+            model=self._service.model_name,
+            output=[],
+            parallel_tool_calls=body.parallel_tool_calls is not False,
+            temperature=params.temperature,
+            tool_choice=body.tool_choice or "auto",
+            tools=[],
+            top_p=params.top_p,
+        )
+
+    async def _logprobs(self, generation: Generation) -> list[TokenLogprob]:
+        if self._body.wants_logprobs is None:
+            return []
+        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].prompt_ids
+        found = await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
+        return [
+            TokenLogprob(**_token(item), top_logprobs=[TopLogprob(**_token(top)) for top in item.top_logprobs])
+            for item in found.content
+        ]
+
+
+def _token(item: Any) -> dict[str, Any]:
+    """A token as this endpoint tells it: a part of a character has no bytes, where chat has null."""
+    return {"token": item.token, "logprob": item.logprob, "bytes": item.bytes or []}
+
+
+def _usage(generation: Generation) -> ResponseUsage:
+    counted = usage([generation])
+    rejected = counted.completion_tokens_details.rejected_prediction_tokens
+    return ResponseUsage(
+        input_tokens=counted.prompt_tokens,
+        output_tokens=counted.completion_tokens,
+        output_tokens_details=OutputTokensDetails(rejected_prediction_tokens=rejected),
+        total_tokens=counted.total_tokens,
+    )
