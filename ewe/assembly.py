@@ -65,6 +65,7 @@ class Engine:
     keeper: MemoryKeeper
     unit_tokenizer: UnitTokenizer | None
     changed: threading.Event
+    pool: KVPool
 
 
 def make_components(
@@ -150,7 +151,7 @@ def wire(
     )
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed)
+    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool)
 
 
 def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:

@@ -20,6 +20,7 @@ from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
+from ewe.cli.serve import serve
 from ewe.cli.validate import validate
 from ewe.cli.verify import verify
 from ewe.errors import EWEError
@@ -76,6 +77,7 @@ def root(
 app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)
+app.command("serve")(serve)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")
 app.add_typer(memory_app, name="memory")

@@ -115,7 +115,10 @@ class EweClaim(AnswerModel):
 
 
 class EweSentence(AnswerModel):
-    """A sentence between two code points of the text of `choice`; reason: why it was not checked."""
+    """A sentence between two code points of the text of `choice`; reason: why it was not checked.
+
+    attention: the share of attention per source id, where the engine computes it.
+    """
 
     choice: int = 0
     start_index: int
@@ -126,6 +129,7 @@ class EweSentence(AnswerModel):
     attempts: int
     claims: list[EweClaim]
     reason: str = ""
+    attention: dict[str, float] = Field(default_factory=dict)
 
 
 class EweSource(AnswerModel):
@@ -163,7 +167,7 @@ class EweResult(AnswerModel):
     sources: list[EweSource]
     revisions: list[EweRevision]
     finish_reasons: list[str]
-    stats: dict[str, float]
+    stats: dict[str, int | float]
 
 
 class ErrorDetail(AnswerModel):
@@ -186,3 +190,9 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     "5XX": {"model": ErrorBody, "description": "The server cannot serve it, or not now."},
 }
 """For `responses=` of every route."""
+
+EVENT_STREAM: dict[str, Any] = {
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "description": "The answer, or with `stream` its records.",
+}
+"""For `responses=` of routes that can stream."""

@@ -1,0 +1,72 @@
+"""`ewe serve`: the engine behind HTTP.
+
+Owns: the subcommand and its options. Knows the server, imported when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from ewe.cli import options
+from ewe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ewe.llm import LLM
+
+_SERVER = "Server"
+
+
+def serve(
+    model: Annotated[str | None, typer.Argument(help="builtin, a folder, or a hub id.", show_default="builtin")] = None,
+    host: Annotated[
+        str | None, typer.Option(rich_help_panel=_SERVER, help="Address to listen on.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(rich_help_panel=_SERVER, help="Port to listen on.", show_default="8000")
+    ] = None,
+    model_name: Annotated[
+        str | None, typer.Option(rich_help_panel=_SERVER, help="What clients call the model.", show_default=False)
+    ] = None,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=_SERVER, help="Keys that open the server, one a line.", show_default=False),
+    ] = None,
+    datastore: options.Datastore = None,
+    verifier: options.Verifier = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+) -> None:
+    """Serve a model to OpenAI's clients, and to a browser.
+
+    Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
+    """
+    try:
+        from ewe.server.process import serve as run
+        from ewe.server.settings import resolve_settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "ewe":
+            raise
+        raise ConfigError(f"`ewe serve` needs {error.name}: pip install 'ewe-engine[serve]'") from error
+    named: dict[str, Any] = {"datastore": datastore, "verifier": verifier}
+    for_server = {"host": host, "port": port, "model_name": model_name, "api_key_file": api_key_file}
+    named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
+    # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
+    first = [f"{key}={yaml.safe_dump(value)}" for key, value in named.items() if value is not None]
+    chosen, server, unknown = resolve_settings(model, config, os.environ, [*first, *(settings or ())])
+    notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
+
+    def load() -> LLM:
+        from ewe.llm import LLM
+
+        return LLM(config=chosen)
+
+    run(server, load, notes)
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value

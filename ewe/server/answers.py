@@ -1,0 +1,163 @@
+"""From the engine's generations to what clients read: citations, verdicts, sources, usage.
+
+Owns: this conversion, and which end of an answer is an error on the wire. Knows results and wire shapes; no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+from urllib.parse import quote
+
+from ewe.server.errors import RefusedError
+from ewe.server.wire import (
+    Annotation,
+    CompletionTokensDetails,
+    EweClaim,
+    EweResult,
+    EweRevision,
+    EweSentence,
+    EweSource,
+    UrlCitation,
+    Usage,
+)
+from ewe.types import Claim, Generation, Passage, Sentence, Verdict
+
+
+def check_finished(generation: Generation) -> None:
+    """Raises RefusedError for what is no answer: it failed, was broken off, or its time ran out before it began."""
+    reason = generation.finish_reason
+    if reason == "error":
+        raise RefusedError(500, generation.error, code="engine_error", may_retry=False)
+    if reason == "abort":
+        raise RefusedError(503, "the server is shutting down", code="shutting_down")
+    if reason == "timeout" and not generation.token_ids:
+        raise RefusedError(503, "the deadline passed before the first token", code="deadline", may_retry=False)
+
+
+def finish_reason(generation: Generation) -> Literal["stop", "length"]:
+    """The reason in OpenAI's words; "length" also where the time ran out."""
+    return "stop" if generation.finish_reason == "stop" else "length"
+
+
+def usage(generations: Sequence[Generation]) -> Usage:
+    """Tokens of one request: each prompt once, and all that was written, taken back or not."""
+    prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
+    discarded = sum(item.stats.tokens_discarded for item in generations)
+    written = sum(item.stats.tokens_kept for item in generations) + discarded
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=written,
+        total_tokens=prompt + written,
+        completion_tokens_details=CompletionTokensDetails(rejected_prediction_tokens=discarded),
+    )
+
+
+def citations(generation: Generation) -> list[Annotation]:
+    """One citation per sentence and source that supports a claim of it."""
+    found = []
+    for sentence in generation.sentences:
+        supported = [claim for claim in sentence.claims if claim.verdict is Verdict.SUPPORTED]
+        for name in dict.fromkeys(id_ for claim in supported for id_ in claim.evidence_ids):
+            passage = generation.sources.get(name)
+            citation = UrlCitation(
+                url=(passage.url if passage else "") or f"ewe:{quote(name, safe='')}",
+                title=(passage.title if passage else "") or name,
+                start_index=sentence.start,
+                end_index=sentence.end,
+            )
+            found.append(Annotation(url_citation=citation))
+    return found
+
+
+def ewe_result(generations: Sequence[Generation]) -> EweResult:
+    """What the engine knows of all answers of a request."""
+    sentences: list[EweSentence] = []
+    revisions: list[EweRevision] = []
+    for choice, generation in enumerate(generations):
+        revisions += _revisions(choice, generation, len(sentences))
+        sentences += [_sentence(choice, sentence) for sentence in generation.sentences]
+    passages = {name: passage for item in generations for name, passage in item.sources.items()}
+    scores = _retrieval_scores(generations)
+    return EweResult(
+        support_score=support_score([claim for item in generations for s in item.sentences for claim in s.claims]),
+        sentences=sentences,
+        sources=[wire_source(passage, scores.get(name)) for name, passage in passages.items()],
+        revisions=revisions,
+        finish_reasons=[generation.finish_reason for generation in generations],
+        stats=_stats(generations),
+    )
+
+
+def support_score(claims: Sequence[Claim]) -> float | None:
+    """The share of supported claims; None without claims."""
+    return sum(claim.verdict is Verdict.SUPPORTED for claim in claims) / len(claims) if claims else None
+
+
+def wire_claim(claim: Claim) -> EweClaim:
+    """A claim as clients read it."""
+    return EweClaim(
+        text=claim.text, verdict=claim.verdict.value, score=float(claim.score), source_ids=list(claim.evidence_ids)
+    )
+
+
+def wire_source(passage: Passage, score: float | None = None) -> EweSource:
+    """A passage as clients read it."""
+    return EweSource(**asdict(passage), score=score)
+
+
+def _sentence(choice: int, sentence: Sentence) -> EweSentence:
+    return EweSentence(
+        choice=choice,
+        start_index=sentence.start,
+        end_index=sentence.end,
+        verdict=sentence.verdict.value,
+        score=float(sentence.score),
+        source_ids=list(sentence.source_ids),
+        attempts=sentence.attempts,
+        claims=[wire_claim(claim) for claim in sentence.claims],
+        reason=sentence.reason,
+        attention=sentence.attention,
+    )
+
+
+def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevision]:
+    """The wordings that were taken back, in order; first: the place of the answer's first sentence."""
+    left = [list(sentence.removed) for sentence in generation.sentences]
+    found = []
+    for event in generation.trace:
+        if event.kind == "rewind":
+            text = event.data["text"]
+            place = next((index for index, removed in enumerate(left) if text in removed), None)
+            if place is not None:
+                left[place].remove(text)
+            sentence = None if place is None else first + place
+            found.append(EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"]))
+    return found
+
+
+def _retrieval_scores(generations: Sequence[Generation]) -> Mapping[str, float]:
+    """The best score that the retriever gave to each passage."""
+    best: dict[str, float] = {}
+    for hit in (hit for item in generations for event in item.trace for hit in _hits(event.kind, event.data)):
+        best[hit["id"]] = max(float(hit["score"]), best.get(hit["id"], float("-inf")))
+    return best
+
+
+def _hits(kind: str, data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return data["passages"] if kind == "retrieval" else ()
+
+
+def _stats(generations: Sequence[Generation]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for generation in generations:
+        for name, value in asdict(generation.stats).items():
+            together = max if name.endswith("_s") else _add
+            total[name] = together(total.get(name, 0), value)
+    total["prompt_tokens"] = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
+    return total
+
+
+def _add(one: float, other: float) -> float:
+    return one + other

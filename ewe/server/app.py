@@ -1,0 +1,60 @@
+"""The app: routes, border and errors around one service.
+
+Owns: what is mounted where. Knows every router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from ewe.llm import LLM
+from ewe.server import chat, completions, operation, verify
+from ewe.server.border import Border
+from ewe.server.errors import add_handlers
+from ewe.server.service import Service
+from ewe.server.settings import ServerSettings
+from ewe.server.version import VERSION
+
+_DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
+
+
+def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -> FastAPI:
+    """The app that serves an engine; without one it answers 503 until `app.state.service.open` is called with it.
+
+    The engine stays its owner's: closing it is not the app's business. Raises ConfigError for keys that cannot be read.
+    """
+    settings = settings or ServerSettings()
+    service = Service(llm, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="EWE engine",
+        version=VERSION,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # the pages that FastAPI brings load scripts from other hosts
+        redoc_url=None,
+    )
+    app.state.service = service
+    for module in (operation, chat, completions, verify):
+        app.include_router(module.router)
+    for name in ("ewe.server.responses", "ewe.server.page.routes"):
+        app.include_router(import_module(name).router)
+    add_handlers(app)
+    app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
+    if settings.cors_origins:
+        # Outermost, because a browser asks for permission without a key and must be able to read refusals.
+        allowed: dict[str, Any] = {"allow_methods": ["GET", "POST"], "allow_headers": ["*"]}
+        exposed = ["x-request-id", "retry-after"]
+        app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
+    return app

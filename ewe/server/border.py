@@ -1,0 +1,121 @@
+"""The border of the app: request ids, keys, body sizes, the log of requests, and errors that nobody foresaw.
+
+Owns: what holds for every request, whatever its route. Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would
+not learn that a client has hung up.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import re
+import time
+import uuid
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ewe.server.errors import RefusedError, answer_of, refusal_of
+from ewe.server.logs import log_request
+
+_OPEN = frozenset({"/health"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+_log = logging.getLogger("ewe.server")
+
+
+class Border:
+    """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
+
+    A key comes as a bearer token, or as the password of basic authentication, which browsers can ask for.
+    """
+
+    def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int) -> None:
+        self._app = app
+        self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        begin, status = time.monotonic(), 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = request_id
+            await send(message)
+
+        try:
+            await self._serve(scope, headers, receive, send_marked)
+        except RefusedError as error:
+            await answer_of(error, _challenge(error, headers))(scope, receive, send_marked)
+        except Exception as error:  # whatever it is, the client gets an answer and the log the reason
+            _log.exception("request %s failed", request_id)
+            if not status:
+                await answer_of(refusal_of(error))(scope, receive, send_marked)
+        finally:
+            log_request(scope, request_id, status, time.monotonic() - begin)
+
+    async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if self._keys and scope["path"] not in _OPEN:
+            scope.setdefault("state", {})["key"] = self._check_key(headers.get("authorization", ""))
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length) > self._max_body_bytes:
+            raise self._too_large()
+        await self._app(scope, self._limited(receive), send)
+
+    def _check_key(self, authorization: str) -> str:
+        """A name for the key that does not tell it; raises RefusedError. Takes the same time for any key."""
+        digest = hashlib.sha256(_given_key(authorization)).digest()
+        matches = [hmac.compare_digest(digest, key) for key in self._keys]
+        if not any(matches):
+            message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
+            raise RefusedError(401, message, code="invalid_api_key")
+        return hashlib.sha256(b"name" + digest).hexdigest()[:16]
+
+    def _limited(self, receive: Receive) -> Receive:
+        """`receive`, refusing to read on where a body without a length grows too large."""
+        seen = 0
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._max_body_bytes:
+                # FastAPI, which is reading the body, takes no other error for an answer.
+                raise HTTPException(413, str(self._too_large()))
+            return message
+
+        return limited
+
+    def _too_large(self) -> RefusedError:
+        return RefusedError(413, f"the body is larger than {self._max_body_bytes} bytes", code="body_too_large")
+
+
+def _given_key(authorization: str) -> bytes:
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return b""
+    return value.strip().encode() if scheme.lower() == "bearer" else b""
+
+
+def _challenge(error: RefusedError, headers: Headers) -> dict[str, str]:
+    """How to authenticate; a browser that opens the page asks its user for the key."""
+    if error.status != 401:
+        return {}
+    return {"www-authenticate": 'Basic realm="ewe"' if "text/html" in headers.get("accept", "") else "Bearer"}

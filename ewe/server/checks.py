@@ -1,0 +1,107 @@
+"""Verifiers for texts that are finished: the engine's own, or one that looks into documents of a request.
+
+Owns: which verifier checks what, and that none holds up its caller for longer than the settings allow. Knows the parts
+of verification; no HTTP.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from ewe.config import Config, RetrievalConfig
+from ewe.engine import calls
+from ewe.engine.workers import Worker
+from ewe.errors import JudgeError
+from ewe.protocols import Verifier
+from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.open import open_retriever
+from ewe.types import Passage, VerificationRequest, VerificationResult
+from ewe.verification.calibration import thresholds_of
+from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
+from ewe.verification.extraction.protocol import ClaimExtractor
+from ewe.verification.judges.load import load_judge
+from ewe.verification.judges.protocol import Judge
+from ewe.verification.open import open_extractor, open_verifier
+
+
+class TimedVerifier:
+    """A verifier whose calls end in time: one that takes longer is left behind, and the call raises JudgeError."""
+
+    def __init__(self, verifier: Verifier, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._answered = threading.Condition()
+        self._worker = Worker("verification", partial(calls.verify, verifier), self._wake)
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """What the verifier says; raises JudgeError if it fails or does not answer in time."""
+        job = self._worker.submit(list(requests), self._timeout_s)
+        while not job.done:
+            with self._answered:
+                self._answered.wait_for(lambda: job.done, max(0.001, job.deadline - time.monotonic()))
+            self._worker.abandon_overdue(time.monotonic())
+        if job.error:
+            raise JudgeError(job.error)
+        results: list[VerificationResult] = job.result
+        return results
+
+    def close(self) -> None:
+        """Ends the thread after the call it is in; calls under way fail."""
+        self._worker.close()
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._answered:
+            self._answered.notify_all()
+
+
+class Checks:
+    """The verifiers of one engine; own: that of the engine, if it has one. Judges are loaded when first needed."""
+
+    def __init__(self, config: Config, own: Verifier | None) -> None:
+        self._config = config
+        self._own = None if own is None else TimedVerifier(own, config.feedback.timeout)
+        self._parts: tuple[ClaimExtractor, Judge] | None = None
+        self._loading = threading.Lock()
+
+    def own(self) -> TimedVerifier | None:
+        """The verifier that looks into the datastore; None if the engine has none."""
+        return self._own
+
+    def against(self, documents: Sequence[Passage]) -> TimedVerifier:
+        """A verifier that looks into these documents alone, to be closed by the caller.
+
+        What they do not tell stays open, whatever the settings say of the datastore. Raises JudgeError.
+        """
+        config = self._config
+        weighting = config.memory.veracity_weighting != "off"
+        retriever = open_retriever(Datastore(documents), RetrievalConfig(retriever="bm25"))
+        verifier: Verifier
+        if config.verifier in ("values", "builtin"):
+            verifier = open_verifier(config.verifier, retriever, config.verification, veracity_weighting=weighting)
+        else:
+            extractor, judge = self._load()
+            verifier = ClaimVerifier(
+                retriever,
+                extractor,
+                judge,
+                thresholds_of(config.verification.judge),
+                evidence_top_k=config.verification.evidence_top_k or EVIDENCE_TOP_K,
+                veracity_weighting=weighting,
+            )
+        return TimedVerifier(verifier, config.feedback.timeout)
+
+    def close(self) -> None:
+        """Ends the checks under way."""
+        if self._own is not None:
+            self._own.close()
+
+    def _load(self) -> tuple[ClaimExtractor, Judge]:
+        settings = self._config.verification
+        with self._loading:
+            if self._parts is None:
+                judge = load_judge(settings.judge, device=self._config.model.device, labels=settings.judge_labels)
+                self._parts = open_extractor(settings.extractor), judge
+            return self._parts

@@ -1,0 +1,121 @@
+"""Errors on the wire: every one has the same shape, and a status that tells a client what to do.
+
+Owns: which error has which status, type and code. Knows the engine's errors and FastAPI's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError
+from ewe.server.wire import ErrorBody, ErrorDetail
+
+RETRY_AFTER_S = 2
+_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+class RefusedError(EWEError):
+    """A request that gets no answer.
+
+    param: the field that it is about; code: for programs. Clients of OpenAI's retry 429, 5xx and some others by
+    themselves; may_retry: whether they should.
+    """
+
+    def __init__(
+        self, status: int, message: str, *, param: str | None = None, code: str | None = None, may_retry: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.may_retry = may_retry
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What goes over the wire."""
+        kind = _TYPES.get(self.status) or ("invalid_request_error" if self.status < 500 else "server_error")
+        detail = ErrorDetail(message=str(self), type=kind, param=self.param, code=self.code)
+        return ErrorBody(error=detail).model_dump()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Whether and when to try again."""
+        if not self.may_retry:
+            return {"x-should-retry": "false"}
+        return {"retry-after": str(RETRY_AFTER_S)} if self.status in (429, 503) else {}
+
+
+def refusal_of(error: Exception) -> RefusedError:
+    """What a client is told of an error; of an unforeseen one only that there was one."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, PromptTooLongError):
+        return RefusedError(400, str(error), code="context_length_exceeded")
+    if isinstance(error, InvalidRequestError):
+        return RefusedError(400, str(error))
+    if isinstance(error, EngineDeadError):
+        return RefusedError(500, f"the engine is not running: {error}", code="engine_dead", may_retry=False)
+    return RefusedError(500, "an internal error; the server's log has it", code="internal_error", may_retry=False)
+
+
+def answer_of(refused: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The HTTP answer for an error."""
+    return JSONResponse(refused.body, refused.status, {**refused.headers, **(headers or {})})
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Has every error of the app, its framework's own included, answered in the one shape."""
+
+    async def on_refusal(request: Request, error: Exception) -> JSONResponse:
+        return answer_of(refusal_of(error))
+
+    async def on_invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return answer_of(_invalid(error))
+
+    async def on_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        message = f"{error.detail}: {request.method} {request.url.path}"
+        codes = {413: "body_too_large", 404: "not_found", 405: "method_not_allowed"}
+        refused = RefusedError(error.status_code, message, code=codes.get(error.status_code))
+        return answer_of(refused, error.headers)
+
+    app.add_exception_handler(EWEError, on_refusal)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)
+
+
+def _invalid(error: RequestValidationError) -> RefusedError:
+    """What is wrong with a request, all of it; the first field is its param."""
+    problems: dict[str, str] = {}
+    for item in error.errors():
+        if item["type"] == "json_invalid":
+            return RefusedError(400, f"the body is not valid JSON: {item['ctx']['error']}", code="invalid_json")
+        name = _field_name(item["loc"])
+        problems.setdefault(name, _problem(item, name))
+    first = next(iter(problems), None)
+    return RefusedError(400, "; ".join(problems.values()), param=first or None)
+
+
+def _field_name(location: tuple[int | str, ...]) -> str:
+    """`messages.0.content` from a location; names of types, which pydantic adds for alternatives, are left out."""
+    parts = [str(part) for part in location if isinstance(part, int) or str(part).isidentifier()]
+    plain = [part for part in parts if part not in ("str", "int", "float", "Document", "TextPart")]
+    return ".".join(plain[1:] if plain[:1] == ["body"] else plain)
+
+
+def _problem(item: dict[str, Any], name: str) -> str:
+    where = name or "the body"
+    if item["type"] == "extra_forbidden":
+        return f"{where}: this server knows no such field"
+    if item["type"] in ("literal_error", "none_required") or (
+        item["type"] == "too_long" and "at most 0" in item["msg"]
+    ):
+        return f"{where}: this value is not supported ({item['msg']})"
+    return f"{where}: {item['msg'].removeprefix('Value error, ')}"

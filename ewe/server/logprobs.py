@@ -1,0 +1,79 @@
+"""Log-probabilities on the wire: tokens as pieces of text, for chat and for text completions.
+
+Owns: how token ids become texts that add up to the answer. Knows the detokeniser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ewe.engine.detokenizer import Detokenizer
+from ewe.server.wire_chat import ChatLogprobs, TokenLogprob, TopLogprob
+from ewe.server.wire_completions import CompletionLogprobs
+from ewe.types import Generation
+
+_INCOMPLETE = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A token's text where it stands, its natural-log probability, and the likeliest tokens at this place."""
+
+    text: str
+    logprob: float
+    top: list[tuple[str, float]]
+
+
+def chat_logprobs(tokenizer: Any, prompt_ids: Sequence[int], generation: Generation) -> ChatLogprobs:
+    """One entry per token of the answer."""
+    content = [
+        TokenLogprob(
+            token=piece.text,
+            logprob=piece.logprob,
+            bytes=_bytes(piece.text),
+            top_logprobs=[TopLogprob(token=text, logprob=value, bytes=_bytes(text)) for text, value in piece.top],
+        )
+        for piece in _pieces(tokenizer, prompt_ids, generation)
+    ]
+    return ChatLogprobs(content=content)
+
+
+def completion_logprobs(
+    tokenizer: Any, prompt_ids: Sequence[int], generation: Generation, with_top: bool
+) -> CompletionLogprobs:
+    """The same as parallel lists; of alternatives with equal texts the likeliest counts."""
+    pieces = _pieces(tokenizer, prompt_ids, generation)
+    offsets, position = [], 0
+    for piece in pieces:
+        offsets.append(position)
+        position += len(piece.text)
+    return CompletionLogprobs(
+        text_offset=offsets,
+        token_logprobs=[piece.logprob for piece in pieces],
+        tokens=[piece.text for piece in pieces],
+        top_logprobs=[dict(reversed(piece.top)) for piece in pieces] if with_top else None,
+    )
+
+
+def _pieces(tokenizer: Any, prompt_ids: Sequence[int], generation: Generation) -> list[_Piece]:
+    """The tokens with their texts; one that is part of a character has none, the one that completes it has all."""
+    detokenizer = Detokenizer(tokenizer, prompt_ids)
+    tops = generation.top_logprobs or ({},) * len(generation.token_ids)
+    found = []
+    for place, token_id in enumerate(generation.token_ids):
+        top = []
+        for other, value in sorted(tops[place].items(), key=lambda item: -item[1]):
+            top.append((detokenizer.append(other) or detokenizer.flush(), _finite(value)))
+            detokenizer.truncate(place)
+        found.append(_Piece(detokenizer.append(token_id), _finite(generation.logprobs[place]), top))
+    return found
+
+
+def _finite(value: float) -> float:
+    return max(value, -9999.0)  # as OpenAI writes a probability of 0; JSON has no infinity
+
+
+def _bytes(text: str) -> list[int] | None:
+    return None if _INCOMPLETE in text else list(text.encode())

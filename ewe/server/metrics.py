@@ -1,0 +1,120 @@
+"""What the server counts and measures, in the form that Prometheus reads.
+
+Owns: the metrics' names (vLLM's under `ewe:` where it has them) and what each observes. Knows stream events and the
+engine's status; one registry per app.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.engine.status import EngineStatus
+from ewe.types import Generation, Verdict
+
+_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
+
+
+class Metrics:
+    """The metrics of one app; status: the engine's, None while there is no engine."""
+
+    def __init__(self, status: Callable[[], EngineStatus | None]) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_EngineFigures(status))
+        self.prompt_tokens = self._counter("prompt_tokens", "Tokens of the prompts of finished requests.")
+        self.generation_tokens = self._counter("generation_tokens", "Tokens of finished answers.")
+        self.requests = self._counter("request_success", "Finished answers, by reason.", "finished_reason")
+        self.backtracks = self._counter("backtracks", "Sentences that were taken back.")
+        self.discarded = self._counter("tokens_discarded", "Tokens that were written and taken back.")
+        self.sentences = self._counter("sentences", "Final sentences, by verdict.", "verdict")
+        self.first_token = self._histogram("time_to_first_token_seconds", "From arrival to the first token.", _LONG)
+        self.first_text = self._histogram("time_to_first_text_seconds", "From arrival to the first final text.", _LONG)
+        self.between_tokens = self._histogram("inter_token_latency_seconds", "From token to token.", _SHORT)
+        self.latency = self._histogram("e2e_request_latency_seconds", "From arrival to the end.", _LONG)
+        self.queued = self._histogram("request_queue_time_seconds", "From arrival to the first work.", _LONG)
+        self.retrieval = self._histogram("retrieval_seconds", "Time of a retrieval.", _SHORT)
+        self.verification = self._histogram("verify_seconds", "Time of a check.", _SHORT)
+        for verdict in Verdict:
+            self.sentences.labels(verdict.value)  # shown as 0 from the start
+
+    def text(self) -> bytes:
+        """All of them in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"ewe:{name}", text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(f"ewe:{name}", text, registry=self._registry, buckets=buckets)
+
+
+class RunMeter:
+    """Observes the events of one request, in the engine's thread."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._last_token: dict[Sequence, dict[int, float]] = {}
+        self._with_text: set[tuple[Sequence, int]] = set()
+
+    def see(self, sequence: Sequence, event: StreamEvent) -> None:
+        """Takes one event in; sequence: the first of its request."""
+        metrics = self._metrics
+        if event.kind == "draft":
+            self._see_token(sequence, event.index)
+        elif event.kind == "text" and (sequence, event.index) not in self._with_text:
+            self._with_text.add((sequence, event.index))
+            metrics.first_text.observe(time.monotonic() - sequence.arrived)
+        elif event.kind == "retrieval":
+            metrics.retrieval.observe(event.data["latency_s"])
+        elif event.kind == "verification":
+            metrics.verification.observe(event.data["latency_s"])
+        elif event.kind == "rewind":
+            metrics.backtracks.inc()
+            metrics.discarded.inc(event.data["discarded_tokens"])
+        elif event.kind == "sentence":
+            metrics.sentences.labels(event.data["verdict"]).inc()
+        elif event.kind == "finish":
+            self._see_end(sequence, event.generation)
+
+    def _see_token(self, sequence: Sequence, index: int) -> None:
+        now = time.monotonic()
+        last = self._last_token.setdefault(sequence, {})
+        if index in last:
+            self._metrics.between_tokens.observe(now - last[index])
+        else:
+            self._metrics.first_token.observe(now - sequence.arrived)
+        last[index] = now
+
+    def _see_end(self, sequence: Sequence, generation: Generation) -> None:
+        metrics, stats = self._metrics, generation.stats
+        if generation.index == 0:
+            metrics.prompt_tokens.inc(stats.prompt_tokens)
+            metrics.queued.observe(sequence.queued_s)
+        metrics.generation_tokens.inc(stats.tokens_kept)
+        metrics.requests.labels(generation.finish_reason).inc()
+        metrics.latency.observe(stats.total_s)
+
+
+class _EngineFigures(Collector):
+    """The engine's own figures, read when somebody asks."""
+
+    def __init__(self, status: Callable[[], EngineStatus | None]) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """Figures of this moment; none while there is no engine."""
+        status = self._status()
+        if status is None:
+            return
+        yield GaugeMetricFamily("ewe:num_requests_running", "Answers that are being written.", status.running)
+        yield GaugeMetricFamily("ewe:num_requests_waiting", "Answers that wait for a place.", status.waiting)
+        yield GaugeMetricFamily("ewe:kv_cache_usage_perc", "Share of the KV blocks in use, 0 to 1.", status.cache_usage)
+        yield GaugeMetricFamily("ewe:memory_units", "Encoded memory units in the KV pool.", status.units)
+        yield CounterMetricFamily("ewe:unit_cache_hits", "Units that were encoded before.", status.unit_hits)
+        yield CounterMetricFamily("ewe:unit_cache_misses", "Units that had to be encoded.", status.unit_misses)

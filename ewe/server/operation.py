@@ -1,0 +1,57 @@
+"""Routes for those who run the server: is it alive, is it ready, what does it do, which version, which models.
+
+Owns: these routes. Knows the service.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from ewe.server.service import service_of
+from ewe.server.version import VERSION
+from ewe.server.wire import ERROR_RESPONSES
+from ewe.server.wire_operation import Model, ModelList, State, Version
+
+router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
+
+
+@router.get("/health")
+async def health(request: Request) -> State:
+    """Whether the process is worth keeping: it is, unless the engine has stopped for good. Needs no key."""
+    service_of(request).check_alive()
+    return State(status="alive")
+
+
+@router.get("/ready")
+async def ready(request: Request) -> State:
+    """Whether requests can be served now: the model is loaded, the engine's loop turns, the server is not stopping."""
+    service_of(request).check_ready()
+    return State(status="ready")
+
+
+@router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
+async def metrics(request: Request) -> Response:
+    """Counters and measurements in Prometheus' text format."""
+    return Response(service_of(request).metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+@router.get("/version")
+async def version() -> Version:
+    """The version of the engine."""
+    return Version(version=VERSION)
+
+
+@router.get("/v1/models", tags=["OpenAI"])
+async def list_models(request: Request) -> ModelList:
+    """The one model that is served."""
+    service = service_of(request)
+    return ModelList(data=[Model(id=service.model_name, created=service.created)])
+
+
+@router.get("/v1/models/{model:path}", tags=["OpenAI"])
+async def retrieve_model(model: str, request: Request) -> Model:
+    """The model of this name."""
+    service = service_of(request)
+    service.check_model(model)
+    return Model(id=service.model_name, created=service.created)

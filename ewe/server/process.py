@@ -1,0 +1,126 @@
+"""The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends.
+
+Owns: the order of starting and stopping, signals, and what is printed meanwhile. Knows uvicorn and the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import uvicorn
+
+from ewe.errors import ConfigError
+from ewe.llm import LLM
+from ewe.server.app import create_app
+from ewe.server.logs import set_up_logs
+from ewe.server.service import Service
+from ewe.server.settings import ServerSettings
+from ewe.server.start_report import report_engine, report_start
+
+_FLUSH_S = 5  # for answers that were broken off to reach their readers
+_log = logging.getLogger("ewe.server")
+
+
+def serve(settings: ServerSettings, load: Callable[[], LLM], notes: Sequence[str] = ()) -> None:
+    """Serves until SIGTERM or SIGINT; load: gives the engine, in a thread of its own while the server listens.
+
+    notes: what to print beside the settings. A second signal stops at once. Raises what `load` raises, and ConfigError
+    for a port that cannot be had or keys that cannot be read.
+    """
+    set_up_logs(settings.log_format)
+    begin = time.monotonic()
+    app = create_app(None, settings)
+    listener = _listen(settings)
+    report_start(app, settings, listener.getsockname()[1], notes)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=_FLUSH_S,
+        server_header=False,
+    )
+    server = _Server(config, app.state.service, settings.drain)
+    loader = threading.Thread(target=server.load, args=(load, begin), name="ewe-load", daemon=True)
+    loader.start()
+    try:
+        server.run([listener])
+    finally:
+        server.close()
+    if server.failure is not None:
+        raise server.failure
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}"
+        ) from error
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which drains before it stops."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, drain_s: float) -> None:
+        super().__init__(config)
+        self.failure: BaseException | None = None
+        self._service = service
+        self._drain_s = drain_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._llm: LLM | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def load(self, load: Callable[[], LLM], begin: float) -> None:
+        """Loads the engine and opens the service with it; a failure ends the server."""
+        try:
+            llm = load()
+            report_engine(llm, time.monotonic() - begin)
+        except BaseException as error:  # the main thread raises it when it has stopped
+            self.failure = error
+            self.should_exit = True
+            return
+        self._llm = llm
+        self._service.open(llm)
+        _log.info("ready", extra={"fields": {"model": self._service.model_name}})
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Runs until it is told to stop."""
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal drains, the next one stops at once. Called between two steps of the event loop's thread."""
+        if self._loop is None or self._service.gate.is_draining:
+            self.should_exit = self.force_exit = True
+            return
+        self._service.gate.is_draining = True
+        self._loop.call_soon_threadsafe(self._begin_to_end, signal.Signals(sig).name)
+
+    def close(self) -> None:
+        """Ends the engine."""
+        if self._llm is not None:
+            self._llm.close()
+
+    def _begin_to_end(self, name: str) -> None:
+        self._ending = asyncio.ensure_future(self._drain(name))
+
+    async def _drain(self, name: str) -> None:
+        """Lets answers end; those that do not in time are broken off."""
+        gate = self._service.gate
+        _log.info(
+            "draining", extra={"fields": {"signal": name, "answers": gate.num_inside, "at_most_s": self._drain_s}}
+        )
+        if not await gate.wait_until_empty(self._drain_s):
+            _log.warning("answers broken off", extra={"fields": {"answers": gate.num_inside}})
+            await asyncio.to_thread(self.close)
+            await gate.wait_until_empty(_FLUSH_S)
+        self.should_exit = True

@@ -1,0 +1,201 @@
+"""What all routes share: the engine, the settings, the gate, the metrics, and the way of a request into the engine.
+
+Owns: what must hold before a request is begun (model, limits, room) and its resources until it has ended. Knows `LLM`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from fastapi import Request
+
+from ewe.engine.intake import Prompt
+from ewe.engine.sequence import Sequence as EngineSequence
+from ewe.engine.status import EngineStatus
+from ewe.errors import InvalidRequestError, PromptTooLongError
+from ewe.llm import LLM
+from ewe.server.checks import Checks
+from ewe.server.errors import RefusedError
+from ewe.server.gate import Gate
+from ewe.server.metrics import Metrics, RunMeter
+from ewe.server.run import Run
+from ewe.server.settings import ServerSettings
+from ewe.server.wire import Document
+from ewe.server.wire_sampling import SamplingRequest
+from ewe.types import Passage
+
+_T = TypeVar("_T")
+
+TEXT_EVENTS = frozenset({"text"})
+LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own."""
+
+    wanted: SamplingRequest
+    prompts: Callable[[LLM], Sequence[Prompt]]
+    count: int = 1
+    max_tokens: int | None = None
+    logprobs: int | None = None
+    special_tokens: bool = True
+
+
+class Service:
+    """One engine and its users. llm is None until `open` is called with the loaded engine."""
+
+    def __init__(self, llm: LLM | None, settings: ServerSettings, model_name: str | None = None) -> None:
+        self.settings = settings
+        self.created = int(time.time())
+        self.metrics = Metrics(self.status)
+        self._builders = ThreadPoolExecutor(1, thread_name_prefix="ewe-server-intake")
+        self._llm: LLM | None = None
+        self._checks: Checks | None = None
+        self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
+        self.model_name = settings.model_name or model_name or "builtin"
+        if llm is not None:
+            self.open(llm)
+
+    def open(self, llm: LLM) -> None:
+        """Begins to serve with this engine."""
+        self._llm = llm
+        self._checks = Checks(llm.config, llm.client.components.verifier)
+        self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
+        # A folder's place on this machine is nobody's business.
+        self.model_name = self.settings.model_name or _public_name(llm.config.model.name)
+
+    @property
+    def llm(self) -> LLM:
+        """The engine; raises RefusedError while it is loading."""
+        if self._llm is None:
+            raise _loading()
+        return self._llm
+
+    @property
+    def checks(self) -> Checks:
+        """The verifiers for finished texts; raises RefusedError while the engine is loading."""
+        if self._checks is None:
+            raise _loading()
+        return self._checks
+
+    def status(self) -> EngineStatus | None:
+        """The engine's state, None while it is loading."""
+        return None if self._llm is None else self._llm.client.status()
+
+    def check_alive(self) -> None:
+        """Raises RefusedError if the engine has stopped for good."""
+        if self._llm is not None and not self._llm.client.is_alive:
+            raise RefusedError(503, "the engine has stopped; restart the server", code="engine_dead", may_retry=False)
+
+    def check_ready(self) -> None:
+        """Raises RefusedError unless requests can be served now."""
+        self.check_alive()
+        stalled_s = self.llm.client.status().stalled_s
+        if self.gate.is_draining:
+            raise RefusedError(503, "the server is shutting down", code="shutting_down")
+        if stalled_s > self.settings.stalled_after:
+            raise RefusedError(503, f"the engine has not moved for {stalled_s:.0f} s", code="stalled")
+
+    def check_model(self, name: str | None) -> None:
+        """Raises RefusedError for a model that is not served here; None is the one that is."""
+        if name is not None and name != self.model_name:
+            raise RefusedError(
+                404, f"there is no model {name!r} here; {self.model_name!r} is", param="model", code="model_not_found"
+            )
+
+    async def begin(self, request: Request, order: Order, events: frozenset[str] = frozenset()) -> Run:
+        """Submits what is asked for; `close` of the run must be called in the end.
+
+        events: kinds that the run passes on. Raises RefusedError or InvalidRequestError, and then holds nothing.
+        """
+        llm, wanted, key = self.llm, order.wanted, key_of(request)
+        self.check_model(wanted.model)
+        params = wanted.sampling_params(self._max_tokens(order), order.logprobs, self.settings.deadline)
+        if params.n > self.settings.max_n:
+            raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
+        build = partial(
+            llm.client.build,
+            params=params,
+            documents=passages_of(wanted.documents),
+            add_special_tokens=order.special_tokens,
+            salt=_salt(key, wanted.cache_salt),
+        )
+        count = order.count * params.n
+        self.gate.enter(key, count)
+        run = Run(llm.client, events, RunMeter(self.metrics).see, partial(self.gate.leave, key, count))
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
+            self._check_prompts(run.sequences)
+            run.submit()
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    async def in_thread(self, call: Callable[[], _T]) -> _T:
+        """What a call that takes long gives, made where it does not hold up others' streams."""
+        return await asyncio.get_running_loop().run_in_executor(self._builders, call)
+
+    def close(self) -> None:
+        """Ends the service's own threads; the engine is its owner's to close."""
+        self._builders.shutdown(wait=False, cancel_futures=True)
+        if self._checks is not None:
+            self._checks.close()
+
+    def _max_tokens(self, order: Order) -> int:
+        most = self.settings.max_tokens
+        if order.max_tokens is not None and order.max_tokens > most:
+            raise RefusedError(400, f"max_tokens: at most {most} here, got {order.max_tokens}", param="max_tokens")
+        return order.max_tokens or most
+
+    def _check_prompts(self, sequences: Sequence[EngineSequence]) -> None:
+        most = self.settings.max_prompt_tokens
+        longest = max(len(sequence.prompt_ids) for sequence in sequences)
+        if most is not None and longest > most:
+            raise PromptTooLongError(f"the prompt has {longest} tokens; this server takes {most}")
+
+
+def service_of(request: Request) -> Service:
+    """The service of the app that a request came to."""
+    service: Service = request.app.state.service
+    return service
+
+
+def key_of(request: Request) -> str:
+    """Which key a request came with: a name for it that does not tell it; empty without keys."""
+    return str(request.scope.get("state", {}).get("key", ""))
+
+
+def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
+    """Documents of a request as passages; raises InvalidRequestError if two have the same id."""
+    found = []
+    for number, item in enumerate(documents or (), 1):
+        document = Document(text=item) if isinstance(item, str) else item
+        values = document.model_dump(exclude={"id"})
+        found.append(Passage(id=document.id or f"document-{number}", **values))
+    if len({passage.id for passage in found}) < len(found):
+        raise InvalidRequestError("documents: two of them have the same id")
+    return found
+
+
+def _loading() -> RefusedError:
+    return RefusedError(503, "the model is being loaded", code="loading")
+
+
+def _salt(key: str, cache_salt: str | None) -> str:
+    """What separates the encoded texts of different keys, and those that a caller wants apart."""
+    return hashlib.sha256(f"{key}\0{cache_salt or ''}".encode()).hexdigest() if key or cache_salt else ""
+
+
+def _public_name(name: str) -> str:
+    return Path(name).name if Path(name).expanduser().is_dir() else name

@@ -1,0 +1,128 @@
+"""The server's settings, and where settings come from: command line, environment, file, default, in this order.
+
+Owns: names, ranges and defaults of `server.*`, and the reading of `EWE_ENGINE_*`. Knows `ewe.config` and what reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from ewe.client import resolve_config
+from ewe.config import Config
+from ewe.config_files import apply_assignments, explain, load_yaml
+from ewe.errors import ConfigError
+
+PREFIX = "EWE_ENGINE_"
+_GROUP = "server"
+
+
+class ServerSettings(BaseModel):
+    """Where the server listens, who may ask, and how much.
+
+    model_name: what clients call the model (None: the name in `model.name`). api_key_file: one key a line.
+    cors_origins: web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are
+    written; max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask
+    for. deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when
+    the server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which
+    the engine's loop must turn to count as ready.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    model_name: str | None = None
+    api_key: SecretStr | None = None
+    api_key_file: Path | None = None
+    cors_origins: tuple[str, ...] = ()
+    max_waiting: int = Field(256, ge=0)
+    max_per_key: int | None = Field(None, gt=0)
+    max_body_bytes: int = Field(4 << 20, gt=0)
+    max_prompt_tokens: int | None = Field(None, gt=0)
+    max_tokens: int = Field(4096, gt=0)
+    max_n: int = Field(16, gt=0)
+    deadline: float = Field(600.0, gt=0)
+    drain: float = Field(30.0, ge=0)
+    ping: float = Field(15.0, gt=0)
+    stalled_after: float = Field(60.0, gt=0)
+    log_format: Literal["text", "json"] = "text"
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> ServerSettings:
+        """Settings of the group `server`; raises ConfigError naming each problem."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigError(*(f"server: {explain(item, cls)}" for item in error.errors())) from error
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys that open the server; none means that it is open. Raises ConfigError for a file without any."""
+        found = [self.api_key.get_secret_value()] if self.api_key is not None else []
+        if self.api_key_file is not None:
+            try:
+                lines = self.api_key_file.read_text(encoding="utf-8").split("\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"server.api_key_file: cannot read {self.api_key_file}: {error}") from error
+            stripped = [line.strip() for line in lines]
+            found += [line for line in stripped if line and not line.startswith("#")]
+            if not found:
+                raise ConfigError(f"server.api_key_file: {self.api_key_file} holds no key")
+        if not all(found):
+            raise ConfigError("server.api_key is empty: leave it out for a server without a key")
+        return tuple(found)
+
+
+def resolve_settings(
+    model: str | None,
+    file: Path | None,
+    environ: Mapping[str, str],
+    assignments: Iterable[str],
+) -> tuple[Config, ServerSettings, list[str]]:
+    """Settings of engine and server, and the names in the environment that are none.
+
+    assignments: `group.key=value` of the command line, as YAML. Raises ConfigError.
+    """
+    values = load_yaml(file) if file is not None else {}
+    group = values.pop(_GROUP, None) or {}
+    if not isinstance(group, dict):
+        raise ConfigError("server must be a group of settings")
+    from_environment, unknown = read_environment(environ)
+    named = from_environment.pop("model.name", None)
+    model = model if model is not None else None if named is None else str(yaml.safe_load(named))
+    given = [*(f"{key}={value}" for key, value in from_environment.items()), *assignments]
+    for_server = [item.removeprefix(f"{_GROUP}.") for item in given if item.strip().startswith(f"{_GROUP}.")]
+    for_engine = [item for item in given if not item.strip().startswith(f"{_GROUP}.")]
+    config = resolve_config(model, values if file is not None else None).override(for_engine)
+    return config, ServerSettings.from_mapping(apply_assignments(group, for_server)), unknown
+
+
+def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Setting -> value as YAML, from `EWE_ENGINE_GROUP__KEY`; and the variables whose beginning is no setting.
+
+    Those are left alone: Kubernetes sets EWE_ENGINE_PORT and others beside a service named ewe-engine.
+    """
+    found: dict[str, str] = {}
+    unknown: list[str] = []
+    for name, value in sorted(environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        path = name.removeprefix(PREFIX).lower().split("__")
+        if path[0] in Config.model_fields or (path[0] == _GROUP and len(path) > 1):
+            # A text stays what it is: a key of digits, a folder called "no".
+            found[".".join(path)] = yaml.safe_dump(value) if _is_text(path) else value
+        else:
+            unknown.append(name)
+    return found, unknown
+
+
+def _is_text(path: list[str]) -> bool:
+    kind: Any = ServerSettings if path[0] == _GROUP else Config
+    for part in path[1:] if path[0] == _GROUP else path:
+        field = getattr(kind, "model_fields", {}).get(part)
+        kind = field.annotation if field is not None else None
+    return bool({str, SecretStr, Path} & {kind, *get_args(kind)})
