@@ -20,6 +20,7 @@ BENCHMARKS = (
     "verification_overhead",
     "kept_context_staleness",
     "retrieval_recall",
+    "longterm_store",
     "retrieval_speed",
     "judge_quality",
     "judge_speed",

@@ -68,14 +68,15 @@ class MemorySearch:
         self, rankings: Sequence[Sequence[tuple[int, float]]], scopes: Sequence[Scope], top_k: int
     ) -> list[Found]:
         """The memories of rankings by number, in the order of their joint scores."""
-        memories = self._store.rows(list({number for ranking in rankings for number, _ in ranking}), scopes)
-        by_address = {address(memory): memory for memory in memories.values()}
-        scored = [
-            [ScoredPassage(as_passage(memories[number]), score) for number, score in ranking if number in memories]
-            for ranking in rankings
-        ]
-        joined = scored[0] if len(scored) == 1 else fuse(scored, LEXICAL_AND_DENSE)
-        return [Found(by_address[hit.passage.id], hit.score) for hit in joined[:top_k]]
+        if len(rankings) > 1:
+            # Numbers stand in for the passages, so that only memories that are shown are read.
+            named = [[ScoredPassage(Passage(str(number), ""), score) for number, score in row] for row in rankings]
+            best = [(int(hit.passage.id), hit.score) for hit in fuse(named, LEXICAL_AND_DENSE)]
+        else:
+            best = list(rankings[0])
+        memories = self._store.rows([number for number, _ in best[:top_k]], scopes)
+        # One that was deleted a moment ago is left out.
+        return [Found(memories[number], score) for number, score in best[:top_k] if number in memories]
 
 
 def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:

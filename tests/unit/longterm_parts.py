@@ -12,6 +12,8 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store import MemoryStore
 from ewe.text.words import words
 
+SHARED = Scope()
+
 
 class WordEncoder:
     """Unit vectors with a place for every word, so that texts which share words lie close."""
@@ -51,7 +53,7 @@ def quick(store: MemoryStore) -> MemoryStore:
     return store
 
 
-def memories(count: int, scope: Scope = Scope(), first: int = 0) -> list[Memory]:
+def memories(count: int, scope: Scope = SHARED, first: int = 0) -> list[Memory]:
     """Memories m0, m1, ... that share the word "memory" and have one word of their own."""
     return [
         Memory(f"m{i}", f"memory of word{i}", scope=scope, created_at=float(i), updated_at=float(i))

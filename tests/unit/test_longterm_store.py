@@ -21,7 +21,8 @@ from tests.unit.longterm_parts import WordEncoder, memories, new_store, quick
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
 SCOPES = st.sampled_from([ANN, BOB, Scope()])
 IDS = st.sampled_from("abcd")
-WORDS = st.lists(st.sampled_from("tea red wine Lyon the likes moved 1903".split()), min_size=1, max_size=6)
+VOCABULARY = ["tea", "red", "wine", "Lyon", "the", "likes", "moved", "1903"]
+WORDS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6)
 CONTENTS = WORDS.map(" ".join)
 SHARES = st.floats(0, 1)
 ENCODER = WordEncoder()
@@ -202,7 +203,7 @@ def test_history_cannot_be_rewritten_even_by_sql(store: MemoryStore) -> None:
         "UPDATE deletions SET reason = 'other'",
         "DELETE FROM deletions",
     ):
-        with pytest.raises(DatastoreError, match="never|only"):
+        with pytest.raises(DatastoreError, match=r"never|only"):
             store._session.query(statement)
     assert [revision.content_before for revision in store.history(ANN, "x")] == ["", "tea"]
 

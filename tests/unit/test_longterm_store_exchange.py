@@ -134,8 +134,8 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> 
             store.revise(Scope(f"user{user}"), gone[0], Change(content="other words"), at=1.0, reason="said")
             store.delete(Scope(f"user{user}"), gone, at=2.0, reason="asked")
     assert store.stats()["deleted_and_not_scrubbed"] == sum(1 for i in range(40) if i % 3) * 8
+    store._session.query("PRAGMA busy_timeout = 50")
     with MemoryStore.open(store.path) as reader, reader.snapshot(), pytest.raises(DatastoreError, match="scrub again"):
-        store._session.query("PRAGMA busy_timeout = 50")
         store.scrub()
     store.scrub()
     assert store.stats()["deleted_and_not_scrubbed"] == 0

@@ -23,7 +23,8 @@ from ewe.text.words import words
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob")
-TEXTS = st.lists(st.sampled_from("tea red wine Lyon the likes moved".split()), min_size=1, max_size=8).map(" ".join)
+VOCABULARY = ["tea", "red", "wine", "Lyon", "the", "likes", "moved"]
+TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8).map(" ".join)
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_a_file_of_vectors_that_was_cut_short_is_told(store: MemoryStore) -> Non
     store.embeddings.embed(WordEncoder())
     [file] = store.path.glob("vectors-*")
     file.write_bytes(b"")
-    with MemoryStore.open(store.path) as reader, pytest.raises(DatastoreError, match="cut short.*embed --replace"):
+    with MemoryStore.open(store.path) as reader, pytest.raises(DatastoreError, match=r"cut short.*embed --replace"):
         MemorySearch(reader, WordEncoder()).search(["word1"], [ANN], 1)
 
 

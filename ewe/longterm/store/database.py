@@ -139,7 +139,7 @@ def create_database(folder: Path) -> None:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(f"BEGIN; {_SCHEMA} INSERT INTO state VALUES (1, '', 0); COMMIT;")
+                connection.executescript(f"BEGIN; {_SCHEMA} INSERT INTO state VALUES (1, '', 0); COMMIT;")  # noqa: S608
             finally:
                 connection.close()
             partial.rename(target)
