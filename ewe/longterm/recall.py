@@ -49,7 +49,10 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What a query brought back: what may be used, best first, what may not, and the veracity that was asked for."""
+    """What a query brought back: what may be used, best first, then what may be used with a warning; what may not.
+
+    threshold: the veracity that was asked for, in [0, 1].
+    """
 
     used: tuple[Recalled, ...]
     disregarded: tuple[Recalled, ...]
@@ -101,7 +104,7 @@ class Recaller:
         self._checks = rules.checks if rules.trusted is not None and evidence.can_weigh else 0
 
     def recall(self, query: str, scopes: Sequence[Scope], top_k: int, threshold: float | None = None) -> Recall:
-        """At most `top_k` memories of these scopes that may be used for the query, the best first.
+        """At most `top_k` memories of these scopes that may be used for the query: the best first, warnings last.
 
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). Raises ValueError if top_k < 1.
         """
@@ -111,14 +114,16 @@ class Recaller:
         found = {_key(one.memory): one for one in _candidates(hits)}
         state = _Round(query, theta, self._clock(), found, self._checks, self._checks)
         scores = self._scores(state)
-        used: dict[_Key, Recalled] = {}
+        sure: dict[_Key, Recalled] = {}
+        warned: dict[_Key, Recalled] = {}
         disregarded: dict[_Key, Recalled] = {}
+        places = {Action.DISREGARD: disregarded, Action.USE_WITH_UNCERTAINTY: warned}
         for key in sorted(found, key=lambda key: -scores[key].rank):
-            if len(used) >= top_k:
+            if len(sure) >= top_k:
                 break
             for one in self._settled(key, scores[key], state):
-                place = disregarded if one.action is Action.DISREGARD else used
-                place.setdefault(_key(one.memory), one)
+                places.get(one.action, sure).setdefault(_key(one.memory), one)
+        used = dict(list((sure | warned).items())[:top_k])
         self._count(list(used))
         return Recall(tuple(used.values()), tuple(disregarded.values()), theta)
 

@@ -16,7 +16,9 @@ from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 MOST_NEIGHBOURS = 16
 """At most so many memories are compared with a new one; the closest."""
 LEAST_STRENGTH = 0.6
-"""The judge's probability from which on a relation counts."""
+"""The judge's probability from which on a contradiction counts: it marks both sides, and moves neither."""
+LEAST_AGREEMENT = 0.8
+"""The one from which on two memories say the same: this moves a veracity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,6 @@ def contradicted(found: Sequence[Relation], least: float = LEAST_STRENGTH) -> li
     return [relation.memory for relation in sorted(strong, key=lambda relation: -relation.contradiction)]
 
 
-def agreeing(found: Sequence[Relation], least: float = LEAST_STRENGTH) -> list[Memory]:
+def agreeing(found: Sequence[Relation], least: float = LEAST_AGREEMENT) -> list[Memory]:
     """The memories that say what the text says: each entails the other at least that surely."""
     return [one.memory for one in found if min(one.supports, one.supported) >= least > one.contradiction]

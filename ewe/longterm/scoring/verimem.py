@@ -138,9 +138,9 @@ def bayesian_veracity(
     odds(v_new) = odds(v) prod_i (r E_i + (1 - r) C_i + N_i / 2) / (r C_i + (1 - r) E_i + N_i / 2)
 
     judgements: float [pieces, 3], entailment, contradiction and neutral of each piece of evidence; rows sum to 1.
-    reliability: r in [1/2, 1), of all pieces or of each: how often what it says is right. Neutral evidence changes nothing, the order of
-    the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or 1. v is kept within
-    [0.05, 0.95] on the way in.
+    reliability: r in [1/2, 1), of all pieces or of each: how often what it says is right. Neutral evidence changes
+    nothing, the order of the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or
+    1. v is kept within [0.05, 0.95] on the way in.
     """
     check_shares(veracity=veracity)
     rows = _judgements(judgements)
