@@ -1,0 +1,167 @@
+"""`ewe memory` as people use it, from adding to scrubbing, with an encoder that needs no package."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ewe.cli.main import app
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.store import Change, MemoryStore
+from tests.unit.longterm_parts import WordEncoder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "memories"
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch: pytest.MonkeyPatch) -> WordEncoder:
+    made = WordEncoder(dimension=200)
+    monkeypatch.setattr("ewe.cli.memory._encoder", lambda name: made)
+    return made
+
+
+def ewe(command: str, *arguments: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["memory", command, *map(str, arguments)], input=text)
+
+
+def done(command: str, *arguments: object, text: str | None = None) -> str:
+    result = ewe(command, *arguments, text=text)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def found(*arguments: object) -> list[tuple[str, str]]:
+    hits = json.loads(done("search", *arguments, "--json"))
+    return [(hit["memory"]["content"], hit["memory"]["scope"]["user"]) for hit in hits]
+
+
+def test_users_see_their_own_and_the_shared_memories(store: Path) -> None:
+    done("add", store, "The red bridge was opened in 1932", "--id", "bridge")
+    done("add", store, "Ann likes red wine", "--user", "ann", "--source", "user:ann", "--reliability", "0.8")
+    done("add", store, "Bob likes red beer", "--user", "bob", "--agent", "helper")
+    bridge, wine, beer = ("The red bridge was opened in 1932", ""), ("Ann likes red wine", "ann"), "Bob likes red beer"
+    assert set(found(store, "red", "--user", "ann")) == {bridge, wine}
+    assert set(found(store, "red")) == {bridge}
+    assert set(found(store, "red", "--user", "bob")) == {bridge}
+    assert set(found(store, "red", "--user", "bob", "--agent", "helper")) == {bridge, (beer, "bob")}
+    shown = done("search", store, "red bridge", "--user", "ann", "-k", "1")
+    assert "1. The red bridge" in shown
+    assert all(part in shown for part in ("shared", "veracity 0.50", "searched by BM25"))
+    assert "nothing found" in done("search", store, "submarine")
+
+
+def test_lines_of_standard_input_become_memories(store: Path) -> None:
+    ids = done("add", store, "-", "--user", "ann", "--veracity", "0.9", text="tea\n\n  wine \n").split()
+    with MemoryStore.open(store) as opened:
+        memories = [opened.get(Scope("ann"), memory_id) for memory_id in ids]
+    assert [memory.content for memory in memories] == ["tea", "wine"]
+    assert memories[0].uncertainty == pytest.approx(0.2)
+    assert ewe("add", store, "-", "--id", "x", text="tea").exit_code == 2
+
+
+def test_show_tells_a_memory_and_its_history(store: Path) -> None:
+    done("add", store, "tea\x1b[2J [bold]", "--id", "x", "--user", "ann", "--source", "user:ann")
+    with MemoryStore.open(store, read_only=False) as opened:
+        change = Change(veracity=0.9, content="coffee", contradicts=("y",), correct=1)
+        opened.revise(Scope("ann"), "x", change, at=86400.0, reason="said", evidence=["heard \x1b"])
+    shown = done("show", store, "x", "--user", "ann")
+    assert "\x1b" not in shown
+    for part in ("coffee", "user ann", "from user:ann", "1 correct, 0 incorrect", "contradicts y", "tea�[2J [bold]"):
+        assert part in shown
+    assert "2. 1970-01-02 00:00:00 said, veracity 0.50 -> 0.90" in shown
+    values = json.loads(done("show", store, "x", "--user", "ann", "--json"))
+    assert [revision["reason"] for revision in values["revisions"]] == ["added", "said"]
+    hidden = ewe("show", store, "x", "--user", "bob")
+    assert (hidden.exit_code, "no memory 'x' here" in hidden.stderr) == (2, True)
+
+
+def test_deleting_is_for_good_and_logged(store: Path, tmp_path: Path) -> None:
+    done("add", store, "zqxsecret", "--id", "x", "--user", "ann")
+    done("add", store, "tea", "--id", "y", "--user", "ann")
+    done("export", store, tmp_path / "old.jsonl", "--user", "ann")
+    assert ewe("delete", store, "--user", "ann").exit_code == 2
+    assert "0 memories deleted" in ewe("delete", store, "x").stdout
+    missing = ewe("delete", store, "x", "z", "--user", "ann", "--reason", "privacy")
+    assert (missing.exit_code, missing.stdout) == (1, "1 memories deleted\n")
+    assert b"zqxsecret" not in b"".join(path.read_bytes() for path in store.iterdir())
+    with MemoryStore.open(store) as opened:
+        assert [(entry.memory_id, entry.reason) for entry in opened.deletions()] == [("x", "privacy")]
+    assert "0 memories added, 1 were there, 1 had been deleted here" in done("import", store, tmp_path / "old.jsonl")
+    assert "1 memories deleted" in done("delete", store, "--everything", "--user", "ann", "--no-scrub")
+    assert json.loads(done("stats", store, "--json"))["deleted_and_not_scrubbed"] == 1
+    done("scrub", store)
+    assert "deleted and not scrubbed: 0" in done("stats", store)
+
+
+def test_export_import_verify(store: Path, tmp_path: Path) -> None:
+    done("add", store, "tea", "--id", "x", "--user", "ann")
+    done("add", store, "wine", "--id", "x", "--user", "bob")
+    assert "1 memories exported" in done("export", store, tmp_path / "ann.jsonl", "--user", "ann")
+    assert "2 memories exported" in done("export", store, tmp_path / "all.jsonl", "--all")
+    copy = tmp_path / "copy"
+    done("add", copy, "coffee", "--id", "x", "--user", "bob")
+    conflict = ewe("import", copy, tmp_path / "all.jsonl")
+    assert (conflict.exit_code, "1 memories added" in conflict.stdout, "another memory" in conflict.stderr) == (
+        1,
+        True,
+        True,
+    )
+    assert "2 memories, nothing is damaged" in done("verify", copy)
+    with MemoryStore.open(copy, read_only=False) as opened:
+        opened._session.query("UPDATE memories SET veracity = 0.123")
+    damaged = ewe("verify", copy)
+    assert (damaged.exit_code, "another veracity" in damaged.stdout) == (1, True)
+
+
+def test_embedded_memories_are_found_by_meaning_too(store: Path, encoder: WordEncoder) -> None:
+    done("add", store, "tea in Lyon", "--user", "ann")
+    assert "1 memories embedded" in done("embed", store)
+    assert "0 memories embedded" in done("embed", store)
+    assert "1 memories embedded" in done("embed", store, "--replace")
+    assert "hybrid: BM25 + words" in done("search", store, "Lyon", "--user", "ann")
+    assert "searched by BM25" in done("search", store, "Lyon", "--user", "ann", "--words")
+
+
+def test_errors_say_what_to_do(store: Path, tmp_path: Path) -> None:
+    def refused(told: str, *arguments: Any) -> None:
+        result = ewe(*arguments)
+        assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+    for command in ("search", "show"):
+        refused("'ewe memory add' makes a store", command, store, "x")
+    refused("'ewe memory add' makes a store", "stats", store)
+    assert not store.exists()
+    refused("must not be empty", "add", store, " ")
+    assert not store.exists()
+    done("add", store, "tea", "--id", "x")
+    refused("choose another one", "add", store, "wine", "--id", "x")
+    refused("No such file", "import", store, tmp_path / "nothing.jsonl")
+
+
+def test_a_search_goes_on_while_another_process_writes(store: Path) -> None:
+    done("add", store, "tea 0")
+    stop = threading.Event()
+
+    def write() -> None:
+        with MemoryStore.open(store, read_only=False) as opened:
+            for number in range(1, 40):
+                opened.add([Memory(str(number), f"tea {number}")])
+        stop.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    counts = []
+    while not stop.is_set():
+        with MemoryStore.open(store) as opened:
+            counts.append(len(opened))
+    writer.join()
+    assert counts == sorted(counts)
+    assert len(found(store, "tea", "-k", "50")) == 40
