@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ewe.attention.choose import choose_backend
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import StepMetadata
-from ewe.attention.torch_backend import TorchBackend
 from ewe.kvcache.pool import KVPool, LayerShape
 
 __all__ = ["ForwardResult", "ForwardRow", "ModelRunner", "layer_shapes"]
@@ -51,8 +51,7 @@ class ModelRunner:
         self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
         self._layers = attention_layers(model)
         self._device = model.device
-        slot_bytes = max(key[0].nbytes + value[0].nbytes for key, value in zip(pool.keys, pool.values, strict=True))
-        self._backend = TorchBackend(self._device, slot_bytes)
+        self._backend = choose_backend(self._device, pool)
 
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:

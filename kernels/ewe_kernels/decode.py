@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LN_2, LOG2_E, capped, load_paged, paged_slots
+from ewe_kernels.device import LOG2_E, capped, load_paged, natural_lse, paged_slots
 from ewe_kernels.tiles import Tile, dot_precision, next_power_of_two
 
 
@@ -66,9 +66,8 @@ def _piece_kernel(
         peak = new_peak
 
     state = tl.load(entry + 1, mask=real, other=0).to(tl.int64) * (tl.num_programs(1) * HEADS) + head
-    empty = total == 0.0
-    tl.store(lses + state, tl.where(empty, float("-inf"), (peak + tl.log2(total)) * LN_2), mask=real)
-    acc = acc / tl.where(empty, 1.0, total)[:, None]
+    tl.store(lses + state, natural_lse(peak, total), mask=real)
+    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, DV_PADDED)
     tl.store(outputs + state[:, None] * DV + column[None, :], acc, mask=real[:, None] & (column < DV)[None, :])
 

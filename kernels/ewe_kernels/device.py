@@ -37,3 +37,9 @@ def paged_slots(table, at, seen, BLOCK_SIZE: tl.constexpr):
     """The pool slots (int64) of a segment's tokens `at`, whose blocks are listed from `table` on."""
     block = tl.load(table + at // BLOCK_SIZE, mask=seen, other=0)
     return block.to(tl.int64) * BLOCK_SIZE + at % BLOCK_SIZE
+
+
+@triton.jit
+def natural_lse(peak, total):
+    """The natural LSE of a softmax in base 2 with this peak and sum; -inf where the sum is 0."""
+    return tl.where(total > 0.0, (peak + tl.log2(tl.where(total > 0.0, total, 1.0))) * LN_2, float("-inf"))

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_indices
-from ewe_kernels.device import LN_2, LOG2_E
+from ewe_kernels.device import LOG2_E, natural_lse
 from ewe_kernels.tiles import next_power_of_two
 
 # States that one pass takes together; a row has about a dozen.
@@ -52,11 +52,10 @@ def _merge_kernel(
         acc = acc * shrink + tl.sum(values * weight[:, None], 0)
         total = total * shrink + tl.sum(weight, 0)
         peak = new_peak
-    empty = total == 0.0
-    acc = acc / tl.where(empty, 1.0, total)
+    acc = acc / tl.where(total == 0.0, 1.0, total)
     place = merged + row.to(tl.int64) * merged_stride_row + head * merged_stride_head
     tl.store(place + column, acc.to(merged.dtype.element_ty), mask=column < DV)
-    tl.store(merged_lse + row * num_heads + head, tl.where(empty, float("-inf"), (peak + tl.log2(total)) * LN_2))
+    tl.store(merged_lse + row * num_heads + head, natural_lse(peak, total))
 
 
 def merge_states(

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LN_2, LOG2_E, capped, load_paged, paged_slots
+from ewe_kernels.device import LOG2_E, capped, load_paged, natural_lse, paged_slots
 from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
 
 
@@ -94,7 +94,7 @@ def _prefill_kernel(
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, False,
         )  # fmt: skip
         if LSE:
-            tl.store(lse_at + unit, tl.where(part > 0, (peak + tl.log2(part)) * LN_2, float("-inf")), mask=real)
+            tl.store(lse_at + unit, natural_lse(peak, part), mask=real)
 
     segment = segments + (first_segment + num_units) * 2
     length = tl.load(segment + 1)
@@ -112,7 +112,7 @@ def _prefill_kernel(
         D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, True,
     )  # fmt: skip
     if LSE:
-        tl.store(lse_at + num_units, tl.where(part > 0, (peak + tl.log2(part)) * LN_2, float("-inf")), mask=real)
+        tl.store(lse_at + num_units, natural_lse(peak, part), mask=real)
     acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, DV_PADDED)
     place = output + token[:, None] * output_stride_token + head[:, None] * output_stride_head + column[None, :]

@@ -1,0 +1,62 @@
+"""Which backend a device gets; the GPUs here are made up."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from ewe.attention import choose
+from ewe.attention.torch_backend import TorchBackend
+from ewe.attention.triton_backend import TritonBackend
+from ewe.kvcache.pool import KVPool, LayerShape
+
+CUDA = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def pool():
+    return KVPool([LayerShape(2, 16, 16)], 4, 4, torch.float32, "cpu")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of a given capability."""
+
+    def make(capability):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Made-up 9")
+        properties = type("Properties", (), {"multi_processor_count": 132})
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+
+    return make
+
+
+def test_a_cpu_gets_torch_without_a_word(pool, caplog):
+    assert isinstance(choose.choose_backend(torch.device("cpu"), pool), TorchBackend)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
+def test_a_gpu_gets_the_kernels(pool, gpu, caplog, capability):
+    gpu(capability)
+    assert isinstance(choose.choose_backend(CUDA, pool), TritonBackend)
+    assert not caplog.records
+
+
+def test_an_old_gpu_gets_torch_and_one_line(pool, gpu, caplog):
+    gpu((7, 5))
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
+    [record] = caplog.records
+    assert "Made-up 9 is sm_75" in record.getMessage()
+
+
+def test_without_triton_a_gpu_gets_torch_and_the_line_says_what_to_install(pool, gpu, caplog, monkeypatch):
+    gpu((9, 0))
+    monkeypatch.setattr(choose.importlib.util, "find_spec", lambda name: None)
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
+    [record] = caplog.records
+    assert "ewe-engine[gpu]" in record.getMessage()
