@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-uvicorn = pytest.importorskip("uvicorn", reason="the server's packages are not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+import server_rig  # noqa: E402, F401  (skips where the server's packages are not installed)
 from fastapi import FastAPI, Request, Response  # noqa: E402
 from fastapi.responses import JSONResponse, StreamingResponse  # noqa: E402
 from show_fixture import PASSAGES, PROMPT, generation, stream_events  # noqa: E402
@@ -135,22 +134,6 @@ def result() -> dict[str, Any]:
         "sources": [asdict(source) for source in done.sources.values()],
         "stats": asdict(done.stats),
     }
-
-
-@contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """The app behind a port of its own; gives its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started and thread.is_alive():
-        threading.Event().wait(0.01)
-    try:
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(10)
 
 
 @contextmanager

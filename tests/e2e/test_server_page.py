@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_rig import Played, chromium, contrast, serving
+from page_rig import Played, chromium, contrast
 from playwright.sync_api import expect
+from server_rig import serving
 from show_fixture import HOSTILE, PROMPT, generation
 
 AS_IT_COMES = "localStorage['ewe-page-settings'] ??= JSON.stringify({pace: '0'})"
@@ -26,7 +27,7 @@ def played() -> Iterator[Played]:
     server = Played()
     server.gate.set()
     with serving(server.app()) as url:
-        server.url = url
+        server.url = f"{url}/"
         yield server
         server.gate.set()
 
@@ -227,7 +228,7 @@ def test_a_server_with_a_key_asks_for_it(browser: Any) -> None:
     with serving(server.app()) as url, browser.new_context() as context:
         context.add_init_script(AS_IT_COMES)
         page = context.new_page()
-        page.goto(url)
+        page.goto(f"{url}/")
         expect(page.locator("#alarm")).to_have_text("this server needs an API key", timeout=20_000)
         assert page.evaluate("document.activeElement.id") == "key"
         page.keyboard.type("secret")

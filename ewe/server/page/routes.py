@@ -1,7 +1,7 @@
-"""The routes of the web page: its four files, and what it shows before the first question.
+"""The routes of the web page: its four files, and what it offers before the first question.
 
 Owns: how the files beside this module and those of the report pages become one page, script and style, and the headers
-that keep the page to itself. Knows the app's model by its name only; answers come to the page by the public API.
+that keep the page to itself. Answers come to the page by the public routes, as to every other client.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 
 import ewe.report
+from ewe.server.service import service_of
+from ewe.world.builtin import example_prompts
 
 router = APIRouter(include_in_schema=False)
 
@@ -59,6 +61,16 @@ async def style(request: Request) -> Response:
 async def icon(request: Request) -> Response:
     """Its icon."""
     return _answer(request, _text(_OWN / "icon.svg"), "image/svg+xml")
+
+
+@router.get("/page/start.json")
+async def start(request: Request) -> dict[str, list[str]]:
+    """What can be asked for a beginning: of the built-in model, whose world nobody knows; else nothing."""
+    service = service_of(request)
+    config = service.llm.config
+    if (config.model.name, config.datastore) != ("builtin", "builtin"):
+        return {"examples": []}
+    return {"examples": await service.in_thread(example_prompts)}
 
 
 @lru_cache

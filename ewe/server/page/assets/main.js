@@ -3,6 +3,7 @@ const page = new AskPage();
 const input = byId('prompt-input');
 let model = '';
 let asked = null;
+const GREETING_MS = 2000;
 
 function complain(error) {
   byId('alarm').hidden = !error;
@@ -126,25 +127,33 @@ function fit() {
   input.style.height = `${Math.min(input.scrollHeight, 320)}px`;
 }
 
+// Who answers here, and what could be asked; asked again until the model is loaded.
 async function greet() {
   const ready = byId('ready');
   try {
     const models = await (await call('v1/models', Settings.key)).json();
     model = models.data?.[0]?.id ?? '';
     byId('model').textContent = model;
+    const { examples } = await (await call('page/start.json', Settings.key)).json();
+    byId('examples').replaceChildren(...examples.map((text) =>
+      el('button', { type: 'button', class: 'toggle', onclick: () => askExample(text) }, text)));
+    byId('examples').hidden = !examples.length;
     ready.textContent = 'ready';
     ready.className = 'ready yes';
     complain(null);
-    const { examples } = await (await call('page/start.json', Settings.key)).json();
-    byId('examples').replaceChildren(...examples.map((text) => el('button', {
-      type: 'button', class: 'toggle', onclick: () => { input.value = text; fit(); byId('ask').requestSubmit(); },
-    }, text)));
-    byId('examples').hidden = !examples.length;
   } catch (error) {
-    ready.textContent = error.status === 401 ? 'needs a key' : 'not ready';
+    ready.textContent = { 401: 'needs a key', 503: 'not ready yet' }[error.status] ?? 'not ready';
     ready.className = 'ready no';
-    complain(error);
+    if (error.status !== 503) complain(error);
+    else setTimeout(greet, GREETING_MS);
   }
+}
+
+function askExample(text) {
+  byId('ask').elements.mode.value = 'ask';
+  tellMode();
+  input.value = text;
+  byId('ask').requestSubmit();
 }
 
 byId('ask').addEventListener('submit', (event) => {

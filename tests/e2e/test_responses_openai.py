@@ -1,0 +1,182 @@
+"""/v1/responses as the openai package meets it: lax, with strict validation, streaming, and through `.stream()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server_rig import PROMPT, serving, wait_until_idle
+
+from ewe import LLM, SamplingParams
+from ewe.server.app import create_app
+from ewe.server.errors import RefusedError
+from ewe.types import Generation
+
+openai = pytest.importorskip("openai", reason="the openai package is not installed")
+
+TOKENS = 400
+OPENING = ["response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"]
+CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"]
+
+
+@pytest.fixture(scope="module")
+def llm() -> Iterator[LLM]:
+    with LLM("builtin") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(llm: LLM) -> Iterator[str]:
+    with serving(create_app(llm)) as address:
+        yield f"{address}/v1"
+
+
+@pytest.fixture(scope="module")
+def expected(llm: LLM) -> Generation:
+    """What the engine itself says to the prompt."""
+    return llm.chat([{"role": "user", "content": PROMPT}], SamplingParams(max_tokens=TOKENS))[0]
+
+
+@pytest.fixture(params=[False, True], ids=["lax", "strict"])
+def responses(request: pytest.FixtureRequest, url: str) -> Any:
+    """The client's `responses`."""
+    strict = request.param
+    return openai.OpenAI(
+        base_url=url, api_key="none", max_retries=0, timeout=120, _strict_response_validation=strict
+    ).responses
+
+
+def ask(responses: Any, **more: Any) -> Any:
+    return responses.create(model="builtin", input=PROMPT, **{"max_output_tokens": TOKENS, **more})
+
+
+def citations(expected: Generation) -> set[tuple[int, int, str]]:
+    return {
+        (sentence.start, sentence.end, f"ewe:{source}")
+        for sentence in expected.sentences
+        for claim in sentence.claims
+        if claim.verdict == "supported"
+        for source in claim.evidence_ids
+    }
+
+
+def test_an_answer_comes_with_its_citations(responses: Any, expected: Generation) -> None:
+    response = ask(responses, metadata={"case": "7"}, instructions=None)
+    assert response.status == "completed"
+    assert response.output_text == expected.text
+    assert response.metadata == {"case": "7"}
+    [message] = response.output
+    cited = {(note.start_index, note.end_index, note.url) for note in message.content[0].annotations}
+    assert cited == citations(expected) != set()
+    stats = expected.stats
+    assert response.usage.input_tokens == stats.prompt_tokens
+    assert response.usage.output_tokens == stats.tokens_kept + stats.tokens_discarded
+    told = response.ewe if isinstance(response.ewe, dict) else response.ewe.model_dump()
+    assert [sentence["verdict"] for sentence in told["sentences"]] == [s.verdict for s in expected.sentences]
+
+
+def test_a_stream_is_openais_events_in_their_order(responses: Any, expected: Generation) -> None:
+    events = list(ask(responses, stream=True))
+    kinds = [event.type for event in events]
+    texts = [event.delta for event in events if event.type == "response.output_text.delta"]
+    notes = [event.annotation for event in events if event.type == "response.output_text.annotation.added"]
+    middle = ["response.output_text.delta"] * len(texts) + ["response.output_text.annotation.added"] * len(notes)
+    assert kinds == [*OPENING, *middle, *CLOSING]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(texts) == expected.text == events[-1].response.output_text
+    assert len(texts) == len(expected.sentences)
+    assert len(notes) == len(events[-1].response.output[0].content[0].annotations) == len(citations(expected))
+    assert events[0].response.status == "in_progress"
+
+
+def test_the_streaming_helper_reads_it(responses: Any, expected: Generation) -> None:
+    with responses.stream(model="builtin", input=PROMPT, max_output_tokens=TOKENS) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert "".join(deltas) == final.output_text == expected.text
+
+
+def test_an_answer_that_is_cut_says_so(responses: Any) -> None:
+    response = ask(responses, max_output_tokens=5)
+    assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    events = list(ask(responses, max_output_tokens=5, stream=True))
+    assert events[-1].type == "response.incomplete"
+
+
+def test_log_probabilities_are_those_of_the_text(responses: Any, expected: Generation) -> None:
+    response = ask(responses, top_logprobs=2)
+    tokens = response.output[0].content[0].logprobs
+    assert "".join(token.token for token in tokens) == expected.text
+    assert [token.logprob for token in tokens] == pytest.approx(expected.logprobs, abs=1e-3)
+    assert {len(token.top_logprobs) for token in tokens} == {2}
+    [last] = list(ask(responses, include=["message.output_text.logprobs"], stream=True))[-1:]
+    assert len(last.response.output[0].content[0].logprobs) == len(tokens)
+
+
+def test_a_conversation_goes_on_with_what_was_answered(responses: Any) -> None:
+    first = ask(responses, max_output_tokens=20)
+    said = [{"role": "user", "content": PROMPT}, *[item.model_dump() for item in first.output]]
+    second = responses.create(model="builtin", input=[*said, {"role": "user", "content": "Go on."}])
+    assert second.usage.input_tokens > first.usage.input_tokens
+
+
+def test_documents_fill_the_memory(responses: Any) -> None:
+    text = "Nurim Nurner kept bees in Tenford."
+    response = ask(responses, extra_body={"documents": [{"id": "bees", "text": text}]})
+    told = response.ewe if isinstance(response.ewe, dict) else response.ewe.model_dump()
+    assert text in [source["text"] for source in told["sources"] if source["id"] == "bees"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"store": True}, "store"),
+        ({"text": {"format": {"type": "json_object"}}}, "text.format.type"),
+        ({"extra_body": {"max_tokens": 5}}, "max_tokens"),
+        ({"extra_body": {"unheard_of": 5}}, "unheard_of"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], param: str) -> None:
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(client.responses, **asked)
+    assert caught.value.param == param
+    assert param in caught.value.message
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve("resp_1")
+    with pytest.raises(openai.NotFoundError, match="no model"):
+        client.responses.create(model="another", input=PROMPT)
+
+
+def test_events_of_the_engine_come_if_they_are_asked_for(url: str) -> None:
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    events = list(ask(client.responses, stream=True, extra_body={"ewe": {"events": True}}))
+    happened = [event.event for event in events if event.type == "response.ewe.event"]
+    assert {"draft", "retrieval", "verification", "refresh", "sentence"} <= set(happened)
+    assert events[-1].type == "response.completed"
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+
+
+def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(generation: Generation) -> None:
+        raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
+
+    monkeypatch.setattr("ewe.server.responses.check_finished", fail)
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    *_, last = ask(client.responses, stream=True, max_output_tokens=5)
+    assert last.type == "response.failed"
+    assert (last.response.status, last.response.error.message) == ("failed", "NaN in the logits")
+    with pytest.raises(openai.InternalServerError, match="NaN in the logits"):
+        ask(client.responses, max_output_tokens=5)
+
+
+def test_who_goes_leaves_nothing_behind(url: str, llm: LLM) -> None:
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    with ask(client.responses, stream=True, extra_body={"ignore_eos": True}) as stream:
+        for event in stream:
+            if event.type == "response.output_text.delta":
+                break
+    wait_until_idle(llm)

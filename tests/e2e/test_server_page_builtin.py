@@ -1,0 +1,112 @@
+"""The web page on the real server with the built-in model: it shows what the engine says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from page_rig import chromium
+from playwright.sync_api import expect
+from server_rig import PROMPT, serving, wait_until_idle
+
+from ewe import LLM, SamplingParams
+from ewe.server.app import create_app
+from ewe.server.settings import ServerSettings
+from ewe.types import Generation
+from ewe.world.builtin import example_prompts
+
+LONG = 120_000
+KEY = "a key of letters"
+SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "not_checked": "–"}
+
+
+@pytest.fixture(scope="module")
+def llm() -> Iterator[LLM]:
+    with LLM("builtin") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(llm: LLM) -> Iterator[Any]:
+    """The page of a server with a key, which the browser sends as a password; at the end the console is empty."""
+    app = create_app(llm, ServerSettings(api_key=KEY))
+    with serving(app) as url, chromium() as browser:
+        context = browser.new_context(http_credentials={"username": "me", "password": KEY})
+        context.add_init_script("localStorage['ewe-page-settings'] ??= JSON.stringify({pace: '0'})")
+        opened = context.new_page()
+        complaints: list[str] = []
+        opened.on("console", lambda message: complaints.append(message.text))
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        assert context.request.get(f"{url}/", headers={"authorization": "Basic bm86bm8="}).status == 401
+        opened.goto(f"{url}/")
+        expect(opened.locator("#ready")).to_have_text("ready", timeout=LONG)
+        yield opened
+        assert complaints == []
+
+
+def ask(page: Any, prompt: str) -> None:
+    page.locator("#prompt-input").fill(prompt)
+    page.locator("#send").click()
+    expect(page.locator("#prompt")).to_have_text(prompt)
+    expect(page.locator("#tools")).to_be_visible(timeout=LONG)
+
+
+def written(llm: LLM, prompt: str) -> Generation:
+    return llm.chat([{"role": "user", "content": prompt}], SamplingParams(max_tokens=256))[0]
+
+
+def shown(page: Any) -> list[str]:
+    script = "[...document.querySelectorAll('#text .sentence')].map((node) => node.firstChild.textContent)"
+    return list(page.evaluate(script))
+
+
+def test_it_shows_what_the_engine_writes(page: Any, llm: LLM) -> None:
+    assert page.locator("#model").inner_text() == "builtin"
+    assert page.locator("#examples button").all_inner_texts() == example_prompts()
+    expected = written(llm, PROMPT)
+    ask(page, PROMPT)
+    assert shown(page) == [sentence.text for sentence in expected.sentences]
+    signs = [SIGNS[sentence.verdict] for sentence in expected.sentences]
+    assert page.locator("#text .mark").all_inner_texts() == signs
+    kept = {wording for sentence in expected.sentences for wording in sentence.removed}
+    assert kept <= set(page.locator("#text del").all_text_contents())
+    refreshes = [event for event in expected.trace if event.kind == "refresh"]
+    assert page.locator("#timeline .unit").count() >= len(refreshes)
+    rewinds = [event for event in expected.trace if event.kind == "rewind"]
+    assert page.locator("#timeline .withdrawn").count() == len(rewinds)
+    assert not page.locator("#alarm").is_visible()
+
+
+def test_the_length_of_the_answer_is_a_setting(page: Any) -> None:
+    page.locator("#settings-toggle").click()
+    page.locator("#set-max_tokens").fill("5")
+    ask(page, "Tell me about Trunald Rerstone.")
+    assert "5 tokens" in page.locator("#chips").inner_text()
+    assert "cut at max_tokens" in page.locator("#chips").inner_text()
+    page.locator("#set-max_tokens").fill("0")
+    page.locator("#set-max_tokens").blur()
+    page.locator("#reset").click()
+    page.locator("#settings-toggle").click()
+
+
+def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
+    page.get_by_text("Check a text").click()
+    page.locator("#prompt-input").fill(
+        "Nurim Nurner was born in 1801 in Tenford. Nurim Nurner was born in 1899 in Bremford."
+    )
+    page.locator("#send").click()
+    expect(page.locator("#answer-title")).to_have_text("Checked text", timeout=LONG)
+    assert page.locator("#text .mark").all_inner_texts() == ["✓", "✗"]
+    page.locator("#text .sentence").first.focus()
+    assert "Tenford" in page.locator("#evidence .proof").first.inner_text()
+    page.get_by_label("Ask", exact=True).check()
+
+
+def test_stopping_frees_the_engine(page: Any, llm: LLM) -> None:
+    page.locator("#prompt-input").fill("Describe the life of Celim Thoscroft.")
+    page.locator("#send").click()
+    expect(page.locator("#text .draft")).not_to_be_empty(timeout=LONG)
+    page.locator("#stop").click()
+    expect(page.locator("#tools")).to_be_visible(timeout=LONG)
+    wait_until_idle(llm)
