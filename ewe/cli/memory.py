@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ewe.cli.memory_review import review
+
 if TYPE_CHECKING:
     from ewe.longterm.records import Scope
     from ewe.retrieval.encoders import Encoder
@@ -120,6 +122,9 @@ def show_command(
     with MemoryStore.open(store) as opened:
         scope = _scope(user, agent)
         show_history(opened.get(scope, memory_id), opened.history(scope, memory_id), as_json)
+
+
+memory_app.command("review")(review)
 
 
 @memory_app.command("delete")

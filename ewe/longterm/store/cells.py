@@ -7,7 +7,7 @@ query looks at. Knows the session; not how vectors are made.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -75,14 +75,14 @@ class Cells:
         return known[1]
 
 
-def arrange(session: Session, read: Read) -> None:
-    """Divides every scope that has grown large, and anew one that has twice the vectors of its last division."""
-    sizes = session.query("SELECT scope, count(*) FROM memories WHERE cell >= 0 GROUP BY scope")
-    for scope, size in sizes:
+def arrange(session: Session, read: Read, scopes: Iterable[int]) -> None:
+    """Divides those of the scopes that have grown large, and anew one that has doubled since its last division."""
+    for scope in scopes:
+        [(size,)] = session.query("SELECT coalesce(max(memories), 0) FROM scopes WHERE number = ?", (scope,))
         [(cells,)] = session.query("SELECT count(*) FROM cells WHERE scope = ?", (scope,))
         if size > max(WHOLE_LIMIT, 2 * cells * _PER_CELL):
             with session.transaction() as connection:
-                _divide(connection, int(scope), read)
+                _divide(connection, scope, read)
 
 
 def _divide(connection: sqlite3.Connection, scope: int, read: Read) -> None:

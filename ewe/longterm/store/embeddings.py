@@ -30,6 +30,7 @@ class Embeddings:
         self._session = session
         self._cells = Cells(session)
         self._file: VectorFile | None = None
+        self._checked: tuple[Encoder, int] | None = None  # whose vectors are known to be those of which file
 
     def embed(self, encoder: Encoder, replace: bool = False, progress: Progress | None = None) -> int:
         """Gives every memory that has none a vector, 256 at a time, each lot committed; how many were given.
@@ -40,16 +41,19 @@ class Embeddings:
         self._adopt(encoder, replace)
         [(total,)] = self._session.query("SELECT count(*) FROM memories WHERE cell IS NULL")
         done = after = 0
+        touched: set[int] = set()
         while rows := self._session.query(
             "SELECT number, content FROM memories WHERE cell IS NULL AND number > ? ORDER BY number LIMIT ?",
             (after, _BATCH),
         ):
             vectors = encoder.encode_passages([content for _, content in rows])
-            done += self._keep(rows, vectors)
+            scopes = self._keep(rows, vectors)
+            done += len(scopes)
+            touched.update(scopes)
             after = rows[-1][0]
             if progress is not None:
                 progress(done, max(total, done))
-        arrange(self._session, self._vectors().read)
+        arrange(self._session, self._vectors().read, sorted(touched))
         return done
 
     def check(self, encoder: Encoder) -> None:
@@ -57,13 +61,16 @@ class Embeddings:
         known = self._known()
         if known is None:
             return
-        name, stored, _ = known
+        name, stored, file = known
+        if self._checked is not None and self._checked[0] is encoder and self._checked[1] == file:
+            return
         probe = encoder.encode_passages([_PROBE])[0]
         if stored.shape != probe.shape or np.linalg.norm(stored - probe) > _SAME * np.linalg.norm(probe):
             raise ConfigError(
                 f"{self._session.folder} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
                 "make them again with 'ewe memory embed --replace'"
             )
+        self._checked = (encoder, file)
 
     def search(self, query: np.ndarray, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, inner product with `query`) of at most `top_k` memories in the scopes, best first.
@@ -119,8 +126,8 @@ class Embeddings:
             )
         self._vectors().remove_others()
 
-    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray) -> int:
-        """Writes the vectors of those memories that are still there with the content that was encoded."""
+    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray) -> list[int]:
+        """Writes the vectors of those memories that still have the content that was encoded; the scope of each."""
         with self._session.transaction() as connection:
             contents = {
                 number: (content, scope)
@@ -141,7 +148,7 @@ class Embeddings:
             )
             connection.executemany("DELETE FROM unwiped WHERE memory = ?", [(number,) for number in numbers])
             _note_change(connection, set(scopes))
-        return len(numbers)
+        return scopes
 
     def _known(self) -> tuple[str, np.ndarray, int] | None:
         """The encoder's name, its probe (float32 [dimension]) and the number of the file, if there are vectors."""
