@@ -1,0 +1,97 @@
+"""`ewe serve` as a process: what it prints, when it is ready, how it drains, what is left of it after kill -9."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server_rig import LONG, PROMPT, ServerProcess, events_of, httpx, wait_for
+
+CHAT = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 60}
+
+
+def ask_in_background(url: str, body: dict[str, Any]) -> tuple[threading.Thread, list[Any]]:
+    """Sends a request; its answer comes into the list. Returns when the server has taken it in."""
+    answers: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: answers.append(httpx.post(f"{url}/v1/chat/completions", json=body, timeout=LONG))
+    )
+    thread.start()
+    running = "num_requests_running 1.0"
+    wait_for(lambda: running in httpx.get(f"{url}/metrics", timeout=LONG).text or answers, "it has begun")
+    return thread, answers
+
+
+def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        "server: {max_waiting: 5, max_n: 3}\ndatastore: builtin\nverifier: builtin\nfeedback: {closed_world: true}\n"
+    )
+    environment = {
+        "EWE_ENGINE_SERVER__MAX_N": "4",
+        "EWE_ENGINE_SERVER__DRAIN": "60",
+        "EWE_ENGINE_PORT": "tcp://1.2.3.4",
+    }
+    with ServerProcess("--config", str(settings), "--set", "server.max_tokens=3000", **environment) as server:
+        url = server.wait_until_ready()
+        for line in (
+            *("setting server.max_waiting = 5", "setting server.max_n = 4", "setting server.max_tokens = 3000"),
+            *("setting verifier = builtin", "route POST /v1/chat/completions", "memory weights", "memory KV pool"),
+            *("phase loading", "EWE_ENGINE_PORT is no setting"),
+        ):  # fmt: skip
+            assert line in server.output
+        body = {**CHAT, "max_tokens": 600, "ignore_eos": True, "stream": True}
+        thread, answers = ask_in_background(url, body)
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "draining" in server.output, "it drains")
+        if not answers:
+            ready = httpx.get(f"{url}/ready", timeout=LONG)
+            assert (ready.status_code, ready.json()["error"]["code"]) == (503, "shutting_down")
+            refused = httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+            assert httpx.get(f"{url}/health", timeout=LONG).status_code == 200
+        assert server.wait() == 0, server.output
+        thread.join(LONG)
+        records = events_of(answers[0].text)
+        assert records[-1] == "[DONE]"
+        assert json.loads(records[-2])["choices"][0]["finish_reason"] == "length"
+        assert PROMPT not in server.output, "a body is in the log"
+
+
+@pytest.mark.slow
+def test_answers_that_do_not_end_in_time_are_broken_off_and_a_killed_server_starts_again() -> None:
+    with ServerProcess("--set", "server.drain=0.2") as server:
+        url = server.wait_until_ready()
+        body = {**CHAT, "max_tokens": 1500, "ignore_eos": True, "stream": True}
+        thread, answers = ask_in_background(url, body)
+        assert server.stop(signal.SIGTERM) == 0, server.output
+        thread.join(LONG)
+        records = events_of(answers[0].text)
+        assert json.loads(records[-2])["error"]["code"] == "shutting_down"
+        assert records[-1] == "[DONE]"
+        assert "answers broken off" in server.output
+    with ServerProcess() as server:
+        url = server.wait_until_ready()
+        server.stop(signal.SIGKILL)
+        port = url.rpartition(":")[2]
+    with ServerProcess("--port", port) as server:
+        url = server.wait_until_ready()
+        assert url.endswith(port)
+        assert httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG).status_code == 200
+
+
+@pytest.mark.slow
+def test_what_cannot_be_started_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with ServerProcess("--port", port) as server:
+            assert server.wait() == 2
+            assert f"cannot listen on 127.0.0.1, port {port}" in server.output
+    with ServerProcess("/no/such/model") as server:
+        assert server.wait() == 2
+        assert "no such directory" in server.output
