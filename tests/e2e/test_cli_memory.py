@@ -130,6 +130,23 @@ def test_embedded_memories_are_found_by_meaning_too(store: Path, encoder: WordEn
     assert "searched by BM25" in done("search", store, "Lyon", "--user", "ann", "--words")
 
 
+def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path) -> None:
+    passages = tmp_path / "trusted.jsonl"
+    passages.write_text(json.dumps({"id": "p", "text": "The bridge of Lyon was opened in 1932."}) + "\n")
+    wrong = "The bridge of Lyon was opened in 1923."
+    with MemoryStore.create(store) as opened:  # long ago
+        opened.add([Memory("x", wrong), Memory("x", wrong, scope=Scope("ann"))])
+    shown = done("review", store, "--datastore", passages, "--judge", "values")
+    assert "1 memories reviewed" in shown
+    assert "passage:p" in shown
+    [change] = json.loads(done("show", store, "x", "--json"))["revisions"][1:]
+    assert change["veracity_after"] < change["veracity_before"] == 0.5
+    assert len(json.loads(done("show", store, "x", "--user", "ann", "--json"))["revisions"]) == 1
+    everybody = ("review", store, "--datastore", passages, "--judge", "values", "--all", "--budget", 5)
+    assert [change["memory_id"] for change in json.loads(done(*everybody, "--json"))] == ["x"]
+    assert len(json.loads(done("show", store, "x", "--user", "ann", "--json"))["revisions"]) == 2
+
+
 def test_errors_say_what_to_do(store: Path, tmp_path: Path) -> None:
     def refused(told: str, *arguments: Any) -> None:
         result = ewe(*arguments)
