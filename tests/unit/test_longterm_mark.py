@@ -147,6 +147,13 @@ def test_relevance_as_written_by_hand():
     np.testing.assert_allclose(scores, (raw - raw.min()) / (raw.max() - raw.min()))
 
 
+def test_relevance_in_our_form_by_hand():
+    scores = relevance(
+        MRSWeights(0.1, 0.2, 0.3, 0.4), np.array([5, 0]), np.array([1.0, 0.0]), np.array([0.5, -0.5]), np.array([1, -1])
+    )
+    np.testing.assert_allclose(scores, [0.05 + 0.1 + 0.15 + 0.4, 0.2], atol=1e-12)
+
+
 def test_as_written_counts_of_uses_outweigh_similarity_and_ours_do_not():
     weights = PRESETS["default"]
     columns = (np.array([20, 0]), np.array([30.0, 30.0]), np.array([0.1, 0.9]), np.array([0, 0]))
