@@ -21,7 +21,7 @@ _LEAST_CAPABILITY = (8, 0)
 
 
 def choose_backend(device: torch.device, pool: KVPool) -> AttentionBackend:
-    """Triton kernels on NVIDIA GPUs from sm_80 on, else plain torch; a GPU that gets the latter is told why, in one line."""
+    """Triton kernels on NVIDIA GPUs from sm_80 on, else plain torch; for a GPU one line says why."""
     if device.type == "cuda":
         reason = missing_for_kernels(device)
         if reason is None:

@@ -5,6 +5,8 @@ Owns: one reference per kernel. Knows nothing of Triton, tiles or pieces; slow o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -33,3 +35,43 @@ def merged_state(
     lse = torch.logsumexp(everything, 0)
     weights = torch.where(lse.isfinite(), (logits - lse).exp(), 0.0)
     return torch.einsum("nh,nhd->hd", weights, outputs.double()), lse
+
+
+def rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The rotary embedding in halves, float64 [H, T, D]: states [H, T, D]; cos, sin [T, R] for the first R columns."""
+    first, rest = states.double().split([cos.shape[1], states.shape[2] - cos.shape[1]], -1)
+    one, other = first.chunk(2, -1)
+    return torch.cat([first * cos.double() + torch.cat([-other, one], -1) * sin.double(), rest], -1)
+
+
+def penalised(
+    logits: Tensor,
+    pairs: Sequence[tuple[int, int, int, float]],
+    repetition: Tensor,
+    presence: Tensor,
+    frequency: Tensor,
+) -> Tensor:
+    """logits [rows, vocab] in float64 with the penalties of (row, token, count, bias) each, as `penalise` has them."""
+    result = logits.double()
+    for row, token, count, bias in pairs:
+        value = float(result[row, token])
+        if count >= 0:
+            value = value / float(repetition[row]) if value > 0 else value * float(repetition[row])
+        if count > 0:
+            value -= float(presence[row]) + float(frequency[row]) * count
+        result[row, token] = value + bias
+    return result
+
+
+def sampled(logits: Tensor, temperature: float, top_k: int, top_p: float, min_p: float, point: float) -> int:
+    """The token at `point` of the cumulative distribution, by sorting: logits [vocab], the rest as `sample_tokens`."""
+    values, ids = logits.double().sort(descending=True, stable=True)
+    if temperature == 0:
+        return int(ids[0])
+    if top_k > 0:
+        values, ids = values[:top_k], ids[:top_k]
+    probabilities = torch.softmax(values / temperature, -1)
+    keep = int(((probabilities.cumsum(0) - probabilities) < top_p).sum()) if top_p < 1 else len(ids)
+    keep = min(keep, int((probabilities >= min_p * probabilities[0]).sum()), int(probabilities.count_nonzero()))
+    cumulative = probabilities[:keep].cumsum(0)
+    return int(ids[min(int((cumulative <= point * cumulative[-1]).sum()), keep - 1)])

@@ -1,0 +1,103 @@
+"""Sampling without a sort, against sampling with one in float64."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from ewe_kernels import sampling
+from ewe_kernels.references import penalised, sampled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import ATTENTION
+
+VOCAB = 40
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(autouse=True)
+def several_passes(monkeypatch):
+    """The vocabulary takes more than one pass, the last of them partly filled."""
+    monkeypatch.setattr(sampling, "_MOST_LOGITS", 32)
+
+
+def run(logits, rows, device="cpu"):
+    """rows: (temperature, top_k, top_p, min_p, point) each."""
+    columns = list(zip(*rows, strict=True))
+    temperatures, top_ps, min_ps, points = (torch.tensor(columns[i], device=device) * 1.0 for i in (0, 2, 3, 4))
+    top_ks = torch.tensor(columns[1], dtype=torch.int32, device=device)
+    logits = logits.to(device)
+    return sampling.sample_tokens(logits, logits, temperatures, top_ks, top_ps, min_ps, points)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_equals_sampling_with_a_sort(device):
+    generator = torch.Generator().manual_seed(3)
+    rows = [
+        (0.0, 0, 1.0, 0.0, 0.5),
+        (1.0, 0, 1.0, 0.0, 0.61),
+        (0.7, 5, 1.0, 0.0, 0.93),
+        (1.3, 0, 0.8, 0.0, 0.97),
+        (1.0, 12, 0.6, 0.0, 0.88),
+        (2.0, 0, 1.0, 0.2, 0.99),
+        (1.5, 30, 0.9, 0.05, 0.9),
+    ]
+    logits = torch.randn(len(rows), VOCAB, generator=generator) * 3
+    ids, logprobs = run(logits, rows, device)
+    for number, row in enumerate(rows):
+        expected = sampled(logits[number], *row)
+        assert int(ids[number]) == expected, row
+        logprob = torch.log_softmax(logits[number].double(), 0)[expected]
+        assert float(logprobs[number]) == pytest.approx(float(logprob), abs=ATTENTION[torch.float32])
+
+
+@settings(max_examples=4)
+@given(
+    values=st.lists(st.sampled_from([-math.inf, -2.0, 0.0, 1.0, 1.5]), min_size=35, max_size=VOCAB),
+    top_k=st.integers(0, 40),
+    top_p=st.sampled_from([0.35, 0.83, 1.0]),
+    point=st.floats(0.0, 0.999),
+)
+def test_ties_go_by_id_and_the_impossible_never_comes(values, top_k, top_p, point):
+    values[7] = 1.5
+    ids, _ = run(torch.tensor([values]), [(1.0, top_k, top_p, 0.0, point)])
+    token = int(ids[0])
+    assert values[token] > -math.inf
+    # Rounding may move a point that lies on a border to the neighbour.
+    near = {
+        sampled(torch.tensor(values), 1.0, top_k, top_p, 0.0, min(max(point + d, 0), 0.9999)) for d in (-1e-5, 1e-5)
+    }
+    assert token in near
+
+
+def test_the_end_of_the_distribution_is_reached_and_not_passed():
+    logits = torch.full((1, VOCAB), -math.inf)
+    logits[0, [3, 20]] = torch.tensor([2.0, 1.0])
+    assert run(logits, [(1.0, 0, 1.0, 0.0, 1.0)])[0].tolist() == [20]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_penalties(device):
+    logits = torch.randn(2, VOCAB, generator=torch.Generator().manual_seed(4))
+    # Row, token, count in the output (0: in the prompt only, -1: a bias alone), bias.
+    pairs = [(0, 3, 2, 0.0), (0, 39, 0, 0.0), (0, 11, -1, 4.0), (1, 3, 1, -math.inf), (1, 0, 5, 0.5)]
+    penalties = [torch.tensor(item) for item in ((1.4, 0.8), (0.5, -0.3), (0.2, 0.1))]
+    rows, tokens, counts = (torch.tensor([p[i] for p in pairs], dtype=torch.int32, device=device) for i in range(3))
+    biases = torch.tensor([p[3] for p in pairs], device=device)
+    found = logits.to(device)
+    found = found.clone()
+    sampling.penalise(found, rows, tokens, counts, biases, *(item.to(device) for item in penalties))
+    expected = penalised(logits, pairs, *penalties)
+    torch.testing.assert_close(found.cpu().double(), expected, atol=ATTENTION[torch.float32], rtol=0)
+
+
+def test_what_does_not_fit_is_refused():
+    one, logits = torch.ones(1), torch.zeros(1, VOCAB)
+    top_k = torch.zeros(1, dtype=torch.int32)
+    with pytest.raises(ValueError, match="logits must be float32"):
+        sampling.sample_tokens(logits.half(), logits, one, top_k, one, one, one)
+    with pytest.raises(ValueError, match="beside original"):
+        sampling.sample_tokens(logits[:, 1:], logits, one, top_k, one, one, one)
+    with pytest.raises(ValueError, match="torch.int32"):
+        sampling.sample_tokens(logits, logits, one, one, one, one, one)
