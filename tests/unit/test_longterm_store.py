@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,6 +250,40 @@ def test_one_writer_many_readers(store: MemoryStore) -> None:
             store.add(memories(1, first=2))
             assert len(reader) == 2
         assert len(reader) == 3
+
+
+def test_a_writer_waits_for_the_snapshots_of_other_threads(store: MemoryStore) -> None:
+    order: list[str] = []
+
+    def write() -> None:
+        store.add(memories(1))
+        order.append("written")
+
+    def read() -> None:
+        with store.snapshot():
+            order.append(f"later reader sees {len(store)}")
+
+    writer, reader = threading.Thread(target=write), threading.Thread(target=read)
+    with store.snapshot():
+        with store.snapshot(), pytest.raises(DatastoreError, match="inside a snapshot"):
+            store.add(memories(1))
+        writer.start()
+        while not store._session._waiting:
+            time.sleep(0.001)
+        reader.start()
+        with store.snapshot():
+            order.append(f"snapshot sees {len(store)}")
+    writer.join()
+    reader.join()
+    assert (order[0], set(order[1:])) == ("snapshot sees 0", {"written", "later reader sees 1"})
+
+
+def test_a_snapshot_inside_a_transaction_ends_nothing(store: MemoryStore) -> None:
+    with store.transaction():
+        store.add(memories(2))
+        assert store.stats()["memories"] == 2
+        assert store.verify() == []
+    assert len(store) == 2
 
 
 def test_an_invalid_change_changes_nothing(store: MemoryStore) -> None:

@@ -89,6 +89,13 @@ def test_common_words_only_order_what_rare_words_find(store: MemoryStore, monkey
     assert {hit.memory.id for hit in newest} == {"30"} | {str(i) for i in range(21, 30)}
 
 
+def test_a_long_query_is_searched_by_its_rarest_words(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.longterm.store.lexical._MOST_WORDS", 1)
+    store.add([Memory("x", "tea rare"), Memory("y", "tea"), Memory("z", "tea")])
+    [found] = MemorySearch(store).search(["tea and a rare thing"], [Scope()], 5)
+    assert [hit.memory.id for hit in found] == ["x"]
+
+
 def test_words_follow_changes_of_content_and_go_with_their_last_memory(store: MemoryStore) -> None:
     store.add([Memory("x", "red wine", scope=ANN), Memory("y", "red tea", scope=ANN)])
     store.revise(ANN, "x", Change(content="white wine"), at=1.0, reason="said")

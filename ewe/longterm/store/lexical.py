@@ -19,6 +19,7 @@ from ewe.text.words import words
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
+_MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep."
 
 Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
@@ -74,10 +75,10 @@ class Lexicon:
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
 
-        Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once;
-        scores are above 0. The rarest words are read until they come to 10,000 postings; the best 256 memories found
-        by them (or `top_k`, if that is more) then get the scores of the other words too. So with fewer postings the
-        ranking is exact, and with more a memory that holds none of a query's rare words is not found.
+        Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once, of a
+        long query the 64 rarest; scores are above 0. The rarest words are read until they come to 10,000 postings; the
+        best 256 memories found by them (or `top_k`, if that is more) then get the scores of the other words too. So
+        with fewer postings the ranking is exact, and with more a memory without any of the rare words is not found.
         """
         marks = ",".join("?" * len(scopes))
         [(count, length)] = self._session.query(
@@ -131,7 +132,7 @@ class Lexicon:
             found[word].append((memories, number))
         # Sorted, because float sums depend on their order and a query's result must not.
         totals = sorted((sum(memories for memories, _ in places), word) for word, places in found.items())
-        return [(total, [number for _, number in found[word]]) for total, word in totals]
+        return [(total, [number for _, number in found[word]]) for total, word in totals[:_MOST_WORDS]]
 
     def _count_in(
         self,

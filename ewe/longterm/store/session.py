@@ -7,10 +7,11 @@ database file; no memories.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
+from threading import Condition, RLock, get_ident
 from typing import Any
 
 from ewe.errors import DatastoreError
@@ -30,7 +31,10 @@ class Session:
     def __init__(self, folder: Path, read_only: bool) -> None:
         self.folder = folder
         self._lock = RLock()
-        self._views = 0
+        self._free = Condition(self._lock)
+        self._views: Counter[int] = Counter()  # open snapshots per thread
+        self._waiting = 0  # threads that wait to write
+        self._writing = False
         # A folder that holds no store gets no lock file.
         self._writer = WriterLock(folder) if not read_only and (folder / FILE_NAME).exists() else None
         try:
@@ -53,7 +57,7 @@ class Session:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, of any thread."""
-        return self._connection.in_transaction and not self._views
+        return self._writing
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
@@ -77,36 +81,46 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered."""
-        with self._lock:
-            if not self._views and not self._connection.in_transaction:
+        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered.
+
+        Inside a transaction it sees what that has written so far.
+        """
+        me = get_ident()
+        with self._free:
+            # Snapshots that overlap would keep a writer waiting for ever.
+            self._free.wait_for(lambda: self._views[me] or not self._waiting)
+            if not self._views.total() and not self._writing:
                 self.query("BEGIN")
                 self.query("SELECT 1 FROM state")  # the first read is what fixes the view
-            self._views += 1
+            self._views[me] += 1
         try:
             yield
         finally:
-            with self._lock:
-                self._views -= 1
-                if not self._views:
+            with self._free:
+                self._views[me] -= 1
+                if not self._views.total() and not self._writing:
                     self.query("ROLLBACK")
+                    self._views.clear()
+                    self._free.notify_all()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """What is written inside is committed together, or not at all if an exception leaves it.
 
-        Other threads wait. Inside an open transaction it joins that one. Raises DatastoreError if the store is open
-        for reading only, or a snapshot is open.
+        Waits for the snapshots of other threads to end; other threads wait for it. Inside an open transaction it joins
+        that one. Raises DatastoreError if the store is open for reading only, or inside a snapshot of this thread.
         """
         if not self.writes:
             raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
-        with self._lock, sqlite_errors(self.path):
-            if self._views:
+        with self._free, sqlite_errors(self.path):
+            if self._views[get_ident()]:
                 raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
-            if self._connection.in_transaction:
+            if self._writing:
                 yield self._connection
                 return
+            self._wait_for_snapshots()
             self._connection.execute("BEGIN IMMEDIATE")
+            self._writing = True
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -115,6 +129,16 @@ class Session:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._writing = False
+                self._free.notify_all()
+
+    def _wait_for_snapshots(self) -> None:
+        self._waiting += 1
+        try:
+            self._free.wait_for(lambda: not self._views.total() and not self._writing)
+        finally:
+            self._waiting -= 1
 
     def empty_log(self) -> bool:
         """Moves everything from the write-ahead log to the file and empties the log; false while a reader holds it."""
