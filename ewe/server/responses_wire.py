@@ -15,7 +15,7 @@ from ewe.server.wire_sampling import SamplingRequest
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
 Metadata = Annotated[
-    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
+    dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
 ]
 _Nothing = Annotated[list[Any], Field(max_length=0)]
 

@@ -28,21 +28,33 @@ def llm() -> Iterator[LLM]:
 
 
 @pytest.fixture(scope="module")
-def page(llm: LLM) -> Iterator[Any]:
-    """The page of a server with a key, which the browser sends as a password; at the end the console is empty."""
+def visit(llm: LLM) -> Iterator[Any]:
+    """Opens the page of a server with a key, which the browser sends as a password."""
     app = create_app(llm, ServerSettings(api_key=KEY))
     with serving(app) as url, chromium() as browser:
         context = browser.new_context(http_credentials={"username": "me", "password": KEY})
         context.add_init_script("localStorage['ewe-page-settings'] ??= JSON.stringify({pace: '0'})")
-        opened = context.new_page()
-        complaints: list[str] = []
-        opened.on("console", lambda message: complaints.append(message.text))
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
         assert context.request.get(f"{url}/", headers={"authorization": "Basic bm86bm8="}).status == 401
-        opened.goto(f"{url}/")
-        expect(opened.locator("#ready")).to_have_text("ready", timeout=LONG)
-        yield opened
-        assert complaints == []
+
+        def visit() -> Any:
+            opened = context.new_page()
+            opened.goto(f"{url}/")
+            return opened
+
+        yield visit
+
+
+@pytest.fixture
+def page(visit: Any) -> Iterator[Any]:
+    """The page; at the end the console is empty."""
+    opened = visit()
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    expect(opened.locator("#ready")).to_have_text("ready", timeout=LONG)
+    yield opened
+    opened.close()
+    assert complaints == []
 
 
 def ask(page: Any, prompt: str) -> None:
@@ -84,10 +96,7 @@ def test_the_length_of_the_answer_is_a_setting(page: Any) -> None:
     ask(page, "Tell me about Trunald Rerstone.")
     assert "5 tokens" in page.locator("#chips").inner_text()
     assert "cut at max_tokens" in page.locator("#chips").inner_text()
-    page.locator("#set-max_tokens").fill("0")
-    page.locator("#set-max_tokens").blur()
     page.locator("#reset").click()
-    page.locator("#settings-toggle").click()
 
 
 def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
@@ -99,8 +108,7 @@ def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
     expect(page.locator("#answer-title")).to_have_text("Checked text", timeout=LONG)
     assert page.locator("#text .mark").all_inner_texts() == ["✓", "✗"]
     page.locator("#text .sentence").first.focus()
-    assert "Tenford" in page.locator("#evidence .proof").first.inner_text()
-    page.get_by_label("Ask", exact=True).check()
+    assert "Tenford" in " ".join(page.locator("#evidence .proof").all_inner_texts())
 
 
 def test_stopping_frees_the_engine(page: Any, llm: LLM) -> None:

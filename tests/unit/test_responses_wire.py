@@ -155,6 +155,7 @@ def test_logprobs_are_told_if_they_are_asked_for(asked: dict[str, Any], wanted: 
         {"max_tokens": 4},
         {"n": 2},
         {"metadata": {"key": "v" * 513}},
+        {"metadata": {"key": "half \ud83d"}},
         {"metadata": {str(number): "" for number in range(17)}},
         {"max_output_tokens": 0},
         {"unheard_of": 1},
