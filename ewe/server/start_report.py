@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from ewe.llm import LLM
@@ -27,9 +26,9 @@ def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Seque
         _say(line)
     for line in changed("server", settings):
         _say(f"setting {line}")
-    routes = (route for route in app.routes if isinstance(route, APIRoute))
-    for route in sorted(routes, key=lambda item: item.path):
-        _say(f"route {', '.join(sorted(route.methods or ()))} {route.path}")
+    for path, methods in sorted(app.openapi()["paths"].items()):
+        _say(f"route {', '.join(methods).upper()} {path}")
+    _say("route GET / (the page), /openapi.json")
 
 
 def report_engine(llm: LLM, seconds: float) -> None:

@@ -30,7 +30,7 @@ def ask_in_background(url: str, body: dict[str, Any]) -> tuple[threading.Thread,
 def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text(
-        "server: {max_waiting: 5, max_n: 3}\ndatastore: builtin\nverifier: builtin\nfeedback: {closed_world: true}\n"
+        "server: {max_waiting: 5, max_n: 3}\ndatastore: builtin\nverifier: builtin\nretrieval: {retriever: bm25}\n"
     )
     environment = {
         "EWE_ENGINE_SERVER__MAX_N": "4",

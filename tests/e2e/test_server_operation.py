@@ -1,0 +1,224 @@
+"""What users of a server run into: keys, limits, full queues, clients that go, components that hang, fail or are slow."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from server_rig import LONG, PROMPT, events_of, httpx, serving, wait_for, wait_until_idle
+
+from ewe import LLM
+from ewe.client import resolve_config
+from ewe.engine.loader import LoadedModel, load_model
+from ewe.server.app import create_app
+from ewe.server.settings import ServerSettings
+from ewe.types import Claim, Verdict, VerificationResult
+
+CHAT: Any = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 12}
+ENDLESS: Any = {**CHAT, "max_tokens": 1500, "ignore_eos": True}
+CONFIG = resolve_config("builtin", None)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> LoadedModel:
+    return load_model(CONFIG.model)
+
+
+@contextlib.contextmanager
+def server(loaded: LoadedModel, settings: ServerSettings | None = None, **changes: Any) -> Iterator[Any]:
+    """A server around the built-in model; gives a client, and the engine as its `llm`. Nothing may be left at the end."""
+    assignments = changes.pop("assignments", [])
+    with LLM(config=CONFIG.override(assignments), loaded=loaded, **changes) as llm:
+        app = create_app(llm, settings or ServerSettings())
+        with serving(app) as url, httpx.Client(base_url=url, timeout=LONG) as client:
+            client.llm, client.app = llm, app
+            yield client
+            wait_until_idle(llm)
+            assert app.state.service.gate.num_inside == 0
+
+
+class Hanging:
+    """A verifier whose calls end when the test says so."""
+
+    def __init__(self) -> None:
+        self.gate, self.entered = threading.Event(), threading.Event()
+
+    def verify(self, requests: Any) -> Any:
+        self.entered.set()
+        assert self.gate.wait(LONG)
+        claim = Claim("It is so.", verdict=Verdict.SUPPORTED, score=1.0)
+        return [VerificationResult((claim,)) for _ in requests]
+
+
+class Failing:
+    """A verifier that is broken."""
+
+    def verify(self, requests: Any) -> Any:
+        raise RuntimeError("the judge is on holiday")
+
+
+def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
+    settings = ServerSettings.from_mapping({"api_key": "open sesame", "max_body_bytes": 2000})
+    with server(loaded, settings) as client:
+        assert client.get("/health").status_code == 200
+        for path in ("/", "/ready", "/metrics", "/v1/models", "/openapi.json", "/nowhere"):
+            refused = client.get(path, headers={"authorization": "Bearer wrong"})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
+            assert refused.headers["www-authenticate"] == "Bearer"
+            assert refused.headers["x-request-id"]
+        asked = client.get("/", headers={"accept": "text/html"})
+        assert asked.headers["www-authenticate"].startswith("Basic")
+        basic = base64.b64encode(b"anyone:open sesame").decode()
+        assert client.get("/", headers={"authorization": f"Basic {basic}"}).status_code == 200
+        for broken in ("Basic %%%", "Basic", "Bearer", "Bearer open", "open sesame", "Digest open sesame"):
+            assert client.get("/ready", headers={"authorization": broken}).status_code == 401
+        client.headers["authorization"] = "Bearer open sesame"
+        assert client.get("/ready", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
+        assert client.get("/ready", headers={"x-request-id": "a b"}).headers["x-request-id"] != "a b"
+        large = json.dumps({**CHAT, "user": "x" * 2000}).encode()
+        for content in (large, (part for part in (large[:1500], large[1500:]))):
+            answer = client.post("/v1/chat/completions", content=content, headers={"content-type": "application/json"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+        assert client.get("/nowhere").json()["error"]["code"] == "not_found"
+        assert client.get("/v1/chat/completions").status_code == 405
+        figures = client.get("/metrics").text
+        assert 'ewe:sentences_total{verdict="refuted"} 0.0' in figures
+        assert "ewe:num_requests_running 0.0" in figures
+
+
+def test_a_full_queue_a_greedy_key_and_clients_that_go(loaded: LoadedModel) -> None:
+    hanging = Hanging()
+    settings = ServerSettings.from_mapping({"max_waiting": 1, "max_per_key": 2, "ping": 0.02})
+    with server(loaded, settings, verifier=hanging, assignments=["scheduler.max_num_seqs=2"]) as client:
+        with client.stream("POST", "/v1/chat/completions", json={**ENDLESS, "stream": True}) as first:
+            lines = first.iter_lines()
+            assert next(lines).startswith("data: ")
+            assert any(line == ": ping" for line in lines), "it says nothing while it pauses"
+            assert hanging.entered.wait(LONG)
+            greedy = client.post("/v1/chat/completions", json={**CHAT, "n": 2})
+            assert (greedy.status_code, greedy.json()["error"]["type"]) == (429, "rate_limit_error")
+            client.app.state.service.gate._per_key = None
+            full = client.post("/v1/chat/completions", json={**CHAT, "n": 3})
+            assert (full.status_code, full.json()["error"]["code"]) == (503, "queue_full")
+            assert int(full.headers["retry-after"]) > 0
+            # A client that does not stream goes, too.
+            with pytest.raises(httpx.ReadTimeout):
+                client.post("/v1/chat/completions", json=ENDLESS, timeout=0.5)
+            wait_for(lambda: client.app.state.service.gate.num_inside == 1, "the one without a stream is gone")
+        wait_until_idle(client.llm)
+        assert 'finished_reason="abort"} 2.0' in client.get("/metrics").text
+        hanging.gate.set()
+
+
+def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedModel) -> None:
+    hanging = Hanging()
+    with server(loaded, verifier=hanging, assignments=["feedback.timeout=0.2"]) as client:
+        told = client.post("/v1/chat/completions", json={**CHAT, "max_tokens": 20}).json()["ewe"]["sentences"]
+        assert told
+        assert all(item["verdict"] == "not_checked" for item in told)
+        assert "did not answer within 0.2 s" in told[0]["reason"]
+        checked = client.post("/v1/verify", json={"text": "He was born in 1850."}).json()
+        assert "did not answer within 0.2 s" in checked["error"]
+        hanging.gate.set()
+    with server(loaded, verifier=Failing()) as client:
+        answer = client.post("/v1/chat/completions", json={**CHAT, "max_tokens": 20})
+        assert "on holiday" in answer.json()["ewe"]["sentences"][0]["reason"]
+        checked = client.post("/v1/verify", json={"text": "He was born in 1850. It is so."})
+        assert checked.status_code == 200
+        assert {item["reason"] for item in checked.json()["sentences"]} == {checked.json()["error"]}
+        assert client.post("/v1/verify", json={"text": "  "}).status_code == 400
+        against = {"text": "Anna Berg was born in 1850.", "documents": ["Anna Berg was born in 1900 in Lund."]}
+        [sentence] = client.post("/v1/verify", json=against).json()["sentences"]
+        assert sentence["verdict"] != "supported"
+        assert sentence["start_index"], sentence["end_index"] == (0, len(against["text"]))
+
+
+def test_deadlines_and_failures_of_the_engine(loaded: LoadedModel) -> None:
+    hanging = Hanging()
+    with server(loaded, verifier=hanging) as client:
+        answer = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": 2.0}})
+        if answer.status_code == 200:  # else the machine was too slow for a first token
+            assert answer.json()["ewe"]["finish_reasons"] == ["timeout"]
+            assert answer.json()["choices"][0]["finish_reason"] == "length"
+        hanging.gate.set()
+    with server(loaded) as client:
+        runner = client.llm.client.engine.core._runner
+        real, runner.forward = runner.forward, _break
+        broken = client.post("/v1/chat/completions", json=CHAT)
+        assert (broken.status_code, broken.headers["x-should-retry"]) == (500, "false")
+        stream = client.post("/v1/chat/completions", json={**CHAT, "stream": True})
+        *_, error, done = events_of(stream.text)
+        assert (json.loads(error)["error"]["code"], done) == ("engine_error", "[DONE]")
+        runner.forward = real
+        assert client.post("/v1/chat/completions", json=CHAT).status_code == 200
+        wait_until_idle(client.llm)
+        client.app.state.service.gate.is_draining = True
+        assert client.get("/ready").json()["error"]["code"] == "shutting_down"
+        client.app.state.service.gate.is_draining = False
+        client.llm.close()
+        assert client.get("/health").status_code == 503
+        assert client.post("/v1/chat/completions", json=CHAT).json()["error"]["code"] == "engine_dead"
+
+
+def test_keys_do_not_share_encoded_texts(loaded: LoadedModel, tmp_path: Any) -> None:
+    (tmp_path / "keys").write_text("one\ntwo\n")
+    settings = ServerSettings(api_key_file=tmp_path / "keys")
+    body = {**CHAT, "max_tokens": 1, "documents": ["Some text of the first."]}
+    with server(loaded, settings, assignments=["datastore=null", "verifier=null"]) as client:
+        texts = []
+        for key, salt, misses in (("one", None, 1), ("one", None, 1), ("two", None, 2), ("two", "own", 3)):
+            headers = {"authorization": f"Bearer {key}"}
+            answer = client.post("/v1/chat/completions", json={**body, "cache_salt": salt}, headers=headers)
+            texts.append(answer.json()["choices"][0]["message"]["content"])
+            assert client.llm.client.status().unit_misses == misses
+        assert len(set(texts)) == 1
+
+
+def test_many_streams_at_once_are_those_of_single_runs_and_half_of_the_clients_may_go(loaded: LoadedModel) -> None:
+    many(loaded, 24, 12)
+
+
+@pytest.mark.slow
+def test_hundreds_of_streams_at_once(loaded: LoadedModel) -> None:
+    many(loaded, 500, 40)
+
+
+def many(loaded: LoadedModel, count: int, tokens: int) -> None:
+    bodies = [
+        {**CHAT, "max_tokens": tokens, "temperature": 0.8, "seed": seed % 8, "stream": True} for seed in range(count)
+    ]
+    rng = random.Random(1)
+    goes = [rng.random() * 3 if rng.random() < 0.5 else None for _ in bodies]
+    with server(loaded, ServerSettings(max_waiting=600), assignments=["verifier=null"]) as client:
+        alone = [_text(client, body, None) for body in bodies[:8]]
+        with ThreadPoolExecutor(count) as pool:
+            together = list(pool.map(lambda body: _text(client, body, None), bodies))
+            assert together == [alone[seed % 8] for seed in range(count)]
+            list(pool.map(lambda body, after: _text(client, body, after), bodies, goes))
+        wait_until_idle(client.llm)
+
+
+def _text(client: Any, body: Any, go_after: float | None) -> str:
+    """The text of a stream; go_after: seconds after which the client hangs up at its next record."""
+    text, begin = "", time.monotonic()
+    with httpx.stream("POST", f"{client.base_url}v1/chat/completions", json=body, timeout=LONG) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if go_after is not None and time.monotonic() - begin > go_after:
+                break
+            if line.startswith("data: {"):
+                for choice in json.loads(line.removeprefix("data: "))["choices"]:
+                    text += choice["delta"].get("content", "")
+    return text
+
+
+def _break(rows: Any) -> Any:
+    raise RuntimeError("out of memory")

@@ -1,0 +1,79 @@
+"""The gate: never more inside than there is room for, whoever comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ewe.server.errors import RefusedError
+from ewe.server.gate import Gate
+
+CAPACITY, PER_KEY = 6, 4
+KEYS = st.sampled_from(["a", "b", "c"])
+
+
+class GateMachine(RuleBasedStateMachine):
+    """Compared with a list of who is inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate(CAPACITY, PER_KEY)
+        self.inside: list[tuple[str, int]] = []
+
+    @rule(key=KEYS, count=st.integers(1, 7))
+    def enter(self, key: str, count: int) -> None:
+        of_key = sum(number for name, number in self.inside if name == key)
+        total = sum(number for _, number in self.inside)
+        if self.gate.is_draining:
+            expected = 503
+        elif count > CAPACITY:
+            expected = 400
+        elif of_key + count > PER_KEY:
+            expected = 429
+        else:
+            expected = 503 if total + count > CAPACITY else 0
+        if expected:
+            with pytest.raises(RefusedError) as caught:
+                self.gate.enter(key, count)
+            assert caught.value.status == expected
+            assert ("retry-after" in caught.value.headers) == (expected in (429, 503))
+        else:
+            self.gate.enter(key, count)
+            self.inside.append((key, count))
+
+    @precondition(lambda self: self.inside)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        key, count = self.inside.pop(data.draw(st.integers(0, len(self.inside) - 1)))
+        self.gate.leave(key, count)
+
+    @rule()
+    def drain(self) -> None:
+        self.gate.is_draining = True
+
+    @invariant()
+    def counts_agree(self) -> None:
+        assert self.gate.num_inside == sum(number for _, number in self.inside) <= CAPACITY
+        assert asyncio.run(self.gate.wait_until_empty(0.0001)) == (not self.inside)
+
+
+TestGate = GateMachine.TestCase
+
+
+def test_whoever_waits_is_told_when_the_last_has_left() -> None:
+    async def wait() -> tuple[bool, bool]:
+        gate = Gate(3)
+        gate.enter("a", 2)
+        too_early = await gate.wait_until_empty(0.001)
+        waiting = asyncio.ensure_future(gate.wait_until_empty(60))
+        await asyncio.sleep(0)
+        gate.leave("a", 2)
+        return too_early, await waiting
+
+    assert asyncio.run(wait()) == (False, True)
