@@ -13,6 +13,7 @@ import sys
 from benchmarks.common import ROOT, parse_arguments
 
 BENCHMARKS = (
+    "attention",
     "folded_vs_literal",
     "refresh_cost",
     "cost_per_token",

@@ -39,7 +39,7 @@ def merged_state(
 
 def rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """The rotary embedding in halves, float64 [H, T, D]: states [H, T, D]; cos, sin [T, R] for the first R columns."""
-    first, rest = states.double().split([cos.shape[1], states.shape[2] - cos.shape[1]], -1)
+    first, rest = states.double().tensor_split([cos.shape[1]], -1)
     one, other = first.chunk(2, -1)
     return torch.cat([first * cos.double() + torch.cat([-other, one], -1) * sin.double(), rest], -1)
 

@@ -107,8 +107,8 @@ def _sample_kernel(
     row = tl.program_id(0)
     original += row.to(tl.int64) * original_stride
     logits += row.to(tl.int64) * logits_stride
-    _, _, lse = _normaliser(original, size, BLOCK)
-    peak, chosen, _ = _normaliser(logits, size, BLOCK)
+    peak, chosen, lse = _normaliser(original, size, BLOCK)
+    peak, chosen, _adjusted_lse = _normaliser(logits, size, BLOCK)
     temperature = tl.load(temperatures + row)
     if temperature > 0:
         inverse = 1.0 / temperature
@@ -118,14 +118,14 @@ def _sample_kernel(
         top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
         if (top_k > 0) & (top_k < size):
             least = _first_bound(logits, size, least, top_k - 1, float("inf"), peak, inverse, BLOCK)
-            count, _ = _above(logits, size, least, peak, inverse, BLOCK)
+            count, mass = _above(logits, size, least, peak, inverse, BLOCK)
             ties = top_k - count
         if top_p < 1.0:
-            _, mass = _above(logits, size, least, peak, inverse, BLOCK)
+            count, mass = _above(logits, size, least, peak, inverse, BLOCK)
             wanted = top_p * (mass + ties * _weight(least, peak, inverse))
             # A token is kept if what comes before it is under `wanted`, so the bound's own mass must be under it.
             bound = _first_bound(logits, size, least, size, wanted * (1.0 - 1.2e-7), peak, inverse, BLOCK)
-            _, mass = _above(logits, size, bound, peak, inverse, BLOCK)
+            count, mass = _above(logits, size, bound, peak, inverse, BLOCK)
             count = tl.ceil((wanted - mass) / _weight(bound, peak, inverse)).to(tl.int32)
             ties = tl.where(bound == least, tl.minimum(ties, count), count)
             least = bound
@@ -133,16 +133,15 @@ def _sample_kernel(
             bound = _order(peak + temperature * tl.log(min_p)).to(tl.int64) - 1
             ties = tl.where(bound >= least, 0, ties)
             least = tl.maximum(least, bound)
-        _, mass = _above(logits, size, least, peak, inverse, BLOCK)
+        count, mass = _above(logits, size, least, peak, inverse, BLOCK)
         mass += ties * _weight(least, peak, inverse)
         # Rounding must not reach the end, behind which there may be impossible tokens only.
         point = tl.minimum(tl.load(points + row), 1.0 - 1.2e-7) * mass
         order = _first_bound(logits, size, least, size, point, peak, inverse, BLOCK)
-        _, mass = _above(logits, size, order, peak, inverse, BLOCK)
+        above, mass = _above(logits, size, order, peak, inverse, BLOCK)
         number = tl.floor((point - mass) / _weight(order, peak, inverse)).to(tl.int32)
-        above, _ = _above(logits, size, order, peak, inverse, BLOCK)
-        equal, _ = _above(logits, size, order - 1, peak, inverse, BLOCK)
-        last = tl.where(order == least, ties, equal - above) - 1
+        reached, mass = _above(logits, size, order - 1, peak, inverse, BLOCK)
+        last = tl.where(order == least, ties, reached - above) - 1
         chosen = _nth_equal(logits, size, order, tl.minimum(number, last), BLOCK)
     tl.store(ids + row, chosen.to(tl.int64))
     tl.store(logprobs + row, tl.load(original + chosen) - lse)
