@@ -1,4 +1,4 @@
-"""What users of a server run into: keys, limits, full queues, clients that go, components that hang, fail or are slow."""
+"""What users of a server run into: keys, limits, full queues, clients that go, components that hang or fail."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loaded() -> LoadedModel:
 
 @contextlib.contextmanager
 def server(loaded: LoadedModel, settings: ServerSettings | None = None, **changes: Any) -> Iterator[Any]:
-    """A server around the built-in model; gives a client, and the engine as its `llm`. Nothing may be left at the end."""
+    """A server around the built-in model; gives a client, with the engine as its `llm`. Nothing may be left in it."""
     assignments = changes.pop("assignments", [])
     with LLM(config=CONFIG.override(assignments), loaded=loaded, **changes) as llm:
         app = create_app(llm, settings or ServerSettings())
@@ -138,7 +138,7 @@ def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMod
         against = {"text": "Anna Berg was born in 1850.", "documents": ["Anna Berg was born in 1900 in Lund."]}
         [sentence] = client.post("/v1/verify", json=against).json()["sentences"]
         assert sentence["verdict"] != "supported"
-        assert sentence["start_index"], sentence["end_index"] == (0, len(against["text"]))
+        assert (sentence["start_index"], sentence["end_index"]) == (0, len(against["text"]))
 
 
 def test_deadlines_and_failures_of_the_engine(loaded: LoadedModel) -> None:

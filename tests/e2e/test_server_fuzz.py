@@ -1,0 +1,101 @@
+"""Whatever is sent: no crash, no answer that the OpenAPI description does not announce."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from server_rig import PROMPT, wait_until_idle
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+from fastapi.testclient import TestClient  # noqa: E402
+from schemathesis.checks import not_a_server_error  # noqa: E402
+from schemathesis.specs.openapi.checks import (  # noqa: E402
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from ewe import LLM  # noqa: E402
+from ewe.server.app import create_app  # noqa: E402
+from ewe.server.settings import ServerSettings  # noqa: E402
+
+APP = create_app(None, ServerSettings(max_tokens=3, max_n=2, deadline=60, max_body_bytes=200_000))
+SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses")
+FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def llm() -> Iterator[LLM]:
+    with LLM(model="builtin") as opened:
+        APP.state.service.open(opened)
+        yield opened
+        wait_until_idle(opened)
+
+
+@pytest.fixture(scope="module")
+def client(llm: LLM) -> Iterator[TestClient]:
+    with TestClient(APP) as opened:
+        yield opened
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+def test_answers_are_those_that_are_described(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)
+
+
+TEXT = st.text(max_size=40) | st.sampled_from([PROMPT, "\ud800", "<|end|>", "\x00", "a" * 3000, "{{ 7 * 7 }}", ""])
+SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
+VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3))
+FIELDS = [
+    *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
+    *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
+]  # fmt: skip
+NAMES = st.sampled_from(FIELDS)
+MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})
+BODY = st.dictionaries(NAMES, VALUE, max_size=4).flatmap(
+    lambda base: st.fixed_dictionaries(
+        {}, optional={"messages": st.lists(MESSAGE, max_size=2), "prompt": TEXT, "text": TEXT, "input": TEXT}
+    ).map(lambda more: {"max_tokens": 1, **base, **more})
+)
+
+
+def send(client: TestClient, path: str, content: bytes) -> None:
+    answer = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in (200, 400, 404, 413), (answer.text, content)
+    if answer.status_code != 200:
+        assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    assert answer.headers["x-request-id"]
+
+
+@FEW
+@given(path=st.sampled_from(PATHS), body=BODY)
+def test_bodies_that_look_like_requests(client: TestClient, path: str, body: Any) -> None:
+    send(client, path, json.dumps(body).encode())
+
+
+@FEW
+@given(path=st.sampled_from(PATHS), content=st.binary(max_size=60) | VALUE.map(json.dumps).map(str.encode))
+def test_bodies_that_do_not(client: TestClient, path: str, content: bytes) -> None:
+    send(client, path, content)
+
+
+@pytest.mark.slow
+@MANY
+@given(path=st.sampled_from(PATHS), body=BODY)
+def test_ten_thousand_bodies(client: TestClient, path: str, body: Any) -> None:
+    send(client, path, json.dumps(body).encode())
+
+
+def test_bodies_that_are_hard_to_read(client: TestClient) -> None:
+    for content in (b"[" * 100_000, b'{"messages": ' + b"[" * 50_000, b'{"n": ' + b"9" * 5000 + b"}", b"\xff\xfe", b""):
+        send(client, "/v1/chat/completions", content)
