@@ -1,0 +1,90 @@
+"""Compiles the kernels for a GPU that need not be there; run as a script, outside the interpreter.
+
+Owns: the signatures at Llama-3.1-8B's shape in bfloat16. Prints one line per kernel, registers and spilled bytes, and
+fails where one does not compile.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import triton
+from ewe_kernels import cache_write, decode, merge, prefill, sampling, tiles
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+HEADS, DIM = 4, 128
+SHAPES = {"HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
+# Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
+POINTERS = {
+    "*bf16": ("query", "pool_key", "pool_value", "output", "merged", "key", "value"),
+    "*i32": ("tables", "pieces", "entries", "begins", "runs", "segments", "top_ks", "rows", "tokens", "counts"),
+    "*i64": ("ids", "slots"),
+}
+NUMBERS = {"scale": "fp32", "softcap": "fp32", "window": "i32", "size": "i32"}
+
+
+def argument_type(name: str) -> str:
+    """Triton's name of the argument's type."""
+    if "stride" in name or name in NUMBERS:
+        return NUMBERS.get(name, "i32")
+    return next((kind for kind, names in POINTERS.items() if name in names), "*fp32")
+
+
+def attention(tile: tiles.Tile, **more: object) -> tuple[dict[str, object], int, int]:
+    """Constants, warps and stages of an attention kernel."""
+    constants = {**SHAPES, "ROWS": tile.rows, "KEYS": tile.keys, "SOFTCAP": True, "PRECISION": "tf32", **more}
+    return constants, tile.warps, tile.stages
+
+
+def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
+    """Every kernel with its constants, warps and stages."""
+    bf16 = torch.bfloat16
+    write = {"Q_HEADS": 32, "HEADS": 8, "D": DIM, "DV": DIM, "Q_HEADS_PADDED": 32, "HEADS_PADDED": 8}
+    write |= {"ROTARY": DIM, "D_PADDED": DIM, "DV_PADDED": DIM}
+    states = {"DV": DIM, "DV_PADDED": DIM, "STATES": 16, "SINKS": True}
+    return {
+        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16))),
+        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16))),
+        "prefill": (
+            prefill._prefill_kernel,
+            attention(tiles.prefill_tile(HEADS, DIM, bf16), WINDOW=True, LSE=True),
+        ),
+        "merge": (merge._merge_kernel, (states, 4, 3)),
+        "write": (cache_write._write_kernel, (write, 4, 3)),
+        "sample": (sampling._sample_kernel, ({"BLOCK": 4096}, 8, 3)),
+        "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
+    }
+
+
+def build(kernel: object, constants: dict[str, object], warps: int, stages: int, capability: int) -> bytes:
+    """The machine code."""
+    names = kernel.arg_names
+    signature = {name: "constexpr" if name in constants else argument_type(name) for name in names}
+    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name] != "fp32"}
+    aligned = {place: note for place, note in aligned.items() if names[place[0]] not in constants}
+    source = ASTSource(kernel, signature, {(names.index(name),): item for name, item in constants.items()}, aligned)
+    options = {"num_warps": warps, "num_stages": stages}
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options).asm["cubin"]
+
+
+def main(capability: int) -> None:
+    """Compiles all."""
+    dump = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+    for name, (kernel, settings) in cases().items():
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(build(kernel, *settings, capability))
+            file.flush()
+            command = [dump, "--dump-resource-usage", file.name]
+            usage = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout
+        fields = dict(item.split(":") for item in usage.split() if item.count(":") == 1 and item[-1] != ":")
+        print(f"{name} registers {fields['REG']} spilled {fields['STACK']}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
