@@ -29,6 +29,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 if not CHROMIUM:
     pytest.skip("no Chromium (apt-get install chromium)", allow_module_level=True)
 
+LONG_MS = 120_000  # machines that run tests can be busy
+playwright.expect.set_options(timeout=LONG_MS)
+
 
 @dataclass
 class Played:
@@ -48,7 +51,6 @@ class Played:
 
     def app(self) -> FastAPI:
         app = FastAPI()
-        app.include_router(router)
 
         @app.get("/v1/models")
         async def models(request: Request) -> Response:
@@ -72,6 +74,7 @@ class Played:
                 return error(*self.refusals.pop(0))
             return StreamingResponse(self.records(), media_type="text/event-stream")
 
+        app.include_router(router)  # last, so that the routes above go first
         return app
 
     async def records(self) -> AsyncIterator[str]:
@@ -143,6 +146,12 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
+
+
+def patient(page: Any) -> Any:
+    """The page, waiting long for what is to happen on it."""
+    page.set_default_timeout(LONG_MS)
+    return page
 
 
 def contrast(page: Any, selector: str) -> float:

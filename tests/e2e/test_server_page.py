@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_rig import Played, chromium, contrast
+from page_rig import Played, chromium, contrast, patient
 from playwright.sync_api import expect
 from server_rig import serving
 from show_fixture import HOSTILE, PROMPT, generation
@@ -37,13 +37,12 @@ def page(browser: Any, played: Played) -> Iterator[Any]:
     """The page as it is opened; at the end the console must be empty."""
     context = browser.new_context(viewport={"width": 1240, "height": 1000})
     context.add_init_script(AS_IT_COMES)
-    opened = context.new_page()
-    opened.set_default_timeout(20_000)
+    opened = patient(context.new_page())
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if message.type != "info" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(played.url)
-    expect(opened.locator("#ready")).to_have_text("ready", timeout=20_000)
+    expect(opened.locator("#ready")).to_have_text("ready")
     yield opened
     context.close()
     assert [text for text in complaints if "Failed to load resource" not in text] == []
@@ -56,7 +55,7 @@ def ask(page: Any, prompt: str = PROMPT) -> None:
 
 def ask_and_wait(page: Any, prompt: str = PROMPT) -> None:
     ask(page, prompt)
-    expect(page.locator("#tools")).to_be_visible(timeout=20_000)
+    expect(page.locator("#tools")).to_be_visible()
 
 
 def shown(page: Any) -> list[str]:
@@ -227,9 +226,9 @@ def test_a_server_with_a_key_asks_for_it(browser: Any) -> None:
     server.gate.set()
     with serving(server.app()) as url, browser.new_context() as context:
         context.add_init_script(AS_IT_COMES)
-        page = context.new_page()
+        page = patient(context.new_page())
         page.goto(f"{url}/")
-        expect(page.locator("#alarm")).to_have_text("this server needs an API key", timeout=20_000)
+        expect(page.locator("#alarm")).to_have_text("this server needs an API key")
         assert page.evaluate("document.activeElement.id") == "key"
         page.keyboard.type("secret")
         page.keyboard.press("Tab")
@@ -280,9 +279,9 @@ def test_a_text_can_be_checked(page: Any, played: Played) -> None:
 def test_both_colour_schemes_are_readable(browser: Any, played: Played, scheme: str) -> None:
     with browser.new_context(color_scheme=scheme) as context:
         context.add_init_script(AS_IT_COMES)
-        page = context.new_page()
+        page = patient(context.new_page())
         page.goto(played.url)
-        expect(page.locator("#examples button")).to_be_visible(timeout=20_000)
+        expect(page.locator("#examples button")).to_be_visible()
         for selector in (".hero", "#send", "#examples button", ".steps li", ".steps b", ".ready", ".hint"):
             assert contrast(page, selector) >= 4.5, selector
         played.gate.clear()
@@ -295,9 +294,9 @@ def test_both_colour_schemes_are_readable(browser: Any, played: Played, scheme: 
 def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any, played: Played) -> None:
     with browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True) as context:
         context.add_init_script(AS_IT_COMES)
-        page = context.new_page()
+        page = patient(context.new_page())
         page.goto(played.url)
-        expect(page.locator("#examples button")).to_be_visible(timeout=20_000)
+        expect(page.locator("#examples button")).to_be_visible()
         page.locator("#settings-toggle").tap()
         ask_and_wait(page, PROMPT + " " + "Donaudampfschifffahrtsgesellschaft" * 3)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

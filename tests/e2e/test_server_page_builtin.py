@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_rig import chromium
+from page_rig import chromium, patient
 from playwright.sync_api import expect
 from server_rig import PROMPT, serving, wait_until_idle
 
@@ -16,7 +16,6 @@ from ewe.server.settings import ServerSettings
 from ewe.types import Generation
 from ewe.world.builtin import example_prompts
 
-LONG = 120_000
 KEY = "a key of letters"
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "not_checked": "–"}
 
@@ -37,7 +36,7 @@ def visit(llm: LLM) -> Iterator[Any]:
         assert context.request.get(f"{url}/", headers={"authorization": "Basic bm86bm8="}).status == 401
 
         def visit() -> Any:
-            opened = context.new_page()
+            opened = patient(context.new_page())
             opened.goto(f"{url}/")
             return opened
 
@@ -51,7 +50,7 @@ def page(visit: Any) -> Iterator[Any]:
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    expect(opened.locator("#ready")).to_have_text("ready", timeout=LONG)
+    expect(opened.locator("#ready")).to_have_text("ready")
     yield opened
     opened.close()
     assert complaints == []
@@ -61,7 +60,7 @@ def ask(page: Any, prompt: str) -> None:
     page.locator("#prompt-input").fill(prompt)
     page.locator("#send").click()
     expect(page.locator("#prompt")).to_have_text(prompt)
-    expect(page.locator("#tools")).to_be_visible(timeout=LONG)
+    expect(page.locator("#tools")).to_be_visible()
 
 
 def written(llm: LLM, prompt: str) -> Generation:
@@ -105,7 +104,7 @@ def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
         "Nurim Nurner was born in 1801 in Tenford. Nurim Nurner was born in 1899 in Bremford."
     )
     page.locator("#send").click()
-    expect(page.locator("#answer-title")).to_have_text("Checked text", timeout=LONG)
+    expect(page.locator("#answer-title")).to_have_text("Checked text")
     assert page.locator("#text .mark").all_inner_texts() == ["✓", "✗"]
     page.locator("#text .sentence").first.focus()
     assert "Tenford" in " ".join(page.locator("#evidence .proof").all_inner_texts())
@@ -114,7 +113,7 @@ def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
 def test_stopping_frees_the_engine(page: Any, llm: LLM) -> None:
     page.locator("#prompt-input").fill("Describe the life of Celim Thoscroft.")
     page.locator("#send").click()
-    expect(page.locator("#text .draft")).not_to_be_empty(timeout=LONG)
+    expect(page.locator("#text .draft")).not_to_be_empty()
     page.locator("#stop").click()
-    expect(page.locator("#tools")).to_be_visible(timeout=LONG)
+    expect(page.locator("#tools")).to_be_visible()
     wait_until_idle(llm)
