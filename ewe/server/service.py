@@ -53,7 +53,7 @@ class Order:
 class Service:
     """One engine and its users. llm is None until `open` is called with the loaded engine."""
 
-    def __init__(self, llm: LLM | None, settings: ServerSettings, model_name: str | None = None) -> None:
+    def __init__(self, llm: LLM | None, settings: ServerSettings) -> None:
         self.settings = settings
         self.created = int(time.time())
         self.metrics = Metrics(self.status)
@@ -61,17 +61,14 @@ class Service:
         self._llm: LLM | None = None
         self._checks: Checks | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
-        self.model_name = settings.model_name or model_name or "builtin"
         if llm is not None:
             self.open(llm)
 
     def open(self, llm: LLM) -> None:
         """Begins to serve with this engine."""
-        self._llm = llm
         self._checks = Checks(llm.config, llm.client.components.verifier)
         self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
-        # A folder's place on this machine is nobody's business.
-        self.model_name = self.settings.model_name or _public_name(llm.config.model.name)
+        self._llm = llm  # last: from here on requests are let in
 
     @property
     def llm(self) -> LLM:
@@ -79,6 +76,12 @@ class Service:
         if self._llm is None:
             raise _loading()
         return self._llm
+
+    @property
+    def model_name(self) -> str:
+        """What clients call the model; raises RefusedError while the engine is loading."""
+        # A folder's place on this machine is nobody's business.
+        return self.settings.model_name or _public_name(self.llm.config.model.name)
 
     @property
     def checks(self) -> Checks:
