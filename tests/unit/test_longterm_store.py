@@ -190,6 +190,8 @@ def test_what_another_scope_holds_cannot_be_told_from_any_answer(store: MemorySt
         with pytest.raises(InvalidRequestError):
             store.revise(scope, "x", Change(veracity=0.0), at=2.0, reason="lie")
     assert store.get(ANN, "x").content == "Ann's secret"
+    both = [Memory("same", "hers", scope=ANN), Memory("same", "his", scope=BOB)]
+    assert (store.add(both).added, store.add(both).duplicates) == (2, 2)
     assert store.deletions(ANN) == []
 
 

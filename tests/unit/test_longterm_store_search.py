@@ -125,6 +125,9 @@ def test_meaning_finds_what_words_do_not_and_unrelated_things_stay_away(store: M
     store.add([Memory("x", "tea", scope=ANN), Memory("y", "Lyon", scope=ANN), Memory("z", "tea", scope=BOB)])
     encoder = Synonyms(dimension=200)
     assert store.embeddings.embed(encoder) == 3
+    [tea] = encoder.encode_queries(["tea"])
+    hits = store.embeddings.search(tea, store.scope_numbers([ANN]), 5)
+    assert len(hits) == len(store.rows([number for number, _ in hits], [ANN])) == 2
     search = MemorySearch(store, encoder)
     assert [hit.memory.id for hit in search.search(["beverage"], [ANN], 5)[0]] == ["x"]
     assert search.search(["nothing alike"], [ANN], 5) == [[]]
