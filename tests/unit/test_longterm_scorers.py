@@ -131,6 +131,8 @@ def test_a_correction_by_the_same_source_replaces_what_it_said():
     new = remembered("new", says="It opened in 1923", contradicts=("old",))
     got = beliefs(DefaultScorer(), old, new)
     assert got == pytest.approx([0.5, 0.7])
+    at_once = remembered("new", says="It opened in 1923", days_ago=1, contradicts=("old",))
+    assert beliefs(DefaultScorer(), old, at_once) == [0.7, 0.7]
 
 
 def test_a_flood_of_lies_has_one_voice_and_the_distrusted_have_none():
