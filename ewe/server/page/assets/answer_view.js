@@ -28,7 +28,7 @@ class AnswerView {
       tail.before(node);
       this.position = sentence.end;
     }
-    tail.replaceChildren(...(run.done ? this.ending() : this.open_end()));
+    tail.replaceChildren(...(run.done ? this.ending() : this.openEnd()));
     if (run.sentences.length) drawLegend(run);
   }
 
@@ -37,7 +37,7 @@ class AnswerView {
     return this.position ? text : text.trimStart();
   }
 
-  open_end() {
+  openEnd() {
     const { run } = this;
     const last = run.withdrawn.at(-1);
     const plain = run.chars.slice(this.position, Math.max(run.final, this.position)).join('');

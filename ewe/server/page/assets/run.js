@@ -13,7 +13,7 @@ class Run {
 
   clear() {
     Object.assign(this, {
-      chars: [], born: [], final: 0, written: 0, checks: [], sources: {}, sentences: [], states: [],
+      chars: [], born: [], final: 0, written: 0, checks: [], sources: {}, sentences: [],
       withdrawn: [], cuts: [], units: new Map(), stays: [], events: [],
       finish_reason: '', done: false, stats: {}, settings: {}, policy: '', doing: 'waiting for the model',
     });
