@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from ewe.world.people import TOPIC_OF_SLOT, Person
+from ewe.world.people import TOPIC_OF_SLOT, Person, relation_of
 from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, Reference, Wording, list_phrasings, phrasings
 
 _MIDDLE = ("institute", "work", "invention", "prize", "expedition", "work2", "prize2")
 _SINGLE_LIST_SENTENCE = 0.5
 _LEAD_IN_RATE = 0.3
+_YEAR_FIRST_RATE = 0.5
 LEAD_INS = ("In comparison, ", "By contrast, ")
 
 
@@ -102,10 +103,16 @@ def _reference(rng: Random, pronoun_rate: float) -> Reference:
 
 
 def retell(rng: Random, statement: Statement, pronoun_rate: float, named: bool) -> Statement:
-    """Another sentence on a topic of `statement` about the same person; `named`: with the full name."""
+    """Another sentence on a topic of `statement` about the same person; `named`: with the full name.
+
+    Works and prizes often with the year first: which of two a year belongs to is the hardest thing to find in memory.
+    """
     topic = TOPIC_OF_SLOT[rng.choice(statement.wording.slots)]
     reference = "full" if named else _reference(rng, pronoun_rate)
-    wording = _pick(rng, topic, reference).fill(statement.person, reference, other_item=topic.endswith("2"))
+    chosen = _pick(rng, topic, reference)
+    if relation_of(topic) in ("work", "prize") and rng.random() < _YEAR_FIRST_RATE:
+        chosen = rng.choice([item for item in phrasings(topic, "answer") if item.text.startswith("In {")])
+    wording = chosen.fill(statement.person, reference, other_item=topic.endswith("2"))
     return Statement(statement.person, wording)
 
 
