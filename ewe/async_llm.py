@@ -16,7 +16,7 @@ from ewe.client import Answer
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
-from ewe.llm import LLM, Message
+from ewe.llm import LLM, Message, question_of
 from ewe.sampling import SamplingParams
 from ewe.types import Generation
 
@@ -41,7 +41,9 @@ class AsyncLLM:
     ) -> list[Generation]:
         """The `n` answers to a conversation."""
         prompt = self.llm.apply_chat_template(messages)
-        sequence = self.llm.client.build(prompt, params or SamplingParams(), documents, add_special_tokens=False)
+        sequence = self.llm.client.build(
+            prompt, params or SamplingParams(), documents, add_special_tokens=False, question=question_of(messages)
+        )
         return await self._run(sequence)
 
     async def stream(
@@ -50,6 +52,7 @@ class AsyncLLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
         add_special_tokens: bool = True,
+        question: str = "",
     ) -> AsyncIterator[StreamEvent]:
         """Events of one answer as it is written, as LLM.stream yields them."""
         params = params or SamplingParams()
@@ -63,7 +66,7 @@ class AsyncLLM:
                 _post(loop, events, answer)
 
         listener = partial(_post, loop, events)
-        sequence = self.llm.client.build(prompt, params, documents, listener, add_special_tokens)
+        sequence = self.llm.client.build(prompt, params, documents, listener, add_special_tokens, question=question)
         finished = False
         try:
             self.llm.client.submit(sequence, put_error)

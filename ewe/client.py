@@ -47,13 +47,17 @@ class EngineClient:
         listener: Callable[[StreamEvent], None] | None = None,
         add_special_tokens: bool = True,
         salt: str = "",
+        question: str = "",
     ) -> Sequence:
         """A checked request that has not been submitted; raises InvalidRequestError.
 
-        salt: requests with different salts share no encoded units. listener: hears of all `n` answers.
+        salt: requests with different salts share no encoded units. listener: hears of all `n` answers. question: what
+        retrieval and verification are told in place of the prompt, if it is not empty.
         """
         request_id = f"request-{next(self._numbers)}"
-        return self.engine.intake.build(request_id, prompt, params, documents, listener, add_special_tokens, salt)
+        return self.engine.intake.build(
+            request_id, prompt, params, documents, listener, add_special_tokens, salt, question
+        )
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""

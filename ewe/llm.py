@@ -79,9 +79,14 @@ class LLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
     ) -> list[Generation]:
-        """Answers to a conversation: [{"role": ..., "content": ...}, ...] goes through the model's chat template."""
+        """Answers to a conversation: [{"role": ..., "content": ...}, ...] goes through the model's chat template.
+
+        Retrieval and verification are told the user's last message, without the template's control text.
+        """
         prompt = self.apply_chat_template(messages)
-        sequence = self.client.build(prompt, params or SamplingParams(), documents, add_special_tokens=False)
+        sequence = self.client.build(
+            prompt, params or SamplingParams(), documents, add_special_tokens=False, question=question_of(messages)
+        )
         return self._run([sequence], None)
 
     def stream(
@@ -90,16 +95,18 @@ class LLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
         add_special_tokens: bool = True,
+        question: str = "",
     ) -> Iterator[StreamEvent]:
         """Events of one answer as it is written; "text" events are final and add up to the answer's text.
 
+        question: what retrieval and verification are told in place of a prompt that holds more, like a conversation's.
         Leaving the iterator early aborts the request. Raises InvalidRequestError at once, before the first event.
         """
         params = params or SamplingParams()
         if params.n != 1:
             raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
-        sequence = self.client.build(prompt, params, documents, events.put, add_special_tokens)
+        sequence = self.client.build(prompt, params, documents, events.put, add_special_tokens, question=question)
         return self._events(sequence, events)
 
     def apply_chat_template(self, messages: Batch[Message]) -> str:
@@ -173,6 +180,11 @@ class LLM:
                 yield event
         finally:
             self.client.forget(sequence.request_id, abort=not finished)
+
+
+def question_of(messages: Batch[Message]) -> str:
+    """The user's last message of a conversation: what is to be answered; empty if the user says nothing."""
+    return next((message["content"] for message in reversed(messages) if message.get("role") == "user"), "")
 
 
 def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:

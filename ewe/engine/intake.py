@@ -68,9 +68,11 @@ class Intake:
         listener: Callable[[StreamEvent], None] | None = None,
         add_special_tokens: bool = True,
         salt: str = "",
+        question: str = "",
     ) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
 
+        question: what retrieval and verification are told in place of a prompt that holds more than its question.
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, or documents that
         cannot be used.
         """
@@ -82,8 +84,9 @@ class Intake:
         max_tokens = self._fit(prompt_ids, params, start, len(passages))
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
+        asked = question if question.strip() else text
         first, *others = [
-            self._sequence(request_id, index, text, prompt_ids, params, seed, start, max_tokens, listener, salt)
+            self._sequence(request_id, index, text, asked, prompt_ids, params, seed, start, max_tokens, listener, salt)
             for index in range(params.n)
         ]
         first.siblings = others
@@ -102,6 +105,7 @@ class Intake:
         request_id: str,
         index: int,
         prompt: str,
+        question: str,
         prompt_ids: tuple[int, ...],
         params: SamplingParams,
         seed: int,
@@ -115,6 +119,7 @@ class Intake:
             request_id=request_id,
             index=index,
             prompt=prompt,
+            question=question,
             prompt_ids=prompt_ids,
             params=params,
             seed=seed,

@@ -63,9 +63,9 @@ class Pauses:
         self._verification = verification
 
     def start(self, sequence: Sequence) -> None:
-        """Retrieves with the prompt, before anything is computed."""
+        """Retrieves with the question, before anything is computed."""
         if self.policy.retrieves:
-            self._retrieve(sequence, sequence.prompt)
+            self._retrieve(sequence, sequence.question)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
@@ -75,7 +75,7 @@ class Pauses:
             return
         if not finished:
             draft.find_sentences()
-        view = View(sequence.prompt, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys())
+        view = View(sequence.question, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys())
         self._open(sequence, self.policy.look(view))
 
     def _open(self, sequence: Sequence, decision: Decision) -> None:
@@ -119,7 +119,7 @@ class Pauses:
         assert self._verification is not None
         text, spans = sequence.draft.text, sequence.draft.sentences
         requests = [
-            VerificationRequest(sequence.prompt, text[: spans[i].start], text[spans[i].start : spans[i].end])
+            VerificationRequest(sequence.question, text[: spans[i].start], text[spans[i].start : spans[i].end])
             for i in sentences
         ]
         job = self._verification.submit(requests, self._config.timeout)

@@ -19,8 +19,8 @@ from ewe.engine.draft import Draft, Span
 class View:
     """What a policy sees when it looks.
 
-    retrieved, verified: how many sentences earlier looks have dealt with; finished: whether the text has ended;
-    rewritten: the starts of the sentences that have been written before, in code points.
+    prompt: the sequence's question. retrieved, verified: how many sentences earlier looks have dealt with; finished:
+    whether the text has ended; rewritten: the starts of the sentences that have been written before, in code points.
     """
 
     prompt: str
@@ -102,7 +102,7 @@ class EWEPolicy:
         return self._retrieval_due(num_tokens) or self._verification_due(num_tokens)
 
     def look(self, view: View) -> Decision:
-        """Retrieves with the prompt and the new sentences; checks the new sentences."""
+        """Retrieves with the question and the new sentences; checks the new sentences."""
         config, spans, num_tokens = self._config, view.draft.sentences, len(view.draft)
         looks_retrieval = self._retrieval_due(num_tokens) and not view.finished
         looks_verification = self.verifies and (self._verification_due(num_tokens) or view.finished)

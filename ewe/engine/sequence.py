@@ -110,6 +110,7 @@ class PendingUnit:
 class Sequence:
     """The whole state of one answer.
 
+    question: what retrieval and verification are told of the prompt.
     start_position: the rotary position of the prompt's first token (design 2.2). draft: what has been written.
     table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
@@ -121,6 +122,7 @@ class Sequence:
     request_id: str
     index: int
     prompt: str
+    question: str
     prompt_ids: tuple[int, ...]
     params: SamplingParams
     seed: int

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from ewe.engine.intake import Prompt
-from ewe.llm import LLM
+from ewe.llm import LLM, question_of
 from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished, citations, ewe_result, finish_reason, usage
 from ewe.server.logprobs import chat_logprobs
@@ -60,6 +60,7 @@ def _order(body: ChatRequest) -> Order:
         max_tokens=body.max_completion_tokens or body.max_tokens,
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         special_tokens=False,
+        question=question_of(messages),
     )
 
 

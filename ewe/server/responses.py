@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from ewe.engine.intake import Prompt
-from ewe.llm import LLM
+from ewe.llm import LLM, question_of
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.logprobs import chat_logprobs
@@ -58,8 +58,10 @@ async def create_response(body: ResponsesRequest, request: Request) -> Response:
 
 
 def _order(body: ResponsesRequest) -> Order:
+    messages = body.messages
+
     def prompts(llm: LLM) -> Sequence[Prompt]:
-        return [llm.apply_chat_template(body.messages)]
+        return [llm.apply_chat_template(messages)]
 
     return Order(
         wanted=body,
@@ -67,6 +69,7 @@ def _order(body: ResponsesRequest) -> Order:
         max_tokens=body.max_output_tokens,
         logprobs=body.wants_logprobs,
         special_tokens=False,
+        question=question_of(messages),
     )
 
 

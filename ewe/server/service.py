@@ -40,7 +40,10 @@ LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verificati
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own."""
+    """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
+
+    question: what retrieval and verification are told in place of a prompt that holds more.
+    """
 
     wanted: SamplingRequest
     prompts: Callable[[LLM], Sequence[Prompt]]
@@ -48,6 +51,7 @@ class Order:
     max_tokens: int | None = None
     logprobs: int | None = None
     special_tokens: bool = True
+    question: str = ""
 
 
 class Service:
@@ -131,6 +135,7 @@ class Service:
             documents=passages_of(wanted.documents),
             add_special_tokens=order.special_tokens,
             salt=_salt(key, wanted.cache_salt),
+            question=order.question,
         )
         count = order.count * params.n
         self.gate.enter(key, count)

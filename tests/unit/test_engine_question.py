@@ -1,0 +1,59 @@
+"""What retrieval and verification are told of a prompt that holds more than its question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Bench
+from engine_parts import Answers, Notebook, words
+
+from ewe.config import Config
+from ewe.llm import question_of
+from ewe.sampling import SamplingParams
+
+TEMPLATED = "<|begin|>user: Who was it?<|end|>it:"
+MEMORY = {"unit_tokens": 24, "retrieval_units": 2, "verification_units": 2}
+
+
+def ask(policy: str, question: str, n: int = 1) -> tuple[list[str], list[str], Any]:
+    """The retriever's queries, the prompts that the verifier was told, and the first answer."""
+    notebook, answers = Notebook(), Answers({})
+    feedback = {"retrieve_every": 1, "verify_every": 1, "flare_min_prob": 1.0, "flare_mask_prob": 1.0}
+    config = Config.from_mapping({"policy": policy, "memory": MEMORY, "feedback": feedback})
+    bench = Bench(config, notebook, answers if policy == "ewe" else None, words("Aa bb. Cc."))
+    params = SamplingParams(max_tokens=40, n=n)
+    bench.core.add(bench.engine.intake.build("a", TEMPLATED, params, question=question))
+    generation = bench.run()["a", 0]
+    return notebook.queries, [request.prompt for request in answers.seen], generation
+
+
+@pytest.mark.parametrize("policy", ["ewe", "flare"])
+def test_the_question_stands_for_the_prompt(policy: str) -> None:
+    queries, prompts, generation = ask(policy, "Who was it?", n=2)
+    assert queries[0] == "Who was it?"
+    assert len(queries) > 2
+    assert not any("<|" in text for text in (*queries, *prompts))
+    assert set(prompts) == ({"Who was it?"} if policy == "ewe" else set())
+    assert generation.prompt == TEMPLATED
+    assert generation.stats.prompt_tokens >= len(TEMPLATED)
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_without_a_question_the_prompt_is_it(question: str) -> None:
+    queries, prompts, _ = ask("ewe", question)
+    assert queries[0] == TEMPLATED
+    assert set(prompts) == {TEMPLATED}
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ([("system", "Be short."), ("user", "Who?"), ("assistant", "Ada."), ("user", "When?")], "When?"),
+        ([("user", "Who?"), ("assistant", "It was")], "Who?"),
+        ([("system", "Write.")], ""),
+        ([], ""),
+    ],
+)
+def test_the_question_of_a_conversation(said: list[tuple[str, str]], question: str) -> None:
+    assert question_of([{"role": role, "content": content} for role, content in said]) == question
