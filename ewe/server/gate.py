@@ -54,6 +54,8 @@ class Gate:
 
     async def wait_until_empty(self, timeout_s: float) -> bool:
         """Whether nothing was under way any more before the time was over."""
+        if self._empty.is_set():  # with no time at all, too
+            return True
         try:
             await asyncio.wait_for(self._empty.wait(), timeout_s)
         except TimeoutError:

@@ -20,7 +20,9 @@ from ewe.server.responses_wire import ResponsesRequest
 # Without an engine every request that passes the border gets 503.
 CLIENT = TestClient(create_app(), raise_server_exceptions=False)
 
-_leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=12)
+_leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=()), max_size=12)
+)
 VALUES = st.recursive(
     _leaves,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

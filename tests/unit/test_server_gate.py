@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -24,6 +25,7 @@ class GateMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.gate = Gate(CAPACITY, PER_KEY)
+        self.loop = asyncio.Runner()  # a gate belongs to one loop
         self.inside: list[tuple[str, int]] = []
 
     @rule(key=KEYS, count=st.integers(1, 7))
@@ -60,10 +62,14 @@ class GateMachine(RuleBasedStateMachine):
     @invariant()
     def counts_agree(self) -> None:
         assert self.gate.num_inside == sum(number for _, number in self.inside) <= CAPACITY
-        assert asyncio.run(self.gate.wait_until_empty(0.0001)) == (not self.inside)
+        assert self.loop.run(self.gate.wait_until_empty(0.0001)) == (not self.inside)
+
+    def teardown(self) -> None:
+        self.loop.close()
 
 
 TestGate = GateMachine.TestCase
+TestGate.settings = settings(max_examples=40, stateful_step_count=25)
 
 
 def test_whoever_waits_is_told_when_the_last_has_left() -> None:

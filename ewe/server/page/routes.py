@@ -23,7 +23,10 @@ _OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ew
 _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
     _REPORT / "reader.js",
-    *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js", "ask.js", "main.js")),
+    *(
+        _OWN / name
+        for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js", "ask.js", "main.js")
+    ),
 )
 _STYLES = (_REPORT / "page.css", _OWN / "ask.css")
 _HEADERS = {
