@@ -7,7 +7,6 @@ not learn that a client has hung up.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import logging
@@ -109,9 +108,10 @@ def _given_key(authorization: str) -> bytes:
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).partition(b":")[2]
-        except binascii.Error:
+        except ValueError:  # no base64
             return b""
-    return value.strip().encode() if scheme.lower() == "bearer" else b""
+    # Headers come as Latin-1, whatever their bytes mean.
+    return value.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
 
 
 def _challenge(error: RefusedError, headers: Headers) -> dict[str, str]:

@@ -24,6 +24,7 @@ from ewe.types import Claim, Verdict, VerificationResult
 
 CHAT: Any = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 12}
 ENDLESS: Any = {**CHAT, "max_tokens": 1500, "ignore_eos": True}
+KEY = "open s\u00e9same"
 CONFIG = resolve_config("builtin", None)
 
 
@@ -65,8 +66,22 @@ class Failing:
         raise RuntimeError("the judge is on holiday")
 
 
+class HangingLibrary:
+    """A retriever whose calls end when the test says so, or that is broken; it notes its queries."""
+
+    def __init__(self, is_broken: bool = False) -> None:
+        self.gate, self.is_broken, self.queries = threading.Event(), is_broken, []
+
+    def retrieve(self, queries: Any, top_k: int) -> Any:
+        self.queries += queries
+        if self.is_broken:
+            raise RuntimeError("the shelves are empty")
+        assert self.gate.wait(LONG)
+        return [[] for _ in queries]
+
+
 def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
-    settings = ServerSettings.from_mapping({"api_key": "open sesame", "max_body_bytes": 2000})
+    settings = ServerSettings.from_mapping({"api_key": KEY, "max_body_bytes": 2000})
     with server(loaded, settings) as client:
         assert client.get("/health").status_code == 200
         for path in ("/", "/ready", "/metrics", "/v1/models", "/openapi.json", "/nowhere"):
@@ -76,11 +91,11 @@ def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
             assert refused.headers["x-request-id"]
         asked = client.get("/", headers={"accept": "text/html"})
         assert asked.headers["www-authenticate"].startswith("Basic")
-        basic = base64.b64encode(b"anyone:open sesame").decode()
+        basic = base64.b64encode(f"anyone:{KEY}".encode()).decode()
         assert client.get("/", headers={"authorization": f"Basic {basic}"}).status_code == 200
-        for broken in ("Basic %%%", "Basic", "Bearer", "Bearer open", "open sesame", "Digest open sesame"):
-            assert client.get("/ready", headers={"authorization": broken}).status_code == 401
-        client.headers["authorization"] = "Bearer open sesame"
+        for broken in ("Basic %%%", "Basic \u00e9", "Basic", "Bearer", "Bearer open", KEY, f"Digest {KEY}"):
+            assert client.get("/ready", headers={"authorization": broken.encode()}).status_code == 401
+        client.headers["authorization"] = f"Bearer {KEY}"
         assert client.get("/ready", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
         assert client.get("/ready", headers={"x-request-id": "a b"}).headers["x-request-id"] != "a b"
         large = json.dumps({**CHAT, "user": "x" * 2000}).encode()
@@ -139,6 +154,23 @@ def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMod
         [sentence] = client.post("/v1/verify", json=against).json()["sentences"]
         assert sentence["verdict"] != "supported"
         assert (sentence["start_index"], sentence["end_index"]) == (0, len(against["text"]))
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedModel, is_broken: bool) -> None:
+    library = HangingLibrary(is_broken)
+    changes = ["feedback.timeout=0.2", "verifier=null", "feedback.retrieve_every=4"]
+    with server(loaded, datastore=library, assignments=changes) as client:
+        answer = client.post("/v1/chat/completions", json=CHAT)
+        assert answer.status_code == 200
+        assert answer.json()["choices"][0]["message"]["content"]
+        assert answer.json()["ewe"]["sources"] == []
+        stream = client.post("/v1/chat/completions", json={**CHAT, "stream": True, "ewe": {"events": True}})
+        live = [json.loads(item).get("ewe", {}) for item in events_of(stream.text)[:-1]]
+        [first, *_] = [item["data"] for item in live if item.get("event") == "retrieval"]
+        assert ("the shelves are empty" if is_broken else "did not answer within 0.2 s") in first["error"]
+        library.gate.set()
+    assert library.queries[0] == PROMPT, "not the chat template's text"
 
 
 def test_deadlines_and_failures_of_the_engine(loaded: LoadedModel) -> None:
@@ -209,7 +241,7 @@ def many(loaded: LoadedModel, count: int, tokens: int) -> None:
 def _text(client: Any, body: Any, go_after: float | None) -> str:
     """The text of a stream; go_after: seconds after which the client hangs up at its next record."""
     text, begin = "", time.monotonic()
-    with httpx.stream("POST", f"{client.base_url}v1/chat/completions", json=body, timeout=LONG) as answer:
+    with httpx.stream("POST", client.base_url.join("/v1/chat/completions"), json=body, timeout=LONG) as answer:
         assert answer.status_code == 200
         for line in answer.iter_lines():
             if go_after is not None and time.monotonic() - begin > go_after:
