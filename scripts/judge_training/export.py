@@ -15,8 +15,8 @@ Layout (all that a loader needs):
   `NAME.float() * scale[:, None]`. Vectors (biases, layer norms) and the 3-row classifier are float32 as they are and
   have no scale. `ewe.verification.judges.int8_weights` reads it.
 
-The temperature that calibrates the probabilities is folded into the classifier: softmax(logits) is the calibrated
-probability as it stands.
+What calibrates the probabilities is folded into the classifier: softmax(logits) is the calibrated probability as it
+stands.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from judge_training.metrics import Calibration
 
 SCALE = ".scale"
 MIN_ROWS = 8  # A matrix of fewer rows (the classifier) weighs nothing and decides most: it stays float32.
@@ -54,17 +56,20 @@ def quantize(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def export_judge(
-    directory: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, temperature: float, max_length: int
+    directory: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    calibration: Calibration,
+    max_length: int,
 ) -> None:
     """Writes weights, config and tokenizer, each file replaced at once; other files there (the card) stay.
 
-    temperature: logits are divided by it, by way of the classifier. Raises ValueError unless it is positive.
+    calibration: applied to the logits, by way of the classifier.
     """
-    if not temperature > 0:
-        raise ValueError(f"the temperature must be positive, got {temperature}")
     weights = dict(model.state_dict())
     for name in ("classifier.weight", "classifier.bias"):
-        weights[name] = weights[name].float() / temperature
+        weights[name] = weights[name].float() / calibration.temperature
+    weights["classifier.bias"] += torch.tensor(calibration.biases)
     temporary = directory.with_name(directory.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

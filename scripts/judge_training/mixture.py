@@ -80,7 +80,7 @@ def first_stage(corpus: Corpus, epoch: int, scale: float = 1.0) -> list[Pair]:
     return _finish(rng, pairs, scale)
 
 
-def second_stage(corpus: Corpus, epoch: int, left_out: int, scale: float = 1.0) -> list[Pair]:
+def second_stage(corpus: Corpus, epoch: str, left_out: int, scale: float = 1.0) -> list[Pair]:
     """One epoch on Fool-Me-Twice without the fold `left_out`, with a reminder of the rest: about 3,000 pairs."""
     rng = Random(f"second/{left_out}/{epoch}")
     seen = [(pair, others) for fold, pair, others in corpus.fool_me_twice if fold != left_out]

@@ -20,7 +20,7 @@ from judge_training.contrasts import negated_from, refuted_from, settled_no_more
 from judge_training.export import quantize
 from judge_training.figures import fever_mix, fool_me_twice_mix
 from judge_training.made import made_pairs, shorten
-from judge_training.metrics import balanced_accuracy, best_temperature, calibration_error, macro_f1, softmax
+from judge_training.metrics import balanced_accuracy, calibrate, calibration_error, macro_f1, softmax
 from judge_training.model import build_optimizer, mean_weights, rate_at
 from judge_training.pairs import Label, Pair, clean, grouped, key_of, sentences_of, share_of
 from judge_training.sources import read_bios, read_fever, read_fool_me_twice, read_symmetric
@@ -240,8 +240,11 @@ def test_figures_by_hand() -> None:
     assert calibration_error(np.array([[0.9, 0.1, 0.0]] * 2), np.array([0, 1])) == pytest.approx(0.4)
 
 
-def test_the_temperature_takes_back_what_was_too_sure() -> None:
+def test_calibration_takes_back_what_was_too_sure_and_too_ready() -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(4000, 3))
     labels = np.array([rng.choice(3, p=row) for row in softmax(logits)])
-    assert best_temperature(logits * 2, labels) == pytest.approx(2.0, rel=0.1)
+    found = calibrate(logits * 2 + np.array([0.0, 1.0, -1.0]), labels)
+    assert found.temperature == pytest.approx(2.0, rel=0.1)
+    assert found.biases == pytest.approx((0.0, -0.5, 0.5), abs=0.1)
+    assert calibration_error(found.probabilities(logits * 2 + np.array([0.0, 1.0, -1.0])), labels) < 0.03
