@@ -61,7 +61,7 @@ class Service:
         self.settings = settings
         self.created = int(time.time())
         self.metrics = Metrics(self.status)
-        self._builders = ThreadPoolExecutor(1, thread_name_prefix="ewe-server-intake")
+        self._builders = _thread()
         self._llm: LLM | None = None
         self._checks: Checks | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
@@ -155,10 +155,12 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._builders, call)
 
     def close(self) -> None:
-        """Ends the service's own threads; the engine is its owner's to close."""
+        """Ends the service's own threads; an app that is started once more gets new ones. The engine is its owner's."""
         self._builders.shutdown(wait=False, cancel_futures=True)
+        self._builders = _thread()
         if self._checks is not None:
             self._checks.close()
+            self._checks = Checks(self.llm.config, self.llm.client.components.verifier)
 
     def _max_tokens(self, order: Order) -> int:
         most = self.settings.max_tokens
@@ -194,6 +196,11 @@ def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
     if len({passage.id for passage in found}) < len(found):
         raise InvalidRequestError("documents: two of them have the same id")
     return found
+
+
+def _thread() -> ThreadPoolExecutor:
+    """A thread that begins with its first call."""
+    return ThreadPoolExecutor(1, thread_name_prefix="ewe-server-intake")
 
 
 def _loading() -> RefusedError:

@@ -191,8 +191,15 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 """For `responses=` of every route."""
 
+_EVENT = {
+    "type": "object",
+    "description": "One record; its data is JSON, or [DONE] at the end.",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["data"],
+}
+
 EVENT_STREAM: dict[str, Any] = {
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"schema": _EVENT}},
     "description": "The answer, or with `stream` its records.",
 }
 """For `responses=` of routes that can stream."""
