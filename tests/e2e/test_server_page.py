@@ -84,7 +84,7 @@ def test_what_may_be_taken_back_looks_provisional(page: Any, played: Played) -> 
     ask(page)
     expect(page.locator("#text .draft")).to_have_text(f" {SENTENCES[5]}")
     assert shown(page) == SENTENCES[:5]
-    assert page.locator("#doing").inner_text().lower() == "writing sentence 6"
+    expect(page.locator("#doing")).to_have_text("writing sentence 6", ignore_case=True)
     assert page.locator("#stop").is_visible()
     assert not page.locator("#send").is_visible()
     assert "sentence 5" in page.locator("#evidence-title").inner_text().lower()
