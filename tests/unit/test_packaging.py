@@ -18,6 +18,7 @@ MODULES = sorted(
     [*(ROOT / "ewe").rglob("*.py"), *(ROOT / "kernels").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
 )
 LONGEST_FUNCTION = 60
+LONGEST_KERNEL = 150
 
 
 def data_files() -> list[str]:
@@ -54,7 +55,7 @@ def test_the_command_is_installed() -> None:
 
 def test_everything_pinned_is_one_version() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
-    names = [line.split("==")[0].lower() for line in lines]
+    names = [line.split("==")[0].lower().replace("_", "-") for line in lines]
     assert all("==" in line for line in lines)
     assert len(names) == len(set(names))
     wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["test"]
@@ -67,7 +68,8 @@ def test_modules_open_with_what_they_are_and_functions_stay_short(path: Path) ->
     assert ast.get_docstring(tree)
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+    longest = {name: LONGEST_KERNEL if name.endswith("_kernel") else LONGEST_FUNCTION for name in lengths}
+    assert {name: length for name, length in lengths.items() if length > longest[name]} == {}
 
 
 @pytest.mark.slow
