@@ -47,7 +47,8 @@ test: $(BIN)/.installed-test
 test-slow: $(BIN)/.installed-test
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: $(BIN)/.installed-lint
+# mypy reads the types of the optional packages too.
+lint: $(BIN)/.installed-lint $(BIN)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
