@@ -74,16 +74,15 @@ def test_the_same_again_is_the_same_and_costs_no_new_units(llm: LLM, prompts: li
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_both_modes_write_the_same_whenever_the_answers_come(
-    loaded: LoadedModel, prompts: list[str], temperature: float
-) -> None:
+def test_both_modes_write_the_same_whenever_the_answers_come(loaded: LoadedModel, temperature: float) -> None:
     """The threads of retriever and verifier answer when they like."""
+    lives = [prompt.text for prompt in load_world().prompts(kinds=("life",))[:3]]
     params = SamplingParams(max_tokens=60, temperature=temperature, seed=4)
     found = []
     for mode in ("blocking", "optimistic"):
         config = resolve_config("builtin", None).override([f"feedback.mode={mode}", "verifier=null"])
         with LLM(config=config, loaded=loaded, verifier=Strict()) as llm:
-            results = llm.generate(prompts, params)
+            results = llm.generate(lives, params)
             found.append([(g.text, g.token_ids, outline(g), g.stats.rewrites) for g in results])
             llm.check_integrity()
     assert found[0] == found[1]

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from ewe.cli.main import app
 from ewe.config import Config
+from ewe.server.settings import resolve_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -44,7 +45,10 @@ def test_commands_and_their_options_exist(line: str) -> None:
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
     for setting in re.findall(r"--set (\S+)", line):
-        Config().override([setting])
+        if command.name == "serve":
+            resolve_settings(None, None, {}, [setting])
+        else:
+            Config().override([setting])
 
 
 @pytest.mark.parametrize("line", shell_lines("make "))
