@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import chat, completions, operation, verify
+from ewe.server import chat, completions, operation, responses, verify
 from ewe.server.border import Border
 from ewe.server.errors import add_handlers
+from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 from ewe.server.version import VERSION
@@ -46,10 +46,8 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         redoc_url=None,
     )
     app.state.service = service
-    for module in (operation, chat, completions, verify):
+    for module in (operation, chat, completions, verify, responses, page):
         app.include_router(module.router)
-    for name in ("ewe.server.responses", "ewe.server.page.routes"):
-        app.include_router(import_module(name).router)
     add_handlers(app)
     app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:

@@ -1,12 +1,10 @@
 """/v1/chat/completions.
 
-Owns: the route, and which chunks a streamed conversation consists of. Knows the service and the wire's shapes.
+Owns: the route, and the form of a conversation's answer and chunks. Knows the service and the wire's shapes.
 """
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -15,12 +13,12 @@ from fastapi.responses import JSONResponse
 
 from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
-from ewe.report.jsonable import jsonable
-from ewe.server.answers import check_finished, citations, ewe_result, finish_reason, usage
+from ewe.server.answers import citations, ewe_result, finish_reason, usage
+from ewe.server.chunks import ChunkedAnswer
 from ewe.server.logprobs import chat_logprobs
-from ewe.server.run import Run, RunEvent
-from ewe.server.service import LIVE_EVENTS, TEXT_EVENTS, Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone, record
+from ewe.server.run import Run
+from ewe.server.service import Order, Service, service_of
+from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse
@@ -33,14 +31,11 @@ router = APIRouter(tags=["OpenAI"])
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; with `stream` the text is sent sentence by sentence as it becomes final."""
     service = service_of(request)
-    events = (TEXT_EVENTS | (LIVE_EVENTS if body.ewe.events else frozenset())) if body.stream else frozenset()
-    run = await service.begin(request, _order(body), events)
+    run = await service.begin(request, _order(body))
     answer = _ChatAnswer(service, run, body)
     if body.stream:
         return RunStream(run, answer.chunks(), service.settings.ping)
     generations = await answers_unless_gone(request, run)
-    for generation in generations:
-        check_finished(generation)
     return JSONResponse((await answer.whole(generations)).model_dump())
 
 
@@ -64,14 +59,12 @@ def _order(body: ChatRequest) -> Order:
     )
 
 
-class _ChatAnswer:
+class _ChatAnswer(ChunkedAnswer):
     """The answer to one request: as a whole or as chunks."""
 
     def __init__(self, service: Service, run: Run, body: ChatRequest) -> None:
-        self._service = service
-        self._run = run
-        self._body = body
-        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": service.model_name}
+        super().__init__(service, run, body, "chatcmpl", "chat.completion.chunk")
+        self._wants_logprobs = body.logprobs
 
     async def whole(self, generations: Sequence[Generation]) -> ChatResponse:
         """All choices at once."""
@@ -96,42 +89,25 @@ class _ChatAnswer:
         """The records of the stream, but for the last that says that it is done."""
         for index in range(self._run.num_choices):
             yield self._chunk([_choice(index, {"role": "assistant", "content": ""})])
-        async for item in self._run.events():
-            if item.event.kind == "text":
-                yield self._chunk([_choice(item.choice, {"content": item.event.data["text"]})])
-            elif item.event.kind == "finish":
-                yield await self._last_chunk(item)
-            else:
-                yield self._chunk([], ewe=live_event(item))
-        if self._body.wants_usage:
-            yield self._chunk([], usage=usage(self._run.generations).model_dump())
+        async for chunk in super().chunks():
+            yield chunk
 
-    async def _last_chunk(self, item: RunEvent) -> str:
-        """A choice's end with its citations; that of the last choice also tells what the engine knows."""
-        generation: Generation = item.event.generation
-        check_finished(generation)
+    def _text_choice(self, index: int, text: str) -> dict[str, Any]:
+        return _choice(index, {"content": text})
+
+    async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
+        """The end of a choice, with its citations."""
         cited = [annotation.model_dump() for annotation in citations(generation)]
         logprobs = await self._logprobs(generation)
-        choice = _choice(item.choice, {"annotations": cited} if cited else {}, finish_reason(generation))
+        choice = _choice(index, {"annotations": cited} if cited else {}, finish_reason(generation))
         choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
-        more = {"ewe": ewe_result(self._run.generations).model_dump()} if self._run.is_finished else {}
-        return self._chunk([choice], **more)
+        return choice
 
     async def _logprobs(self, generation: Generation) -> ChatLogprobs | None:
-        if not self._body.logprobs:
+        if not self._wants_logprobs:
             return None
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].prompt_ids
         return await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
-
-    def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> str:
-        empty = {"usage": None} if self._body.wants_usage else {}
-        fixed = {"object": "chat.completion.chunk", "system_fingerprint": FINGERPRINT}
-        return record({**self._head, **fixed, "choices": choices, **empty, **more})
-
-
-def live_event(item: RunEvent) -> dict[str, Any]:
-    """What a reader who asked for events is told of one."""
-    return {"event": item.event.kind, "choice": item.choice, "data": jsonable(item.event.data)}
 
 
 def _choice(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:

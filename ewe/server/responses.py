@@ -34,7 +34,7 @@ from ewe.server.responses_wire import (
     UrlCitation,
 )
 from ewe.server.run import Run
-from ewe.server.service import LIVE_EVENTS, TEXT_EVENTS, Order, Service, service_of
+from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.types import Generation
@@ -47,13 +47,11 @@ _log = logging.getLogger("ewe.server")
 async def create_response(body: ResponsesRequest, request: Request) -> Response:
     """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final."""
     service = service_of(request)
-    events = (TEXT_EVENTS | (LIVE_EVENTS if body.ewe.events else frozenset())) if body.stream else frozenset()
-    run = await service.begin(request, _order(body), events)
+    run = await service.begin(request, _order(body))
     answer = _Answer(service, run, body)
     if body.stream:
         return RunStream(run, answer.records(), service.settings.ping)
     [generation] = await answers_unless_gone(request, run)
-    check_finished(generation)
     return JSONResponse((await answer.finished(generation)).model_dump())
 
 

@@ -34,8 +34,8 @@ from ewe.types import Passage
 
 _T = TypeVar("_T")
 
-TEXT_EVENTS = frozenset({"text"})
-LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
+_TEXT_EVENTS = frozenset({"text"})
+_LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +119,10 @@ class Service:
                 404, f"there is no model {name!r} here; {self.model_name!r} is", param="model", code="model_not_found"
             )
 
-    async def begin(self, request: Request, order: Order, events: frozenset[str] = frozenset()) -> Run:
+    async def begin(self, request: Request, order: Order) -> Run:
         """Submits what is asked for; `close` of the run must be called in the end.
 
-        events: kinds that the run passes on. Raises RefusedError or InvalidRequestError, and then holds nothing.
+        Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
@@ -139,7 +139,7 @@ class Service:
         )
         count = order.count * params.n
         self.gate.enter(key, count)
-        run = Run(llm.client, events, RunMeter(self.metrics).see, partial(self.gate.leave, key, count))
+        run = Run(llm.client, _events(wanted), RunMeter(self.metrics).see, partial(self.gate.leave, key, count))
         try:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
@@ -196,6 +196,13 @@ def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
     if len({passage.id for passage in found}) < len(found):
         raise InvalidRequestError("documents: two of them have the same id")
     return found
+
+
+def _events(wanted: SamplingRequest) -> frozenset[str]:
+    """The kinds of events that the run passes on: none to a reader who waits for the whole answer."""
+    if not wanted.stream:
+        return frozenset()
+    return _TEXT_EVENTS | _LIVE_EVENTS if wanted.ewe.events else _TEXT_EVENTS
 
 
 def _thread() -> ThreadPoolExecutor:

@@ -15,6 +15,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from ewe.server.answers import check_finished
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.run import Run
 from ewe.types import Generation
@@ -55,11 +56,16 @@ class RunStream(StreamingResponse):
 
 
 async def answers_unless_gone(request: Request, run: Run) -> list[Generation]:
-    """The finished answers, and the run is closed; raises RefusedError if the client hung up before them."""
+    """The finished answers, and the run is closed; raises RefusedError if the client hung up before them, or for an
+    answer that came to nothing.
+    """
     try:
-        return await unless_gone(request, asyncio.ensure_future(run.answers()))
+        generations = await unless_gone(request, asyncio.ensure_future(run.answers()))
     finally:
         run.close()
+    for generation in generations:
+        check_finished(generation)
+    return generations
 
 
 async def unless_gone(request: Request, work: asyncio.Future[_T], timeout_s: float | None = None) -> _T:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contrast import PAINTED, ratio
 
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed (pip install 'ewe-engine[test]')"
@@ -68,29 +69,5 @@ def keys(browser: Any, key: str) -> None:
 
 
 def contrast(browser: Any, selector: str) -> float:
-    """The WCAG contrast of an element's text against the first opaque background behind it."""
-    text, ground = browser.execute_script(
-        """
-        const node = document.querySelector(arguments[0]);
-        const paint = (color) => {
-          const context = new OffscreenCanvas(1, 1).getContext('2d');
-          context.fillStyle = color;
-          context.fillRect(0, 0, 1, 1);
-          return [...context.getImageData(0, 0, 1, 1).data];
-        };
-        const style = getComputedStyle(node);
-        let behind = node;
-        while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
-        const text = node instanceof SVGElement ? style.fill : style.color;
-        return [paint(text), paint(getComputedStyle(behind).backgroundColor)];
-        """,
-        selector,
-    )
-    light, dark = sorted((luminance(text), luminance(ground)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(color: list[int]) -> float:
-    parts = [value / 255 for value in color[:3]]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    """The WCAG contrast of an element's text."""
+    return ratio(browser.execute_script(f"return ({PAINTED})(arguments[0])", selector))

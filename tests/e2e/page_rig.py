@@ -19,6 +19,7 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
 
 import server_rig  # noqa: E402, F401  (skips where the server's packages are not installed)
+from contrast import PAINTED, ratio  # noqa: E402
 from fastapi import FastAPI, Request, Response  # noqa: E402
 from fastapi.responses import JSONResponse, StreamingResponse  # noqa: E402
 from show_fixture import PASSAGES, PROMPT, generation, stream_events  # noqa: E402
@@ -155,25 +156,5 @@ def patient(page: Any) -> Any:
 
 
 def contrast(page: Any, selector: str) -> float:
-    """The WCAG contrast of an element's text against the first opaque background behind it."""
-    painted = page.locator(selector).first.evaluate(
-        """(node) => {
-          const paint = (color) => {
-            const context = new OffscreenCanvas(1, 1).getContext('2d');
-            context.fillStyle = color;
-            context.fillRect(0, 0, 1, 1);
-            return [...context.getImageData(0, 0, 1, 1).data];
-          };
-          let behind = node;
-          while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
-          return [getComputedStyle(node).color, getComputedStyle(behind).backgroundColor].map(paint);
-        }"""
-    )
-    light, dark = sorted((_luminance(color) for color in painted), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(color: list[int]) -> float:
-    parts = [value / 255 for value in color[:3]]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    """The WCAG contrast of an element's text, once there is such an element."""
+    return ratio(page.wait_for_function(PAINTED, arg=selector).json_value())

@@ -164,7 +164,8 @@ def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.
     def fail(generation: Generation) -> None:
         raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
 
-    monkeypatch.setattr("ewe.server.responses.check_finished", fail)
+    for module in ("responses", "streaming"):  # the streamed and the whole answer
+        monkeypatch.setattr(f"ewe.server.{module}.check_finished", fail)
     client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
     *_, last = ask(client.responses, stream=True, max_output_tokens=5)
     assert last.type == "response.failed"
