@@ -118,6 +118,7 @@ class Revision:
 
     at: seconds since 1970 (UTC). reason: what happened ("added", "feedback", "verified", ...). evidence: ids or texts
     of what spoke for the change. content_before: the content that was replaced; empty where the content stayed.
+    uncertainty: after the change; None where it was not written down (stores of schema 1).
     """
 
     memory_id: str
@@ -128,6 +129,7 @@ class Revision:
     veracity_after: float
     evidence: tuple[str, ...] = ()
     content_before: str = ""
+    uncertainty: float | None = None
 
     def __post_init__(self) -> None:
         name = f"revision {self.number} of memory {self.memory_id!r}"
@@ -135,5 +137,7 @@ class Revision:
         _check_texts(f"{name}: evidence", **{str(place): text for place, text in enumerate(self.evidence)})
         _check_times(name, at=self.at)
         _check_shares(name, veracity_before=self.veracity_before, veracity_after=self.veracity_after)
+        if self.uncertainty is not None:
+            _check_shares(name, uncertainty=self.uncertainty)
         if type(self.number) is not int or self.number < 1:
             raise InvalidRequestError(f"{name}: numbers of revisions count from 1")

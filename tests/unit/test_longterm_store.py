@@ -70,7 +70,10 @@ class StoreMachine(RuleBasedStateMachine):
             )
             assert (result.added, result.duplicates, result.conflicts) == expected
         if known is None:
-            self.model[scope, memory_id] = (memory, [Revision(memory_id, 1, at, "added", veracity, veracity)])
+            self.model[scope, memory_id] = (
+                memory,
+                [Revision(memory_id, 1, at, "added", veracity, veracity, uncertainty=1.0)],
+            )
 
     @rule(
         scope=SCOPES,
@@ -104,7 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
         before = "" if new.content == old.content else old.content
         revision = Revision(
-            memory_id, len(history) + 1, at, "said", old.veracity, new.veracity, tuple(evidence), before
+            memory_id, len(history) + 1, at, "said", old.veracity, new.veracity, tuple(evidence), before, 1.0
         )
         self.model[scope, memory_id] = (new, [*history, revision])
 

@@ -13,6 +13,7 @@ import pytest
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
+from ewe.longterm.store.database import SCHEMA_VERSION
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
@@ -147,22 +148,23 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> 
 
 
 def older(store: MemoryStore) -> Path:
-    """The store's file under schema version 0, of which the newest table is missing."""
+    """The store's file under the schema before this one, of which the newest index is missing."""
     store.add(memories(2))
     store.close()
     with sqlite3.connect(store.path / "memories.sqlite") as connection:
         connection.execute("DROP INDEX deletions_by_id")
-        connection.execute("PRAGMA user_version = 0")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
     connection.close()
     return store.path
 
 
 def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     path = older(store)
+    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {})
     with pytest.raises(DatastoreError, match="no step leads on"):
         MemoryStore.open(path, read_only=False)
     step = "CREATE INDEX deletions_by_id ON deletions (id, user, agent)"
-    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {0: step})
+    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {SCHEMA_VERSION - 1: step})
     with pytest.raises(DatastoreError, match="open it once for writing"):
         MemoryStore.open(path)
     with MemoryStore.open(path, read_only=False) as opened:
@@ -171,14 +173,30 @@ def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, m
         assert len(opened) == 2
 
 
+def test_a_store_of_schema_1_keeps_its_histories(store: MemoryStore) -> None:
+    store.add(memories(2))
+    path = store.path
+    store.close()
+    with sqlite3.connect(path / "memories.sqlite") as connection:
+        connection.execute("ALTER TABLE revisions DROP COLUMN uncertainty")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with MemoryStore.open(path, read_only=False) as opened:
+        [memory, _] = opened.scan()
+        opened.revise(memory.scope, memory.id, Change(uncertainty=0.25), at=2.0, reason="said")
+        history = opened.history(memory.scope, memory.id)
+        assert [revision.uncertainty for revision in history] == [None, 0.25]
+        assert opened.verify() == []
+
+
 def test_a_step_that_fails_leaves_the_file_as_it_was(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     path = older(store)
     step = "CREATE INDEX deletions_by_id ON deletions (id); INSERT INTO nowhere VALUES (1)"
-    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {0: step})
+    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {SCHEMA_VERSION - 1: step})
     with pytest.raises(DatastoreError, match="nowhere"):
         MemoryStore.open(path, read_only=False)
     with sqlite3.connect(path / "memories.sqlite") as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION - 1,)
         assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'deletions_by_id'").fetchone()
     connection.close()
 

@@ -17,7 +17,7 @@ from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_values, revision_values
 from ewe.longterm.store.session import Session
 
-ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _ADD_MEMORY = f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions) VALUES ({','.join('?' * 18)})"  # noqa: S608
 _BATCH = 1000
 History = tuple[Memory, Sequence[Revision]]

@@ -21,6 +21,10 @@ _EXPECTATIONS = {
         SELECT id FROM memories JOIN revisions
             ON revisions.memory = memories.number AND revisions.number = memories.revisions
         WHERE veracity_after <> veracity""",
+    "has another uncertainty than its last revision": """
+        SELECT id FROM memories JOIN revisions
+            ON revisions.memory = memories.number AND revisions.number = memories.revisions
+        WHERE revisions.uncertainty <> memories.uncertainty""",
     "belongs to no scope": "SELECT id FROM memories WHERE scope NOT IN (SELECT number FROM scopes)",
     "is gone, but not its revisions": "SELECT memory FROM revisions WHERE memory NOT IN (SELECT number FROM memories)",
     "is gone, but not its words": "SELECT memory FROM postings WHERE memory NOT IN (SELECT number FROM memories)",

@@ -14,15 +14,16 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import check_header, file_errors, open_mode, sqlite_errors
 
 FILE_NAME = "memories.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Per version the statements that lead to the next one. Never change one that was published: add another.
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {1: "ALTER TABLE revisions ADD COLUMN uncertainty REAL"}
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
 _BUSY_S = 30.0
 
 # AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
 # memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
 # memories.revisions: how many there have to be; a lost one shows.
+# revisions.uncertainty: after the revision; NULL where schema 1 wrote it.
 _SCHEMA = """
 CREATE TABLE state (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -71,6 +72,7 @@ CREATE TABLE revisions (
     veracity_after REAL NOT NULL,
     evidence TEXT NOT NULL,
     content_before TEXT NOT NULL,
+    uncertainty REAL,
     PRIMARY KEY (memory, number)
 ) WITHOUT ROWID;
 CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions

@@ -18,7 +18,7 @@ MEMORY_COLUMNS = (
     "id, content, kind, source_kind, source_id, reliability, metadata, created_at, updated_at, veracity, uncertainty, "
     "recall_count, correct_count, incorrect_count, contradicts"
 )
-REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before"
+REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,14 @@ def revision_values(revision: Revision) -> tuple[object, ...]:
         revision.veracity_after,
         _text(revision.evidence),
         revision.content_before,
+        revision.uncertainty,
     )
 
 
 def revision_of(memory_id: str, values: Sequence[Any]) -> Revision:
     """The revision of a row with `REVISION_COLUMNS`."""
-    number, at, reason, before, after, evidence, content = values
-    return Revision(memory_id, number, at, reason, before, after, tuple(json.loads(evidence)), content)
+    number, at, reason, before, after, evidence, content, uncertainty = values
+    return Revision(memory_id, number, at, reason, before, after, tuple(json.loads(evidence)), content, uncertainty)
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

@@ -95,10 +95,7 @@ class MemoryStore(MemoryReader):
 
     def add(self, memories: Iterable[Memory], reason: str = ADDED, evidence: tuple[str, ...] = ()) -> AddResult:
         """Adds memories, a transaction for every 1000; the history of each begins with `reason` and `evidence`."""
-        return self.restore(
-            (memory, [Revision(memory.id, 1, memory.created_at, reason, memory.veracity, memory.veracity, evidence)])
-            for memory in memories
-        )
+        return self.restore((memory, [_first(memory, reason, evidence)]) for memory in memories)
 
     def restore(self, histories: Iterable[History]) -> AddResult:
         """Adds memories with the histories that they bring, a transaction for every 1000.
@@ -124,7 +121,7 @@ class MemoryStore(MemoryReader):
             new = change.apply(old, at)
             before = "" if new.content == old.content else old.content
             revision = Revision(
-                memory_id, count + 1, at, reason, old.veracity, new.veracity, tuple(evidence), before
+                memory_id, count + 1, at, reason, old.veracity, new.veracity, tuple(evidence), before, new.uncertainty
             )  # fmt: skip
             settings = ", ".join(f"{column} = ?" for column in MEMORY_COLUMNS.split(", "))
             connection.execute(
@@ -217,3 +214,9 @@ class MemoryStore(MemoryReader):
         if not self.lexicon.is_current():
             with self._session.transaction() as connection:
                 self.lexicon.rebuild(connection)
+
+
+def _first(memory: Memory, reason: str, evidence: tuple[str, ...]) -> Revision:
+    return Revision(
+        memory.id, 1, memory.created_at, reason, memory.veracity, memory.veracity, evidence, "", memory.uncertainty
+    )  # fmt: skip
