@@ -7,7 +7,7 @@ search, scorers, and trusted passages as a retriever by its protocol.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
@@ -31,7 +31,8 @@ class Recalled:
     """A memory that was found for a query, and what is done with it.
 
     belief: of the scorer, in [0, 1]; uncertainty: of that belief, in [0, 1]; similarity: the score of the search over
-    its best one; action: what was done last; tried: the actions before. use: whether evidence should be sought first.
+    its best one; action: what was done last; tried: the actions before; replaced_by: what was looked up in its place.
+    use: whether evidence should be sought first.
     """
 
     memory: Memory
@@ -40,6 +41,7 @@ class Recalled:
     similarity: float
     action: Action
     tried: tuple[Action, ...] = ()
+    replaced_by: Memory | None = None
 
     @property
     def use(self) -> MemoryUse:
@@ -144,6 +146,7 @@ class Recaller:
                 candidate = state.found[key]
             action = self._action(score, state)
         settled = []
+        fresh = None
         if action is Action.EXTERNAL_LOOKUP:
             state.lookups -= 1
             tried.append(action)
@@ -153,7 +156,7 @@ class Recaller:
                 settled.append(
                     _recalled(Candidate(fresh, candidate.similarity), fresh.veracity, Action.EXTERNAL_LOOKUP)
                 )
-        return [*settled, _recalled(candidate, score.belief, action, tuple(tried))]
+        return [*settled, replace(_recalled(candidate, score.belief, action, tuple(tried)), replaced_by=fresh)]
 
     def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
         if not score.usable:

@@ -197,6 +197,7 @@ def test_what_stays_below_is_replaced_by_what_was_looked_up(store, clock):
     assert fresh.memory.veracity >= 0.9
     [gone] = recall.disregarded
     assert (gone.memory.id, gone.tried) == (lie.id, (Action.REVALIDATE, Action.EXTERNAL_LOOKUP))
+    assert gone.replaced_by == fresh.memory
     again = memories.search("bridge opened", [ANN])
     assert [one.action for one in again.used] == [Action.USE]
     assert len(store) == 2
