@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from builtin_training.example import Goal
 from ewe.world.people import Fact
@@ -70,20 +71,22 @@ class Guidance:
         tokens, places) hold it.
 
         A unit's value that stands before the name, or before a companion that the answer has named already, cannot know
-        yet whose it is: its first token is to be found behind them.
+        yet whose it is: its first token is to be found behind them, and so are the next as long as another value in
+        sight begins in the same way.
         """
         value = context[place.start : place.end]
         companions = [other.fact for other in _companions(places, place)]
+        seen = {unit[source.start : source.end] for _, unit, stated in visible for source in stated}
+        ambiguous = max((_common_prefix(value, other) for other in seen - {value}), default=0)
         found: list[list[int]] = [[] for _ in value]
         for offset, unit, stated in visible:
             for source in stated:
                 if source.fact != place.fact or unit[source.start : source.end] != value:
                     continue
                 late = self._known_late(unit, stated, source, companions)
-                found[0] += [offset + token for token in range(late, min(late + BEHIND, len(unit)))] if late else []
-                found[0] += [] if late else [offset + source.start]
-                for step in range(1, len(value)):
-                    found[step].append(offset + source.start + step)
+                behind = range(offset + late, offset + min(late + BEHIND, len(unit)))
+                for step, keys in enumerate(found):
+                    keys += behind if late and step <= ambiguous else [offset + source.start + step]
         return tuple(Goal("copy", place.start + step - 1, tuple(keys)) for step, keys in enumerate(found) if keys)
 
     def _known(self, tokens: Tokens, places: Sequence[Place], place: Place) -> dict[str, Tokens]:
@@ -123,3 +126,8 @@ def _companions(places: Sequence[Place], place: Place) -> list[Place]:
         for other in places
         if other.sentence == place.sentence and other.fact.subject == place.fact.subject and other.end <= place.start
     ]
+
+
+def _common_prefix(first: Tokens, second: Tokens) -> int:
+    """How many tokens both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

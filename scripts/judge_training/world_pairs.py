@@ -10,7 +10,7 @@ from random import Random
 
 from ewe.world.articles import SOURCES, STORIES, tell
 from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, draw_person
+from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, draw_person
 from ewe.world.poison import lie_about
 from ewe.world.wording import phrasings
 from judge_training.pairs import Label, Pair
@@ -31,8 +31,23 @@ def world_pairs(rng: Random, split: Split = "train") -> Iterator[Pair]:
             told_topic = rng.choice(STORIES) if wanted is Label.INCONCLUSIVE else topic
             subject = stranger if wanted is Label.INCONCLUSIVE and rng.random() < 0.4 else person
             told = tell(rng, teller, told_topic, rng.choice(SOURCES), pool, stranger)
+            if wanted is Label.INCONCLUSIVE and subject is person:
+                subject = _confused(rng, person, rng.choice(SLOTS_BY_TOPIC[topic]), told.facts)
             wording = rng.choice(phrasings(topic, "answer")).fill(subject, other_item=topic.endswith("2"))
             yield Pair(told.text, wording.text, judge_facts(wording.facts, told.facts), told.title)
+
+
+def _confused(rng: Random, person: Person, slot: str, told: tuple[Fact, ...]) -> Person:
+    """The person with something in `slot` that was told of another relation: the journey taken for the prize, the year
+    of the one for the year of the other. Unchanged where nothing fits.
+    """
+    is_year = slot.endswith("_year")
+    values = [
+        fact.value
+        for fact in told
+        if fact.subject == person.name and fact != person.fact(slot) and fact.value.isdigit() == is_year
+    ]
+    return person.with_value(slot, rng.choice(values)) if values else person
 
 
 def judge_facts(claimed: tuple[Fact, ...], stated: tuple[Fact, ...]) -> Label:

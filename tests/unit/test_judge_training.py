@@ -1,5 +1,6 @@
 """Training the built-in judge: swaps change values, contrasts change labels, splits stay apart, exports come back."""
 
+import re
 import sys
 from itertools import islice
 from pathlib import Path
@@ -138,6 +139,13 @@ def test_world_pairs_agree_with_the_facts() -> None:
     assert judge_facts((Fact("A B", "work", "The Land"),), works) is Label.INCONCLUSIVE
     assert judge_facts((works[0], Fact("A B", "work_year", "1931", "The Sea")), works) is Label.REFUTED
     assert judge_facts(works, works) is Label.SUPPORTED
+
+
+def test_world_pairs_take_one_thing_for_another_without_settling_it() -> None:
+    pairs = list(islice(world_pairs(Random(5)), 600))
+    confused = [pair for pair in pairs if re.search(r"won (the )?\w+ (Congress|Crossing|Survey|Voyage)", pair.claim)]
+    assert confused
+    assert {pair.label for pair in confused} == {Label.INCONCLUSIVE}
 
 
 def test_text_is_cleaned_and_cut_into_sentences() -> None:

@@ -138,6 +138,10 @@ def test_a_value_before_its_owner_is_found_behind() -> None:
     assert copies((0, 1, 2, 7, 8, 3, 6, 4), Place(name, 3, 5, 0), late_year) == [(106, 107), (104,)]
     elsewhere = Place(year, 6, 7, 1)
     assert copies((0, 1, 2, 7, 8, 3, 6, 4), Place(name, 3, 5, 0), elsewhere) == [(103,), (104,)]
+    other = Place(Fact("A B", "work", "x z"), 8, 10, 1)
+    same_start = (0, 1, 2, 7, 8, 3, 6, 4, 7, 5)
+    assert copies(same_start, Place(name, 3, 5, 0), late_year, other) == [(106, 107, 108, 109), (106, 107, 108, 109)]
+    assert copies(same_start, Place(name, 3, 5, 0), elsewhere, other) == [(103,), (104,)]
     assert copies((0, 1, 2, 7, 5), Place(name, 3, 5, 0)) == []
     assert guidance.of_context(context, places) == (
         Goal("subject", 3, (1, 2)),
