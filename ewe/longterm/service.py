@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ewe.errors import ConfigError
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
+from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.criticality import estimate_criticality
@@ -66,7 +67,7 @@ class MemoryService:
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
         search = MemorySearch(store, encoder)
         self._evidence = EvidenceBook(store, judge, clock)
-        self._writer = MemoryWriter(store, search, self._evidence, judge, clock)
+        self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock)
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 

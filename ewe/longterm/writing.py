@@ -1,42 +1,42 @@
 """New memories: how far they are believed at first, what they contradict, and what became of copies.
 
-Owns: adding and correcting. Knows the store, the search, judges by their protocol and the scores of a new memory.
+Owns: adding and correcting. Knows the store, judges by their protocol and the scores of a new memory; which memories
+it is compared with is `ewe.longterm.neighbours`' matter.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ewe.longterm.evidence import Clock, EvidenceBook
+from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS, Relation, agreeing, contradicted, relations
+from ewe.longterm.scoring.contradictions import Relation, agreeing, contradicted
 from ewe.longterm.scoring.default import voice_of
 from ewe.longterm.scoring.verimem import entailed_consistency, initial_veracity
 from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import Change, MemoryStore
-from ewe.text.words import words
-from ewe.verification.judges.protocol import Judge
 
 HIGH_VERACITY = 0.6
 """From here on a neighbour has a say in the first veracity of a new memory."""
+_ROUNDS = 4  # Under ever more writers the last comparison has to do.
 
 
 class MemoryWriter:
     """Adds memories to one scope at a time; nothing outside that scope is ever changed by it.
 
-    Neighbours that a new memory is compared with are those of its scope and the shared ones. It is marked as
-    contradicting either; of the two only those of its own scope are marked as well, so that nobody moves what others
-    see by writing to themselves.
+    A new memory is marked as contradicting any neighbour that whoever reads it can see; of the neighbours only those of
+    its own scope are marked as well, so that nobody moves what others see by writing to themselves. Safe to call from
+    several threads: memories that are written at the same time are compared with each other as well.
     """
 
-    def __init__(
-        self, store: MemoryStore, search: MemorySearch, evidence: EvidenceBook, judge: Judge | None, clock: Clock
-    ) -> None:
-        self._store, self._search, self._evidence, self._judge, self._clock = store, search, evidence, judge, clock
+    def __init__(self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock) -> None:
+        self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
+        self._written = 0  # by this writer; changes only inside a transaction
 
     def add(
         self,
@@ -56,24 +56,17 @@ class MemoryWriter:
         """
         content = " ".join(content.split())
         memory = Memory(_id_of(content), content, kind, source, scope, dict(metadata or {}))
-        there = self._store.find(scope, memory.id)
-        if there is not None:
-            return self._repeated(there, source)
-        found = self._relations(memory)
-        veracity, uncertainty = first_veracity(memory, found)
-        against = dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))])
-        now = self._clock()
-        with self._store.transaction():
-            new = Memory(
-                memory.id, content, kind, source, scope, memory.metadata, now, now, veracity, uncertainty,
-                contradicts=tuple(against),
-            )  # fmt: skip
-            self._store.add([new], evidence=tuple(evidence))
-            for memory_id in against:
-                self._mark(scope, memory_id, new.id)
-            for other in agreeing(found):
-                self._support(other, scope, source)
-        return new
+        there = self._repeated(memory, contradicts)
+        rounds, found = 0, list[Relation]()
+        while there is None:
+            before, rounds = self._written, rounds + 1
+            found = self._neighbourhood.relations(memory, found)
+            with self._store.transaction():
+                there = self._repeated(memory, contradicts)
+                # Others may have written while the judge read: what they wrote is compared, too.
+                if there is None and (before == self._written or rounds == _ROUNDS):
+                    there = self._write(memory, found, evidence, contradicts)
+        return there
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
         """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays.
@@ -86,9 +79,34 @@ class MemoryWriter:
             self._evidence.feedback(scope, memory_id, False, by)
         return new
 
-    def _repeated(self, there: Memory, source: MemorySource) -> Memory:
-        self._support(there, there.scope, source)
-        return self._store.get(there.scope, there.id)
+    def _write(
+        self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
+    ) -> Memory:
+        veracity, uncertainty = first_veracity(memory, found)
+        against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))]))
+        now = self._clock()
+        new = replace(
+            memory, created_at=now, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against
+        )
+        self._written += 1
+        self._store.add([new], evidence=tuple(evidence))
+        for memory_id in against:
+            self._mark(new.scope, memory_id, new.id)
+        for other in agreeing(found):
+            self._support(other, new.scope, new.source)
+        return new
+
+    def _repeated(self, memory: Memory, contradicts: Sequence[str]) -> Memory | None:
+        """The memory of the same words, if the scope holds one, with what this voice adds to it."""
+        with self._store.transaction():
+            there = self._store.find(memory.scope, memory.id)
+            if there is None:
+                return None
+            self._support(there, memory.scope, memory.source)
+            for other in (one for one in contradicts if one != memory.id):
+                self._mark(memory.scope, memory.id, other)
+                self._mark(memory.scope, other, memory.id)
+            return self._store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
         """Somebody else said the same; counted once per voice, as their feedback."""
@@ -102,13 +120,6 @@ class MemoryWriter:
             return
         change = Change(uncertainty=max(old.uncertainty, 0.5), contradicts=(*old.contradicts, by_id))
         self._store.revise(scope, memory_id, change, at=self._clock(), reason="contradicted", evidence=[by_id])
-
-    def _relations(self, memory: Memory) -> list[Relation]:
-        if self._judge is None or not words(memory.content):
-            return []
-        scopes = list(dict.fromkeys([memory.scope, Scope()]))
-        [hits] = self._search.search([memory.content], scopes, MOST_NEIGHBOURS)
-        return relations(memory.content, [hit.memory for hit in hits], self._judge)
 
 
 def first_veracity(memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
