@@ -18,6 +18,7 @@ import torch
 from ewe.config import CacheConfig, Config, RetrievalConfig
 from ewe.engine import calls
 from ewe.engine.core import EngineCore
+from ewe.engine.grammar import Grammars
 from ewe.engine.intake import Intake, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
@@ -150,7 +151,8 @@ def wire(
         changed=changed,
     )
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
-    intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies)
+    grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
+    intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
     return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool)
 
 

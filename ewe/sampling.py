@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ewe.errors import InvalidRequestError
 
@@ -23,7 +24,8 @@ class SamplingParams:
 
     temperature 0 is greedy; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None for none, 0 for the chosen
     token's, n for the n likeliest besides. logit_bias: token id -> value added to its logit. deadline_s: seconds after
-    arrival at which the request ends with what it has. Raises InvalidRequestError for values out of range.
+    arrival at which the request ends with what it has. json_schema: the text is JSON that satisfies this schema (needs
+    llguidance; with "length" as its end it is cut). Raises InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
@@ -43,6 +45,7 @@ class SamplingParams:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     logprobs: int | None = None
     deadline_s: float | None = None
+    json_schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)

@@ -19,7 +19,7 @@ from ewe.engine.output import complete, publish
 from ewe.engine.pauses import Action, Pauses, next_action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
-from ewe.engine.sampler import SamplingRow, Token, sample
+from ewe.engine.sampler import Token, sample
 from ewe.engine.scheduler import Plan, Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
@@ -191,14 +191,22 @@ class EngineCore:
         for position in keep:
             sequence, shares = done[position]
             attention = None if shares is None else _by_passage(sequence, shares.tolist())
-            owners += [(member, position, attention) for member in (sequence, *self._fork_siblings(sequence))]
+            members = (sequence, *self._fork_siblings(sequence))
+            owners += [(member, position, attention) for member in members if self._follows_grammar(member)]
         if not owners:
             return
-        rows = [self._sampling_row(sequence) for sequence, _, _ in owners]
+        rows = [sequence.sampling_row(self._eos, self._retry_temperature) for sequence, _, _ in owners]
         logits = result.logits[[position for _, position, _ in owners]]
         tokens = sample(logits, rows, self._pauses.policy.needs_entropy)
         for (sequence, _, attention), token in zip(owners, tokens, strict=True):
             self._append(sequence, Token(token.id, token.logprob, token.entropy, token.top_logprobs, attention))
+
+    def _follows_grammar(self, sequence: Sequence) -> bool:
+        """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
+        problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.draft.ids)
+        if problem:
+            self.end(sequence, "error", f"the grammar of the JSON schema: {problem}")
+        return not problem
 
     def _fork_siblings(self, sequence: Sequence) -> list[Sequence]:
         """The further answers of a request, which share the prompt's blocks and the memory from here on."""
@@ -212,26 +220,12 @@ class EngineCore:
         self.sequences[position:position] = siblings
         return siblings
 
-    def _sampling_row(self, sequence: Sequence) -> SamplingRow:
-        params = sequence.params
-        hot = sequence.hot_sentence is not None and len(sequence.draft.sentences) <= sequence.hot_sentence
-        temperature = max(params.temperature, self._retry_temperature) if hot else params.temperature
-        too_short = len(sequence.draft) < params.min_tokens
-        return SamplingRow(
-            params=params,
-            prompt_ids=sequence.prompt_ids,
-            output_ids=sequence.draft.ids,
-            seed=sequence.seed,
-            index=sequence.index,
-            stream=sequence.rewinds,
-            temperature=temperature,
-            banned=(*self._eos, *params.stop_token_ids) if too_short else (),
-        )
-
     def _append(self, sequence: Sequence, token: Token) -> None:
         params, draft = sequence.params, sequence.draft
         stopped = draft.append(token)
-        ended = token.id in params.stop_token_ids or (token.id in self._eos and not params.ignore_eos)
+        # A grammar allows EOS only where the text may end, and nothing else where it must.
+        heeds_eos = not params.ignore_eos or sequence.grammar is not None
+        ended = token.id in params.stop_token_ids or (token.id in self._eos and heeds_eos)
         sequence.end_text(stopped or ended)
         self._pauses.look(sequence)
         publish(sequence, self._pauses.policy.rewrites)

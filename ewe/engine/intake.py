@@ -14,6 +14,7 @@ from typing import Any
 
 from ewe.config import Config
 from ewe.engine.draft import Draft
+from ewe.engine.grammar import Grammars
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import InvalidRequestError, PromptTooLongError
@@ -50,6 +51,7 @@ class Intake:
         manager: BlockManager,
         keeper: MemoryKeeper,
         uses_memory: bool,
+        grammars: Grammars,
     ) -> None:
         self._config = config
         self._tokenizer = tokenizer
@@ -57,6 +59,7 @@ class Intake:
         self._manager = manager
         self._keeper = keeper
         self._uses_memory = uses_memory
+        self._grammars = grammars
         self._splitter = SentenceSplitter()
 
     def build(
@@ -85,10 +88,14 @@ class Intake:
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         asked = question if question.strip() else text
+        schema = params.json_schema
+        grammar = None if schema is None else self._grammars.of_schema(schema)
         first, *others = [
             self._sequence(request_id, index, text, asked, prompt_ids, params, seed, start, max_tokens, listener, salt)
             for index in range(params.n)
         ]
+        for sequence in (first, *others):
+            sequence.grammar = grammar and grammar.copy()
         first.siblings = others
         first.record(
             "start",

@@ -74,7 +74,8 @@ class Rewriter:
         history = sequence.attempts[span.start]
         if self._config.on_exhausted == "flag":
             return False
-        if self._config.on_exhausted == "drop":
+        # Left out of a JSON text, a sentence would leave the rest without an end.
+        if self._config.on_exhausted == "drop" and sequence.grammar is None:
             self._drop(sequence, index, span, result)
             return True
         best = max(reversed(history), key=lambda attempt: attempt.rank)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -39,6 +40,7 @@ class SamplingRow:
 
     seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind. temperature overrides the
     request's (after a rewind that brought no new memory). banned: ids that must not be drawn now.
+    allowed: bool [vocab], the only ids that may be drawn now (None: all).
     """
 
     params: SamplingParams
@@ -49,13 +51,15 @@ class SamplingRow:
     stream: int = 0
     temperature: float = 0.0
     banned: Sequence[int] = ()
+    allowed: npt.NDArray[np.bool_] | None = None
 
     @property
     def is_plain_greedy(self) -> bool:
         """Whether the likeliest token of the untouched logits is the answer."""
         p = self.params
         untouched = p.presence_penalty == 0 and p.frequency_penalty == 0 and p.repetition_penalty == 1
-        return self.temperature == 0 and untouched and not p.logit_bias and not self.banned
+        restricted = p.logit_bias or self.banned or self.allowed is not None
+        return self.temperature == 0 and untouched and not restricted
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
@@ -110,6 +114,8 @@ def _adjust(logits: Tensor, row: SamplingRow) -> Tensor:
         logits[token_id] += bias
     if row.banned:
         logits[list(row.banned)] = -math.inf
+    if row.allowed is not None:
+        logits.masked_fill_(torch.from_numpy(~row.allowed).to(logits.device), -math.inf)
     return logits
 
 

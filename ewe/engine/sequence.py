@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ewe.engine.draft import Draft
-from ewe.engine.sampler import Token
+from ewe.engine.grammar import Grammar
+from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
@@ -117,6 +118,7 @@ class Sequence:
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     salt: sequences of different salts share no encoded units. queued_s: seconds until the first work was done for it.
+    grammar: what the text must be, if it is to be JSON.
     """
 
     request_id: str
@@ -133,6 +135,7 @@ class Sequence:
     memory: WorkingMemory
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
+    grammar: Grammar | None = None
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0
@@ -186,6 +189,24 @@ class Sequence:
         end = min(self.num_tokens, begin + limit)
         split = len(self.prompt_ids)
         return [*self.prompt_ids[begin : min(end, split)], *self.draft.ids[max(begin - split, 0) : max(end - split, 0)]]
+
+    def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
+        """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
+        params = self.params
+        hot = self.hot_sentence is not None and len(self.draft.sentences) <= self.hot_sentence
+        too_short = len(self.draft) < params.min_tokens
+        banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
+        return SamplingRow(
+            params=params,
+            prompt_ids=self.prompt_ids,
+            output_ids=self.draft.ids,
+            seed=self.seed,
+            index=self.index,
+            stream=self.rewinds,
+            temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
+            banned=banned if self.grammar is None else (),
+            allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
+        )
 
     def end_text(self, stopped: bool) -> None:
         """Ends the text if something stopped it or it is as long as it may be."""

@@ -1,0 +1,117 @@
+"""Texts that must be JSON of a given schema: which tokens may come next.
+
+Owns: the schema as a grammar over tokens, and where in it a text stands. Knows llguidance, an optional package that
+is imported for the first schema; knows no logits and no rewinds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ewe.errors import InvalidRequestError
+
+# Free white space would let a model that has nothing to say write blanks up to its limit.
+_FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_KEPT = 64  # compiled schemas
+
+
+class Grammar:
+    """Where one text stands. `follow` moves it to any list of tokens, so that a rewind needs no state to be restored.
+
+    allowed: bool [vocab], the tokens that may come next; EOS alone where the text is complete.
+    """
+
+    def __init__(self, matcher: Any, vocab_size: int) -> None:
+        self.allowed: npt.NDArray[np.bool_] = np.zeros(vocab_size, dtype=np.bool_)
+        self._matcher = matcher
+        self._ids: list[int] = []
+        self._bits = np.zeros((vocab_size + 31) // 32, dtype=np.int32)
+
+    def copy(self) -> Grammar:
+        """The same grammar at its beginning, for another text."""
+        matcher = self._matcher.deep_copy()
+        matcher.reset()
+        return Grammar(matcher, len(self.allowed))
+
+    def follow(self, ids: list[int]) -> str:
+        """Moves to the end of `ids` and computes `allowed`; returns what went wrong, empty if nothing did.
+
+        ids: of a text that has not ended, so without EOS. It goes wrong for ids that the grammar does not allow, and
+        where the grammar outgrows llguidance's limits.
+        """
+        common = _common(self._ids, ids)
+        self._matcher.rollback(len(self._ids) - common)
+        self._matcher.consume_tokens(ids[common:])
+        self._ids = list(ids)
+        self._matcher.unsafe_compute_mask_ptr(self._bits.ctypes.data, self._bits.nbytes)
+        bits = np.unpackbits(self._bits.view(np.uint8), bitorder="little")
+        self.allowed = bits[: len(self.allowed)].astype(np.bool_)
+        return str(self._matcher.get_error())
+
+    def allowed_but(self, banned: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """`allowed` without the banned tokens; with them where nothing else may come."""
+        rest = self.allowed.copy()
+        rest[list(banned)] = False
+        return rest if rest.any() else self.allowed
+
+
+class Grammars:
+    """Makes grammars of schemas for one tokenizer; the same schema is compiled once."""
+
+    def __init__(self, tokenizer: Any | None, vocab_size: int, eos_token_ids: frozenset[int]) -> None:
+        self._tokenizer = tokenizer
+        self._vocab_size = vocab_size
+        self._eos_token_ids = sorted(eos_token_ids)
+        self._tokens: Any = None
+        self._compiled = lru_cache(maxsize=_KEPT)(self._compile)
+
+    def of_schema(self, schema: Mapping[str, Any]) -> Grammar:
+        """A grammar at its beginning; raises InvalidRequestError for a schema that cannot be kept to, and without
+        llguidance or a tokenizer that it reads.
+        """
+        try:
+            return self._compiled(json.dumps(schema)).copy()
+        except (TypeError, ValueError) as error:
+            raise InvalidRequestError(f"json_schema: {error}") from error
+
+    def _compile(self, schema: str) -> Grammar:
+        library = _import_llguidance()
+        if self._tokens is None:
+            self._tokens = self._read_tokenizer()
+        grammar = library.LLMatcher.grammar_from_json_schema(schema, overrides=_FORM)
+        matcher = library.LLMatcher(self._tokens, grammar, log_level=0)
+        problems = [matcher.get_error(), *matcher.get_grammar_warnings()]
+        if any(problems):
+            raise InvalidRequestError(f"json_schema: {'; '.join(filter(None, problems))}")
+        return Grammar(matcher, self._vocab_size)
+
+    def _read_tokenizer(self) -> Any:
+        from llguidance.hf import from_tokenizer
+        from transformers import PreTrainedTokenizerFast
+
+        if not isinstance(self._tokenizer, PreTrainedTokenizerFast) or not self._eos_token_ids:
+            raise InvalidRequestError("json_schema needs a model with a fast tokenizer and a token that ends a text")
+        return from_tokenizer(self._tokenizer, n_vocab=self._vocab_size, eos_token=self._eos_token_ids)
+
+
+def _common(known: list[int], ids: list[int]) -> int:
+    """How many leading tokens two lists have in common."""
+    if ids[: len(known)] == known:  # nearly always: nothing was taken back
+        return len(known)
+    pairs = enumerate(zip(known, ids, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), len(ids))
+
+
+def _import_llguidance() -> ModuleType:
+    try:
+        import llguidance
+    except ModuleNotFoundError as error:
+        raise InvalidRequestError("json_schema needs llguidance: pip install 'ewe-engine[structured]'") from error
+    return llguidance
