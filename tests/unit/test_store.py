@@ -148,6 +148,18 @@ def test_a_snapshot_lasts_until_its_last_holder_leaves(store: PassageStore) -> N
         assert len(reader) == 1
 
 
+def test_a_snapshot_inside_a_transaction_ends_nothing(store: PassageStore) -> None:
+    with store.transaction():
+        store.add(passages(2))
+        with store.snapshot():
+            assert len(store) == 2
+        assert store.verify() == []
+        store.add(passages(1, first=2))
+    assert len(store) == 3
+    with store.snapshot(), PassageStore.open(store.path) as reader:
+        assert len(reader) == 3
+
+
 def test_one_writer_at_a_time_and_readers_cannot_write(store: PassageStore) -> None:
     with pytest.raises(DatastoreError, match="another process is writing"):
         PassageStore.open(store.path, read_only=False)

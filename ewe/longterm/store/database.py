@@ -6,19 +6,17 @@ no memories.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import check_header, file_errors, open_mode, sqlite_errors
+from ewe.retrieval.store.database import make_file, open_file
 
 FILE_NAME = "memories.sqlite"
 SCHEMA_VERSION = 2
 # Per version the statements that lead to the next one. Never change one that was published: add another.
 MIGRATIONS: dict[int, str] = {1: "ALTER TABLE revisions ADD COLUMN uncertainty REAL"}
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
-_BUSY_S = 30.0
 
 # AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
 # memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
@@ -122,6 +120,7 @@ CREATE TABLE cells (
     PRIMARY KEY (scope, cell)
 );
 CREATE TABLE unwiped (memory INTEGER PRIMARY KEY);
+INSERT INTO state VALUES (1, '', 0);
 """
 
 
@@ -130,23 +129,8 @@ def create_database(folder: Path) -> None:
     target = folder / FILE_NAME
     if target.exists():
         raise DatastoreError(f"{folder} holds memories already: open it, or choose another folder")
-    partial = folder / f"{FILE_NAME}.{os.getpid()}.partial"
-    with file_errors(folder), sqlite_errors(folder):
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            partial.unlink(missing_ok=True)
-            partial.touch(mode=0o600)  # what people told is nobody else's business
-            connection = sqlite3.connect(partial, isolation_level=None)
-            try:
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(f"BEGIN; {_SCHEMA} INSERT INTO state VALUES (1, '', 0); COMMIT;")  # noqa: S608
-            finally:
-                connection.close()
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+    # What people told is nobody else's business.
+    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, private=True)
 
 
 def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
@@ -158,26 +142,13 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
     path = folder / FILE_NAME
     if not path.exists():
         raise DatastoreError(f"{folder} holds no memories ({FILE_NAME} is missing): 'ewe memory add' makes a store")
-    with file_errors(path), sqlite_errors(path):
-        check_header(path)
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{open_mode(path, read_only)}",
-            uri=True,
-            timeout=_BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            _check_schema(path, connection, read_only)
-            # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
-            connection.execute("PRAGMA synchronous = FULL")
-            # What is deleted is overwritten.
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA cache_size = -65536")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+
+    def prepare(path: Path, connection: sqlite3.Connection) -> None:
+        _check_schema(path, connection, read_only)
+        # What is deleted is overwritten.
+        connection.execute("PRAGMA secure_delete = ON")
+
+    return open_file(path, read_only, prepare)
 
 
 def _check_schema(path: Path, connection: sqlite3.Connection, read_only: bool) -> None:

@@ -1,7 +1,8 @@
-"""The SQLite file of a store: its tables, how it is opened, and what its errors mean.
+"""The SQLite file of a store: its tables, how it is made and opened, and what its errors mean.
 
-Owns: the schema and its version, the pragmas, the checks of a file before it is trusted, the one-writer lock, and the
-translation of SQLite's errors into what to do. Knows `ewe.errors`; no passages.
+Owns: the schema and its version; for every store of ours how a file is made whole or not at all, the pragmas, the
+checks of a file before it is trusted, the one-writer lock, and the translation of SQLite's errors into what to do.
+Knows `ewe.errors`; no passages.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -41,6 +42,7 @@ CREATE TABLE state (
     next_rowid INTEGER NOT NULL,
     checksum TEXT NOT NULL
 );
+INSERT INTO state VALUES (1, 0, 0, 1, '0000000000000000000000000000000000000000000000000000000000000000');
 """
 
 
@@ -49,18 +51,26 @@ def create_database(folder: Path) -> None:
     target = folder / FILE_NAME
     if target.exists():
         raise DatastoreError(f"{folder} holds a datastore already: add to it, or choose another folder")
-    partial = folder / f"{FILE_NAME}.{os.getpid()}.partial"
-    with file_errors(folder), sqlite_errors(folder):
+    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, _SCHEMA)
+
+
+def make_file(target: Path, application_id: int, version: int, script: str, private: bool = False) -> None:
+    """Makes a database in WAL mode with what `script` says, which appears whole or not at all.
+
+    private: nobody but its owner may read the file, nor the folder if it is new.
+    """
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    with file_errors(target.parent), sqlite_errors(target.parent):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
             partial.unlink(missing_ok=True)
+            partial.touch(mode=0o600 if private else 0o666)
             connection = sqlite3.connect(partial, isolation_level=None)
             try:
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                connection.execute(f"PRAGMA application_id = {application_id}")
+                connection.execute(f"PRAGMA user_version = {version}")
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(_SCHEMA)
-                connection.execute("INSERT INTO state VALUES (1, 0, 0, 1, ?)", (f"{0:064x}",))
+                connection.executescript(f"BEGIN; {script} COMMIT;")
             finally:
                 connection.close()
             partial.rename(target)
@@ -73,7 +83,14 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
 
     Raises DatastoreError naming the file if it is missing, damaged, no store, or of another schema version.
     """
-    path = folder / FILE_NAME
+    return open_file(folder / FILE_NAME, read_only, _check_schema)
+
+
+def open_file(path: Path, read_only: bool, check: Callable[[Path, sqlite3.Connection], None]) -> sqlite3.Connection:
+    """A connection to a database that is no damaged one and passes `check`; for several threads, one at a time.
+
+    Raises DatastoreError naming the file as `check_header` and `check` do.
+    """
     with file_errors(path), sqlite_errors(path):
         check_header(path)
         connection = sqlite3.connect(
@@ -84,7 +101,7 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
             check_same_thread=False,
         )
         try:
-            _check_schema(path, connection)
+            check(path, connection)
             # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -65536")

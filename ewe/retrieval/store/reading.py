@@ -31,6 +31,7 @@ class StoreReader:
         self._connection = connection
         self._lock = RLock()
         self._views = 0
+        self._begun = False  # whether the open snapshots began a transaction of their own
 
     def __len__(self) -> int:
         return int(self.query("SELECT passages FROM state")[0][0])
@@ -72,18 +73,23 @@ class StoreReader:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Inside, every read (of all threads that use this object) sees the store as it was when it was entered."""
+        """Inside, every read (of all threads that use this object) sees the store as it was when it was entered.
+
+        Inside a transaction it sees what that has written so far, and ends nothing.
+        """
         with self._lock:
-            if not self._views and not self._connection.in_transaction:
-                self.query("BEGIN")
-                self.query("SELECT generation FROM state")  # the first read is what fixes the view
+            if not self._views:
+                self._begun = not self._connection.in_transaction
+                if self._begun:
+                    self.query("BEGIN")
+                    self.query("SELECT generation FROM state")  # the first read is what fixes the view
             self._views += 1
         try:
             yield
         finally:
             with self._lock:
                 self._views -= 1
-                if not self._views:
+                if not self._views and self._begun:
                     self.query("ROLLBACK")
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
