@@ -17,9 +17,9 @@ from ewe.attention.metadata import FlatBatch
 class LayerCall:
     """What one layer hands to its attention, for the T tokens of a flat batch.
 
-    query [Hq, T, Dk]; key [Hkv, T, Dk] and value [Hkv, T, Dv], already written to the pool; pool_key [slots, Hkv, Dk];
-    pool_value [slots, Hkv, Dv]. Logits are query.key * scale, then, if softcap is given, capped as
-    softcap * tanh(logits / softcap), then biased.
+    query [Hq, T, Dk]; key [Hkv, T, Dk] and value [Hkv, T, Dv], which `write` brings into the pool: pool_key
+    [slots, Hkv, Dk] and pool_value [slots, Hkv, Dv]. Logits are query.key * scale, then, if softcap is given, capped
+    as softcap * tanh(logits / softcap), then biased.
     """
 
     query: torch.Tensor
@@ -39,6 +39,10 @@ class AttentionBackend(Protocol):
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> Any:
         """Index and bias tensors of one step for layers with this sliding window (tokens; None: none)."""
+        ...
+
+    def write(self, call: LayerCall, slots: torch.Tensor) -> None:
+        """Writes the tokens' keys and values to slots int64 [T] of the pool, before anything is attended to."""
         ...
 
     def attend(self, call: LayerCall, plan: Any) -> torch.Tensor:

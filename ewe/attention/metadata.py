@@ -87,9 +87,14 @@ class FlatBatch:
     logit_tokens: IntArray
 
 
-def place_rows(rows: Sequence[ForwardRow], merge: Merge) -> FlatBatch:
-    """Lays rows out flat; raises ValueError for a row without tokens, or with fewer context slots than tokens."""
-    order = sorted(range(len(rows)), key=lambda index: _sort_key(rows[index]))
+def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = False) -> FlatBatch:
+    """Lays rows out flat; raises ValueError for a row without tokens, or with fewer context slots than tokens.
+
+    keep_order: for rows of a single token each, whose order then stays the caller's.
+    """
+    order: Sequence[int] = range(len(rows))
+    if not keep_order:
+        order = sorted(order, key=lambda index: _sort_key(rows[index]))
     placed: list[PlacedRow] = []
     begin = 0
     for index in order:

@@ -23,29 +23,21 @@ NAME = "ewe"
 class StepMetadata:
     """One step's keys, values and plans; every layer of the forward pass calls `attend`.
 
-    keys, values: per layer [slots, Hkv, D]. One plan per distinct sliding window, made here, once.
+    keys, values: per layer [slots, Hkv, D]; plans: per layer, as the backend made them. write_slots: int64 [T].
+    shares: float32 [rows, most units + 1], to which every layer adds its shares of attention, or None.
     """
 
     def __init__(
         self,
-        batch: FlatBatch,
-        layers: Sequence[AttentionLayer],
+        plans: Sequence[Any],
         keys: Sequence[torch.Tensor],
         values: Sequence[torch.Tensor],
         backend: AttentionBackend,
-        attribution: bool,
+        write_slots: torch.Tensor,
+        shares: torch.Tensor | None = None,
     ) -> None:
-        self.keys, self.values, self.backend = keys, values, backend
-        self.write_slots = torch.from_numpy(batch.write_slots).to(keys[0].device)
-        longest = max(len(item.row.context_slots) for item in batch.rows)
-        # A window that hides nothing from anyone is none.
-        windows = [layer.window if (layer.window or longest) < longest else None for layer in layers]
-        plans = {window: backend.plan(batch, window, attribution) for window in set(windows)}
-        self.plans = [plans[window] for window in windows]
-        self.shares: torch.Tensor | None = None
-        if attribution:
-            width = max(len(item.row.unit_slots) for item in batch.rows) + 1
-            self.shares = torch.zeros(len(batch.rows), width, device=keys[0].device)
+        self.plans, self.keys, self.values, self.backend = plans, keys, values, backend
+        self.write_slots, self.shares = write_slots, shares
 
     def attend(
         self,
@@ -61,13 +53,54 @@ class StepMetadata:
         """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv]."""
         number: int = module.layer_idx  # type: ignore[assignment]
         pool_key, pool_value, plan = self.keys[number], self.values[number], self.plans[number]
-        pool_key.index_copy_(0, self.write_slots, key[0].transpose(0, 1))
-        pool_value.index_copy_(0, self.write_slots, value[0].transpose(0, 1))
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         call = LayerCall(query[0], key[0], value[0], pool_key, pool_value, scale, softcap)
+        self.backend.write(call, self.write_slots)
         if self.shares is not None:
             self.backend.shares(call, plan, self.shares)
         return self.backend.attend(call, plan).unsqueeze(0)
+
+
+def windows_of(layers: Sequence[AttentionLayer], batch: FlatBatch) -> list[int | None]:
+    """Each layer's sliding window in this batch; one that hides nothing from any row is none."""
+    longest = max(len(item.row.context_slots) for item in batch.rows)
+    return [layer.window if (layer.window or longest) < longest else None for layer in layers]
+
+
+def plan_step(
+    batch: FlatBatch,
+    layers: Sequence[AttentionLayer],
+    keys: Sequence[torch.Tensor],
+    values: Sequence[torch.Tensor],
+    backend: AttentionBackend,
+    attribution: bool,
+) -> StepMetadata:
+    """The metadata of one step; one plan per distinct sliding window, made here, once."""
+    windows = windows_of(layers, batch)
+    plans = {window: backend.plan(batch, window, attribution) for window in set(windows)}
+    shares = None
+    if attribution:
+        width = max(len(item.row.unit_slots) for item in batch.rows) + 1
+        shares = torch.zeros(len(batch.rows), width, device=keys[0].device)
+    write_slots = torch.from_numpy(batch.write_slots).to(keys[0].device)
+    return StepMetadata([plans[window] for window in windows], keys, values, backend, write_slots, shares)
+
+
+def run_flat(
+    model: Any, token_ids: torch.Tensor, positions: torch.Tensor, logits_to_keep: torch.Tensor | int, step: StepMetadata
+) -> torch.Tensor:
+    """Logits [kept, vocab] of one flat run of tokens: token_ids and positions int64 [T]; 0 keeps all tokens' logits."""
+    output = model(
+        input_ids=token_ids[None],
+        position_ids=positions[None],
+        # A four-dimensional mask is passed on as it is: transformers builds none.
+        attention_mask=torch.empty(1, 1, 1, 0, device=token_ids.device),
+        use_cache=False,
+        logits_to_keep=logits_to_keep,
+        ewe=step,
+    )
+    logits: torch.Tensor = output.logits[0]
+    return logits
 
 
 class _LayerCalls(Protocol):

@@ -34,6 +34,11 @@ class TorchBackend:
         """See AttentionBackend.plan."""
         return make_plan(batch, window, attribution, self._device, self._limits if self._device.type == "cpu" else None)
 
+    def write(self, call: LayerCall, slots: torch.Tensor) -> None:
+        """See AttentionBackend.write."""
+        call.pool_key.index_copy_(0, slots, call.key.transpose(0, 1))
+        call.pool_value.index_copy_(0, slots, call.value.transpose(0, 1))
+
     def attend(self, call: LayerCall, plan: TorchPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
         parts = [self._decode(call, group) for group in plan.decodes]

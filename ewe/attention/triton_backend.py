@@ -6,7 +6,9 @@ here waits for the device.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from ewe_kernels.cache_write import write_kv
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.merge import merge_states
 from ewe_kernels.prefill import attend_runs
@@ -14,6 +16,8 @@ from ewe_kernels.tiles import narrow_tile, wide_tile
 
 from ewe.attention.attribution import segment_shares
 from ewe.attention.backend import LayerCall
+from ewe.attention.block_lists import BlockLists, Tables
+from ewe.attention.decode_arrays import DecodeArrays, Int32Array, decode_arrays
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.triton_plan import DecodePlan, PrefillPlan, TritonPlan, make_plan
 
@@ -28,6 +32,7 @@ class TritonBackend:
 
     def __init__(self, device: torch.device, block_size: int, num_kv_heads: int) -> None:
         self._device, self._block_size = device, block_size
+        self._lists = BlockLists(block_size)
         multiprocessors = _INTERPRETED_MULTIPROCESSORS
         if device.type == "cuda":
             multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
@@ -35,7 +40,17 @@ class TritonBackend:
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TritonPlan:
         """See AttentionBackend.plan."""
-        return make_plan(batch, window, self._device, self._block_size, self._wanted_pieces)
+        return make_plan(batch, window, attribution, self._device, self._lists, self._wanted_pieces)
+
+    def arrange(self, batch: FlatBatch, window: int | None) -> tuple[DecodeArrays, Int32Array]:
+        """The same for a batch of single tokens, on the host: the arrays and the blocks of all segments."""
+        tables = Tables(self._lists)
+        arrays = decode_arrays(batch.rows, tables, window, self._wanted_pieces)
+        return arrays, np.concatenate(tables.parts).astype(np.int32)
+
+    def write(self, call: LayerCall, slots: torch.Tensor) -> None:
+        """See AttentionBackend.write; a token whose slot is negative (padding) is written nowhere."""
+        write_kv(call.key, call.value, slots, call.pool_key, call.pool_value)
 
     def attend(self, call: LayerCall, plan: TritonPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
@@ -54,6 +69,9 @@ class TritonBackend:
         output = call.query.new_empty(tokens, heads, call.pool_value.shape[2])
         if plan.decode is not None:
             decode = plan.decode
+            assert decode.state_rows is not None
+            assert decode.indices is not None
+            assert decode.segments is not None
             outputs, lses = self._states(call, plan.tables, decode)
             total = merge_states(outputs, lses, decode.biases, decode.begins, output[: decode.num_rows])
             shares = (lses + decode.biases[:, None] - total[decode.state_rows]).exp().mean(1)

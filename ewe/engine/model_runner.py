@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,12 @@ from ewe.attention.choose import choose_backend
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import attention_layers
-from ewe.attention.registry import StepMetadata
+from ewe.attention.registry import plan_step, run_flat
+from ewe.attention.torch_backend import TorchBackend
 from ewe.kvcache.pool import KVPool, LayerShape
+
+if TYPE_CHECKING:
+    from ewe.engine.static_decode import StaticDecoder
 
 __all__ = ["ForwardResult", "ForwardRow", "ModelRunner", "layer_shapes"]
 
@@ -44,30 +48,41 @@ def layer_shapes(model: Any) -> list[LayerShape]:
 class ModelRunner:
     """Runs a transformers causal LM (attn_implementation "ewe") over a paged pool.
 
-    merge: how units share the softmax with the context; attribution: whether to compute shares of attention.
+    merge: how units share the softmax with the context; attribution: whether to compute shares of attention;
+    cuda_graphs: whether steps that only decode are replayed as CUDA graphs, where the kernels run.
     """
 
-    def __init__(self, model: Any, pool: KVPool, merge: Merge, attribution: bool = False) -> None:
+    def __init__(
+        self, model: Any, pool: KVPool, merge: Merge, attribution: bool = False, cuda_graphs: bool = True
+    ) -> None:
         self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
         self._layers = attention_layers(model)
         self._device = model.device
         self._backend = choose_backend(self._device, pool)
+        # Attribution sums up shares row by row and is left as it is.
+        self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
 
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards."""
+        if self.static is not None and self.static.takes(rows):
+            return ForwardResult(self.static.forward(rows), [None] * len(rows))
         batch = place_rows(rows, self._merge)
-        step = StepMetadata(batch, self._layers, self._pool.keys, self._pool.values, self._backend, self._attribution)
-        output = self._model(
-            input_ids=torch.from_numpy(batch.token_ids).to(self._device)[None],
-            position_ids=torch.from_numpy(batch.positions).to(self._device)[None],
-            # A four-dimensional mask is passed on as it is: transformers builds none.
-            attention_mask=torch.empty(1, 1, 1, 0, device=self._device),
-            use_cache=False,
-            logits_to_keep=torch.from_numpy(batch.logit_tokens).to(self._device),
-            ewe=step,
+        step = plan_step(batch, self._layers, self._pool.keys, self._pool.values, self._backend, self._attribution)
+        token_ids, positions, logit_tokens = (
+            torch.from_numpy(array).to(self._device) for array in (batch.token_ids, batch.positions, batch.logit_tokens)
         )
-        return ForwardResult(output.logits[0].float(), self._attention(rows, step.shares))
+        logits = run_flat(self._model, token_ids, positions, logit_tokens, step)
+        return ForwardResult(logits.float(), self._attention(rows, step.shares))
+
+    def _static_decoder(self) -> StaticDecoder | None:
+        if isinstance(self._backend, TorchBackend):
+            return None
+        from ewe.attention.triton_backend import TritonBackend
+        from ewe.engine.static_decode import StaticDecoder
+
+        assert isinstance(self._backend, TritonBackend)
+        return StaticDecoder(self._model, self._layers, self._pool, self._merge, self._backend, capture=True)
 
     def _attention(
         self, rows: Sequence[ForwardRow], shares: torch.Tensor | None

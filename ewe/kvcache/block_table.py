@@ -27,6 +27,7 @@ class BlockTable:
         self._manager = manager
         self._buffer: NDArray[np.int64] = np.empty(_MIN_CAPACITY, dtype=np.int64)
         self._exposed = 0  # leading entries of the buffer that callers may still hold a view of
+        self._view: NDArray[np.int64] | None = None
 
     def blocks_needed(self, num_tokens: int) -> int:
         """Free blocks that `extend(num_tokens)` takes, the copy of a shared last block included."""
@@ -66,13 +67,18 @@ class BlockTable:
         self._manager.release(self.blocks[kept:])
         del self.blocks[kept:]
         self.length = length
+        self._view = None
 
     def slots(self) -> NDArray[np.int64]:
-        """The slot of every token, int64 [length]; a read-only view that later calls on the table never change."""
-        self._exposed = max(self._exposed, self.length)
-        view = self._buffer[: self.length]
-        view.flags.writeable = False
-        return view
+        """The slot of every token, int64 [length]; a read-only view that later calls on the table never change.
+
+        The same array again as long as nothing has changed, so that callers can know a unit by it.
+        """
+        if self._view is None:
+            self._exposed = max(self._exposed, self.length)
+            self._view = self._buffer[: self.length]
+            self._view.flags.writeable = False
+        return self._view
 
     def fork(self) -> BlockTable:
         """A second table with the same tokens in the same blocks, one reference more on each."""
@@ -94,6 +100,7 @@ class BlockTable:
 
     def _write_slots(self, start: int) -> None:
         """Fill in the slots of the tokens from `start` on."""
+        self._view = None
         if self.length > len(self._buffer) or start < self._exposed:
             # Views handed out keep the old buffer. Doubling makes the cost per appended token constant.
             capacity = len(self._buffer) if self.length <= len(self._buffer) else 2 * self.length

@@ -53,6 +53,8 @@ def _write_kernel(
 ):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     slot = tl.load(slots + token)
+    if slot < 0:
+        return
     k_from, k_to = key + token * key_stride_token, pool_key + slot * pool_key_stride_slot
     v_from, v_to = value + token * value_stride_token, pool_value + slot * pool_value_stride_slot
     _copy(v_from, v_to, value_stride_head, pool_value_stride_head, HEADS, 0, DV, HEADS_PADDED, DV_PADDED)
@@ -69,7 +71,8 @@ def _write_kernel(
 def write_kv(key: Tensor, value: Tensor, slots: Tensor, pool_key: Tensor, pool_value: Tensor) -> None:
     """Copies key [Hkv, T, D] and value [Hkv, T, Dv] to slots int64 [T] of pool_key [slots, Hkv, D] and pool_value.
 
-    One launch for both. Last dimensions dense, one dtype. Raises ValueError for shapes or dtypes that do not fit.
+    One launch for both; a token whose slot is negative is written nowhere. Last dimensions dense, one dtype. Raises
+    ValueError for shapes or dtypes that do not fit.
     """
     _launch(None, key, value, None, None, slots, pool_key, pool_value)
 

@@ -1,4 +1,4 @@
-"""What the attention kernels share on the device: paged loads, the cap on logits, constants.
+"""What the attention kernels share on the device: a pass over paged keys and values, the cap on logits, constants.
 
 Owns: functions that run inside kernels. Knows Triton only.
 """
@@ -37,6 +37,26 @@ def paged_slots(table, at, seen, BLOCK_SIZE: tl.constexpr):
     """The pool slots (int64) of a segment's tokens `at`, whose blocks are listed from `table` on."""
     block = tl.load(table + at // BLOCK_SIZE, mask=seen, other=0)
     return block.to(tl.int64) * BLOCK_SIZE + at % BLOCK_SIZE
+
+
+@triton.jit
+def score_paged(
+    q, pool_key, pool_value, table, at, seen, kv_head, scale, softcap,
+    key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+    SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Logits (natural, scaled, capped) of the queries over the segment's tokens `at`, and the values of these tokens.
+
+    What stands where `seen` is false is for the caller to mask.
+    """
+    slots = paged_slots(table, at, seen, BLOCK_SIZE)
+    k = load_paged(pool_key, slots, kv_head, key_stride_slot, key_stride_head, seen, D, D_PADDED)
+    v = load_paged(pool_value, slots, kv_head, value_stride_slot, value_stride_head, seen, DV, DV_PADDED)
+    logits = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+    if SOFTCAP:
+        logits = capped(logits, softcap)
+    return logits, v
 
 
 @triton.jit

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LOG2_E, capped, load_paged, natural_lse, paged_slots
+from ewe_kernels.device import LOG2_E, natural_lse, score_paged
 from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
 
 
@@ -29,12 +29,11 @@ def _accumulate(
     for start in range(begin, end, KEYS):
         at = start + tl.arange(0, KEYS)
         seen = at < end
-        slots = paged_slots(table, at, seen, BLOCK_SIZE)
-        k = load_paged(pool_key, slots, kv_head, key_stride_slot, key_stride_head, seen, D, D_PADDED)
-        v = load_paged(pool_value, slots, kv_head, value_stride_slot, value_stride_head, seen, DV, DV_PADDED)
-        logits = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
-        if SOFTCAP:
-            logits = capped(logits, softcap)
+        logits, v = score_paged(
+            q, pool_key, pool_value, table, at, seen, kv_head, scale, softcap,
+            key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+            D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
+        )  # fmt: skip
         logits = (logits + bias) * LOG2_E
         if CAUSAL:
             behind = position[:, None] - at[None, :]

@@ -1,0 +1,226 @@
+"""Decoding from static buffers gives what the present path gives, whatever joins, leaves, pauses or goes back.
+
+On a CPU nothing is captured, and the kernels are interpreted; on a GPU the same steps are replayed as CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parity.families import VOCAB, build
+from parity.paged import PagedModel
+from tolerances import LOGPROBS
+from triton_interpreter import INTERPRETED
+
+from ewe.attention.probe import attention_layers
+from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.model_runner import ForwardRow
+from ewe.engine.static_decode import StaticDecoder, lanes_for
+
+GENERATOR = torch.Generator().manual_seed(6)
+BLOCK = 4
+START = 16
+
+
+def random_tokens(length):
+    return torch.randint(3, VOCAB, (length,), generator=GENERATOR).tolist()
+
+
+UNITS = [random_tokens(length) for length in (5, 9, 1, 16)]
+# Per sequence: its units, their weights, its prompt.
+SEQUENCES = [
+    ((0, 1), (1.0, 0.5), random_tokens(13)),
+    ((), (), random_tokens(3)),
+    ((1, 2, 3), (0.3, 2.0, 1.0), random_tokens(21)),
+    ((0, 1), (1.0, 3.0), random_tokens(1)),
+]
+on_devices = pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="with a GPU at hand, kernels run there")),
+        pytest.param("cuda", marks=pytest.mark.gpu),
+    ],
+)
+
+
+class Decoding:
+    """A model with sequences that are prefilled; static: whether steps run from static buffers."""
+
+    def __init__(self, family, static, device):
+        model = build(family).to(device)
+        self.paged = PagedModel(model, block_size=BLOCK)
+        runner, pool = self.paged.runner, self.paged.pool
+        self.decoder = None
+        backend = TritonBackend(model.device, BLOCK, pool.keys[0].shape[1])
+        if static:
+            layers = attention_layers(model)
+            self.decoder = StaticDecoder(model, layers, pool, "paper", backend, capture=device == "cuda")
+        runner.static = self.decoder
+        units = self.paged.encode(UNITS)
+        self.units = units
+        self.contexts = []
+        for numbers, weights, prompt in SEQUENCES:
+            context = self.paged.context(START if numbers else 0, [units[number] for number in numbers], weights)
+            self.paged.logits(context, prompt)
+            self.contexts.append(context)
+
+    def step(self, tokens):
+        """Log-probabilities of one step; tokens: per sequence that takes part, its next token."""
+        rows = [self.paged.row(self.contexts[number], [token]) for number, token in tokens]
+        return self.paged.run(*rows).logits.log_softmax(-1)
+
+    def rewind(self, number, count):
+        table = self.contexts[number].table
+        table.truncate(max(1, table.length - count))
+
+    def refresh(self, number):
+        """Replaces the sequence's first unit by another one."""
+        context = self.contexts[number]
+        if context.units:
+            context.units = (self.units[3], *context.units[1:])
+
+
+# What can happen between two steps: who takes part, who goes back by how many tokens, whose memory changes.
+EVENTS = st.lists(
+    st.tuples(
+        st.sets(st.integers(0, len(SEQUENCES) - 1), min_size=1),
+        st.integers(0, len(SEQUENCES) - 1),
+        st.integers(0, 3),
+        st.sampled_from([None, 0, 2]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
+@on_devices
+@settings(max_examples=4)
+@given(events=EVENTS)
+def test_steps_equal_those_of_the_present_path(family, device, events):
+    static, present = Decoding(family, True, device), Decoding(family, False, device)
+    tokens = torch.Generator().manual_seed(9)
+    for taking_part, who, back, refreshed in events:
+        step = [(number, int(torch.randint(3, VOCAB, (), generator=tokens))) for number in sorted(taking_part)]
+        found, expected = static.step(step), present.step(step)
+        torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
+        for decoding in (static, present):
+            decoding.rewind(who, back)
+            if refreshed is not None:
+                decoding.refresh(refreshed)
+    for one, other in zip(static.paged.pool.keys, present.paged.pool.keys, strict=True):
+        torch.testing.assert_close(one, other, atol=LOGPROBS, rtol=LOGPROBS)
+    assert not any(tensor[:BLOCK].any() for tensor in (*static.paged.pool.keys, *static.paged.pool.values))
+
+
+@on_devices
+def test_padding_lanes_write_nowhere_and_bring_no_nan(device):
+    """All that no sequence holds is NaN: a lane that read it would show, and one that wrote it would change it."""
+    decoding = Decoding("llama", True, device)
+    pool, manager = decoding.paged.pool, decoding.paged.manager
+    free = sorted(manager._free)
+    slots = torch.tensor([block * BLOCK + offset for block in free for offset in range(BLOCK)], device=device)
+    held = torch.ones(len(pool.keys[0]), dtype=torch.bool, device=device)
+    held[slots] = False
+    for tensor in (*pool.keys, *pool.values):
+        tensor[slots] = torch.nan
+    before = [tensor[held].clone() for tensor in (*pool.keys, *pool.values)]
+    rows = [decoding.paged.row(decoding.contexts[number], [5 + number]) for number in range(3)]
+    written = torch.tensor([int(row.context_slots[-1]) for row in rows], device=device)
+    logits = decoding.paged.run(*rows).logits
+    assert logits.shape == (3, VOCAB)
+    assert logits.isfinite().all()
+    for tensor, old in zip((*pool.keys, *pool.values), before, strict=True):
+        assert not tensor[written].isnan().any()
+        untouched = held.clone()
+        untouched[written] = False
+        assert torch.equal(tensor[untouched], old[untouched[held]])
+        still_free = torch.tensor([slot for slot in slots.tolist() if slot not in written.tolist()], device=device)
+        assert tensor[still_free].isnan().all()
+
+
+@on_devices
+def test_steps_of_the_same_size_share_buffers_and_others_do_not(device):
+    decoding = Decoding("llama", True, device)
+    for taking_part in ([0, 1, 2], [0, 2, 3], [0, 1, 2, 3], [1], [0, 1, 2]):
+        decoding.step([(number, 7) for number in taking_part])
+    # Three and four sequences take four lanes; one takes one, as the prompt of one token did.
+    assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2, 4]
+
+
+@on_devices
+def test_what_is_not_decoding_is_left_to_the_present_path(device):
+    decoding = Decoding("llama", True, device)
+    takes = decoding.decoder.takes
+    slots = decoding.contexts[0].table.slots()
+    assert takes([ForwardRow([1], 0, slots)])
+    assert not takes([ForwardRow([1], 0, slots), ForwardRow([1, 2], 0, slots)])
+    assert not takes([ForwardRow([1], 0, slots, wants_logits=False)])
+
+
+def test_lanes_are_enough_and_not_many_more():
+    lanes = [lanes_for(number) for number in range(1, 300)]
+    assert all(number <= lane < 2 * number for number, lane in enumerate(lanes, 1))
+    assert all(one <= other for one, other in pairwise(lanes))
+    assert lanes_for(256) == 256
+
+
+@on_devices
+def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
+    """What CUDA refuses to record is a RuntimeError out of `capture`; one line tells, and the results are the same."""
+    decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
+    decoder = decoding.decoder
+    decoder._capture = True
+    calls = []
+
+    def refuse(self, memory):
+        calls.append(memory)
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr("ewe.engine.static_decode.StaticStep.capture", refuse)
+        for token in (4, 5, 6):
+            found, expected = (item.step([(0, token), (2, token)]) for item in (decoding, present))
+            torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
+    assert len(calls) == 1
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "without CUDA graphs" in line
+    assert "not permitted" in line
+    assert "more" not in line
+
+
+@on_devices
+def test_logits_stay_as_they_were_when_the_next_step_runs(device):
+    decoding = Decoding("llama", True, device)
+    results = [decoding.paged.run(decoding.paged.row(decoding.contexts[0], [token])).logits for token in (4, 5, 6, 7)]
+    copies = [logits.clone() for logits in results]
+    decoding.step([(0, 8)])
+    assert all(map(torch.equal, results, copies))
+    assert len({float(logits.sum()) for logits in results}) == len(results)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_steps_are_captured():
+    decoding = Decoding("llama", True, "cuda")
+    for token in (4, 5, 6):
+        decoding.step([(0, token), (1, token)])
+    assert decoding.decoder.num_graphs == 1
+
+
+@on_devices
+def test_the_steps_that_are_kept_are_bounded(device, monkeypatch):
+    monkeypatch.setattr("ewe.engine.static_decode._MOST_STEPS", 2)
+    decoding = Decoding("llama", True, device)
+    for taking_part in ([0], [0, 1], [0, 1, 2], [0]):
+        decoding.step([(number, 7) for number in taking_part])
+    assert len(decoding.decoder._steps) == 2
+
+
+def test_a_runner_without_kernels_decodes_as_before():
+    paged = PagedModel(build("llama"))
+    assert paged.runner.static is None
