@@ -24,6 +24,10 @@ class PromptTooLongError(InvalidRequestError):
     """The prompt leaves no room for an answer, in the model's length or in the KV pool."""
 
 
+class SchemaError(InvalidRequestError):
+    """A JSON schema that the engine cannot keep to, or not with this model or installation."""
+
+
 class UnsupportedModelError(EWEError, ValueError):
     """The architecture's attention cannot be honoured; the message names it and the reason."""
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ewe.errors import InvalidRequestError
+from ewe.errors import SchemaError
 
 # Free white space would let a model that has nothing to say write blanks up to its limit.
 _FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-_KEPT = 64  # compiled schemas
+_KEPT = 32  # compiled schemas
+_LONGEST = 100_000  # characters of a schema
 
 
 class Grammar:
@@ -73,13 +74,16 @@ class Grammars:
         self._compiled = lru_cache(maxsize=_KEPT)(self._compile)
 
     def of_schema(self, schema: Mapping[str, Any]) -> Grammar:
-        """A grammar at its beginning; raises InvalidRequestError for a schema that cannot be kept to, and without
+        """A grammar at its beginning; raises SchemaError for a schema that cannot be kept to, and without
         llguidance or a tokenizer that it reads.
         """
         try:
-            return self._compiled(json.dumps(schema)).copy()
-        except (TypeError, ValueError) as error:
-            raise InvalidRequestError(f"json_schema: {error}") from error
+            text = json.dumps(schema)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SchemaError(f"the JSON schema is not JSON: {error}") from error
+        if len(text) > _LONGEST:
+            raise SchemaError(f"the JSON schema has {len(text)} characters; {_LONGEST} is the most")
+        return self._compiled(text).copy()
 
     def _compile(self, schema: str) -> Grammar:
         library = _import_llguidance()
@@ -89,7 +93,7 @@ class Grammars:
         matcher = library.LLMatcher(self._tokens, grammar, log_level=0)
         problems = [matcher.get_error(), *matcher.get_grammar_warnings()]
         if any(problems):
-            raise InvalidRequestError(f"json_schema: {'; '.join(filter(None, problems))}")
+            raise SchemaError(f"this JSON schema cannot be kept to: {'; '.join(filter(None, problems))}")
         return Grammar(matcher, self._vocab_size)
 
     def _read_tokenizer(self) -> Any:
@@ -97,7 +101,7 @@ class Grammars:
         from transformers import PreTrainedTokenizerFast
 
         if not isinstance(self._tokenizer, PreTrainedTokenizerFast) or not self._eos_token_ids:
-            raise InvalidRequestError("json_schema needs a model with a fast tokenizer and a token that ends a text")
+            raise SchemaError("a JSON schema needs a model with a fast tokenizer and a token that ends a text")
         return from_tokenizer(self._tokenizer, n_vocab=self._vocab_size, eos_token=self._eos_token_ids)
 
 
@@ -113,5 +117,5 @@ def _import_llguidance() -> ModuleType:
     try:
         import llguidance
     except ModuleNotFoundError as error:
-        raise InvalidRequestError("json_schema needs llguidance: pip install 'ewe-engine[structured]'") from error
+        raise SchemaError("a JSON schema needs llguidance: pip install 'ewe-engine[structured]'") from error
     return llguidance

@@ -37,6 +37,7 @@ from ewe.server.run import Run
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
+from ewe.server.wire_format import text_answer
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"])
@@ -135,6 +136,7 @@ class _Answer:
             output=[],
             parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=params.temperature,
+            text=text_answer(body.text),
             tool_choice=body.tool_choice or "auto",
             tools=[],
             top_p=params.top_p,

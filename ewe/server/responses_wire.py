@@ -6,11 +6,12 @@ values that ask for nothing; any other value is refused by its name.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from ewe.server.wire import AnswerModel, EweResult, RequestModel, Text
+from ewe.server.wire_format import JsonSchema, TextAnswer, TextConfig
 from ewe.server.wire_sampling import SamplingRequest
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -45,20 +46,10 @@ class InputMessage(RequestModel):
         return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
-class TextFormat(RequestModel):
-    """The only format: free text."""
-
-    type: Literal["text"] = "text"
-
-
-class TextConfig(RequestModel):
-    """How the text is to look; nothing can be asked for yet."""
-
-    format: TextFormat | None = None
-
-
 class ResponsesRequest(SamplingRequest):
     """Something to answer. Responses are not stored, so none can go on from an earlier one by its id."""
+
+    format_field: ClassVar[str] = "text.format"
 
     input: Text | Annotated[list[InputMessage], Field(min_length=1, max_length=2048)]
     instructions: Text | None = None
@@ -67,9 +58,11 @@ class ResponsesRequest(SamplingRequest):
     include: list[Literal["message.output_text.logprobs"]] | None = None
     metadata: Metadata | None = None
 
-    max_tokens: None = None
-    n: Literal[1] | None = None
     text: TextConfig | None = None
+
+    max_tokens: None = None
+    response_format: None = None
+    n: Literal[1] | None = None
     tools: _Nothing | None = None
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None
@@ -90,6 +83,11 @@ class ResponsesRequest(SamplingRequest):
             {"role": "system" if message.role == "developer" else message.role, "content": message.text}
             for message in [*first, *said]
         ]
+
+    @property
+    def json_schema(self) -> JsonSchema | None:
+        """What the answer must satisfy; None for free text."""
+        return self.text.format.schema_of_answer if self.text and self.text.format else None
 
     @property
     def wants_logprobs(self) -> int | None:
@@ -175,18 +173,6 @@ class IncompleteDetails(AnswerModel):
     """Why a response ends early: it is as long as it may be, or its deadline passed."""
 
     reason: Literal["max_output_tokens"] | None = None
-
-
-class FormatAnswer(AnswerModel):
-    """Free text."""
-
-    type: Literal["text"] = "text"
-
-
-class TextAnswer(AnswerModel):
-    """How the text looks."""
-
-    format: FormatAnswer = FormatAnswer()
 
 
 class ResponseBody(AnswerModel):

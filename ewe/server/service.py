@@ -20,7 +20,7 @@ from fastapi import Request
 from ewe.engine.intake import Prompt
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.status import EngineStatus
-from ewe.errors import InvalidRequestError, PromptTooLongError
+from ewe.errors import InvalidRequestError, PromptTooLongError, SchemaError
 from ewe.llm import LLM
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
@@ -145,6 +145,9 @@ class Service:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
             self._check_prompts(run.sequences)
             run.submit()
+        except SchemaError as error:
+            run.close()
+            raise RefusedError(400, str(error), param=wanted.format_field, code="invalid_json_schema") from error
         except BaseException:
             run.close()
             raise

@@ -43,12 +43,6 @@ class Message(RequestModel):
         return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
-class TextFormat(RequestModel):
-    """The only response format: free text."""
-
-    type: Literal["text"]
-
-
 class ChatRequest(SamplingRequest):
     """A conversation to go on with."""
 
@@ -57,7 +51,6 @@ class ChatRequest(SamplingRequest):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
-    response_format: TextFormat | None = None
     tools: _Empty | None = None
     tool_choice: Literal["none", "auto"] | None = None
     functions: _Empty | None = None

@@ -6,12 +6,13 @@ with the values that ask for nothing; any other value is refused by its name.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ewe.sampling import SamplingParams
 from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
+from ewe.server.wire_format import JsonSchema, ResponseFormat
 
 _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]
@@ -27,8 +28,11 @@ class SamplingRequest(RequestModel):
     """How an answer is written, streamed and remembered; null is the same as leaving a field out.
 
     documents: texts for the memory. cache_salt: requests with different salts share no encoded texts. user,
-    safety_identifier and prompt_cache_key are labels of the caller's own and have no effect.
+    safety_identifier and prompt_cache_key are labels of the caller's own and have no effect. format_field: where the
+    form of the answer is asked for.
     """
+
+    format_field: ClassVar[str] = "response_format"
 
     model: Text | None = None
     max_tokens: _Count | None = None
@@ -50,6 +54,7 @@ class SamplingRequest(RequestModel):
     )
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    response_format: ResponseFormat | None = None
     documents: list[Document | Text] | None = None
     cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
     ewe: EweOptions = EweOptions()
@@ -64,6 +69,11 @@ class SamplingRequest(RequestModel):
         """Whether the stream ends with a chunk of token counts."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
+    @property
+    def json_schema(self) -> JsonSchema | None:
+        """What the answer must satisfy; None for free text."""
+        return self.response_format.schema_of_answer if self.response_format else None
+
     def sampling_params(self, max_tokens: int, logprobs: int | None, deadline_s: float) -> SamplingParams:
         """The engine's parameters; what the request leaves out has the engine's default.
 
@@ -77,5 +87,6 @@ class SamplingRequest(RequestModel):
             stop=self.stop or (),  # type: ignore[arg-type]  # a list becomes a tuple
             logit_bias={int(token): bias for token, bias in (self.logit_bias or {}).items()},
             deadline_s=min(self.ewe.deadline_s or deadline_s, deadline_s),
+            json_schema=self.json_schema,
             **values,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ pytest.importorskip("llguidance", reason="llguidance is not installed")
 from transformers import AutoTokenizer
 
 from ewe.engine.grammar import Grammar, Grammars
-from ewe.errors import InvalidRequestError
+from ewe.errors import SchemaError
 
 TOKENIZER = AutoTokenizer.from_pretrained(Path(__file__).parents[2] / "ewe" / "world" / "model")
 EOS, VOCAB = 1, 2050  # two more logits than tokens, as models have them
@@ -100,13 +101,27 @@ def test_what_the_grammar_does_not_allow_is_told() -> None:
         ({"$ref": "https://example.org/schema"}, "example.org"),
         ({"type": "string", "pattern": "("}, "regex"),
         ({"enum": [object()]}, "serializable"),
+        ({"description": "x" * 100_001}, "the most"),
     ],
 )
 def test_schemas_that_cannot_be_kept_to_are_refused(schema: Any, said: str) -> None:
-    with pytest.raises(InvalidRequestError, match=said):
+    with pytest.raises(SchemaError, match=said):
         GRAMMARS.of_schema(schema)
 
 
+def test_a_schema_that_has_no_end_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    schema["items"] = schema
+    with pytest.raises(SchemaError, match="not JSON"):
+        GRAMMARS.of_schema(schema)
+
+
+def test_without_the_package_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    with pytest.raises(SchemaError, match=r"pip install 'ewe-engine\[structured\]'"):
+        Grammars(TOKENIZER, VOCAB, frozenset({EOS})).of_schema(SCHEMA)
+
+
 def test_without_a_tokenizer_that_can_be_read_there_is_no_grammar() -> None:
-    with pytest.raises(InvalidRequestError, match="fast tokenizer"):
+    with pytest.raises(SchemaError, match="fast tokenizer"):
         Grammars(None, VOCAB, frozenset({EOS})).of_schema(SCHEMA)

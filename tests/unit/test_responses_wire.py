@@ -148,7 +148,7 @@ def test_logprobs_are_told_if_they_are_asked_for(asked: dict[str, Any], wanted: 
         {"store": True},
         {"truncation": "auto"},
         {"reasoning": {"effort": "high"}},
-        {"text": {"format": {"type": "json_object"}}},
+        {"text": {"format": {"type": "grammar"}}},
         {"text": {"verbosity": "low"}},
         {"include": ["file_search_call.results"]},
         {"prompt": {"id": "pmpt_1"}},
