@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 from ewe.config import Config
 from ewe.errors import EWEError
 from ewe.sampling import SamplingParams
-from ewe.types import Claim, Evidence, Generation, Passage, ScoredPassage, Sentence, Verdict
+from ewe.types import Claim, Evidence, Generation, MemoryOptions, Passage, ScoredPassage, Sentence, Verdict
 
 if TYPE_CHECKING:
+    from ewe.agent import VeriMemAgent
     from ewe.async_llm import AsyncLLM
     from ewe.llm import LLM
 
@@ -19,11 +20,13 @@ __all__ = [
     "EWEError",
     "Evidence",
     "Generation",
+    "MemoryOptions",
     "Passage",
     "SamplingParams",
     "ScoredPassage",
     "Sentence",
     "Verdict",
+    "VeriMemAgent",
 ]
 
 
@@ -37,4 +40,8 @@ def __getattr__(name: str) -> Any:
         from ewe.async_llm import AsyncLLM
 
         return AsyncLLM
+    if name == "VeriMemAgent":
+        from ewe.agent import VeriMemAgent
+
+        return VeriMemAgent
     raise AttributeError(f"module 'ewe' has no attribute {name!r}")

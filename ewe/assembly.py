@@ -43,8 +43,13 @@ from ewe.verification.open import open_verifier
 from ewe.world.builtin import builtin_datastore
 
 _CPU_POOL_BYTES = 1 << 30
+from ewe.verification.claim_verifier import ClaimVerifier
 _GPU_SHARE = 0.85
+from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.load import load_judge
+from ewe.verification.judges.protocol import Judge
 
+from ewe.verification.value_verifier import ValueVerifier
 
 @dataclass(frozen=True, slots=True)
 class Components:
@@ -57,6 +62,12 @@ class Components:
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The parts of a running engine that its owner needs."""
+    memories: LiveMemories | None = None
+
+    def close(self) -> None:
+        """Ends what runs beside the engine."""
+        if self.memories is not None:
+            self.memories.close()
 
     config: Config
     loaded: LoadedModel
@@ -70,11 +81,15 @@ class Engine:
 
 
 def make_components(
-    config: Config, datastore: str | Path | PassageSource | Retriever | None, verifier: str | Verifier | None
+    config: Config,
+    datastore: str | Path | PassageSource | Retriever | None,
+    verifier: str | Verifier | None,
+    memories: MemoryService | None = None,
 ) -> Components:
-    """The retriever and verifier that the settings or the caller name; objects are used as they are.
+    """The retriever, verifier and memories that the settings or the caller name; objects are used as they are.
 
-    Raises ConfigError for names that are not known, or a verifier by name without a datastore.
+    Raises ConfigError for names that are not known, or a verifier by name without a datastore; DatastoreError for a
+    store of memories that cannot be opened.
     """
     source = datastore if datastore is not None else config.datastore
     retriever = _retriever(source, config.retrieval)
@@ -95,7 +110,7 @@ def make_components(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
             "or leave the verifier out"
         )
-    return Components(retriever, chosen)
+    return Components(retriever, chosen, _memories(config, retriever, chosen, memories))
 
 
 def build_engine(
@@ -132,8 +147,9 @@ def wire(
     keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory)
     changed = threading.Event()
     retrieval = verification = None
-    if components.retriever is not None and memory.retrieval_units:
-        call = partial(calls.retrieve, components.retriever, config.feedback.retrieval_top_k)
+    if (components.retriever or components.memories) is not None and memory.retrieval_units:
+        top_k = config.feedback.retrieval_top_k
+        call = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", call, changed.set)
     if components.verifier is not None and config.policy == "ewe":
         verification = Worker("verification", partial(calls.verify, components.verifier), changed.set)
@@ -177,6 +193,30 @@ def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device)
         available = int(config.memory_gib * (1 << 30))
     elif device.type == "cuda":
         available = int(torch.cuda.mem_get_info(device)[0] * _GPU_SHARE)
+def _memories(
+    config: Config, trusted: Retriever | None, verifier: Verifier | None, service: MemoryService | None
+) -> LiveMemories | None:
+    """The memories of the service that was given, or of the store that the settings name."""
+    settings = config.longterm
+    rules = LiveRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
+    if service is not None:
+        return LiveMemories(service, rules)
+    if settings.path is None:
+        return None
+    judge = _judge(config, verifier)
+    opened = open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
+    return LiveMemories(opened, rules, owns_store=True)
+
+
+def _judge(config: Config, verifier: Verifier | None) -> Judge:
+    """What memories are judged by: the judge that sentences are judged by."""
+    if isinstance(verifier, ClaimVerifier):
+        return verifier.judge
+    settings = config.verification
+    name = "values" if isinstance(verifier, ValueVerifier) else settings.judge
+    return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))
+
+
     else:
         available = min(_CPU_POOL_BYTES, psutil.virtual_memory().available // 2)
     if available < 2 * bytes_per_block:

@@ -18,7 +18,7 @@ from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM, Message, question_of
 from ewe.sampling import SamplingParams
-from ewe.types import Generation
+from ewe.types import Generation, MemoryOptions
 
 
 class AsyncLLM:
@@ -28,21 +28,27 @@ class AsyncLLM:
         self.llm = LLM(*args, **kwargs)
 
     async def generate(
-        self, prompt: Prompt, params: SamplingParams | None = None, documents: Batch[Document] | None = None
+        self,
+        prompt: Prompt,
+        params: SamplingParams | None = None,
+        documents: Batch[Document] | None = None,
+        memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        return await self._run(self.llm.client.build(prompt, params or SamplingParams(), documents))
+        return await self._run(self.llm.client.build(prompt, params or SamplingParams(), documents, memory=memory))
 
     async def chat(
         self,
         messages: Batch[Message],
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
+        memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """The `n` answers to a conversation."""
-        prompt = self.llm.apply_chat_template(messages)
+        prompt, question = self.llm.apply_chat_template(messages), question_of(messages)
+        params = params or SamplingParams()
         sequence = self.llm.client.build(
-            prompt, params or SamplingParams(), documents, add_special_tokens=False, question=question_of(messages)
+            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
         )
         return await self._run(sequence)
 
@@ -53,6 +59,7 @@ class AsyncLLM:
         documents: Batch[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
+        memory: MemoryOptions | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Events of one answer as it is written, as LLM.stream yields them."""
         params = params or SamplingParams()
@@ -66,7 +73,9 @@ class AsyncLLM:
                 _post(loop, events, answer)
 
         listener = partial(_post, loop, events)
-        sequence = self.llm.client.build(prompt, params, documents, listener, add_special_tokens, question=question)
+        sequence = self.llm.client.build(
+            prompt, params, documents, listener, add_special_tokens, question=question, memory=memory
+        )
         finished = False
         try:
             self.llm.client.submit(sequence, put_error)

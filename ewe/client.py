@@ -24,7 +24,7 @@ from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.sampling import SamplingParams
-from ewe.types import Generation
+from ewe.types import Generation, MemoryOptions
 
 Answer = Generation | EngineDeadError
 
@@ -34,7 +34,11 @@ class EngineClient:
 
     def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
         self.components = components
-        self.engine = build_engine(config, components, self._deliver, loaded)
+        try:
+            self.engine = build_engine(config, components, self._deliver, loaded)
+        except BaseException:
+            components.close()
+            raise
         self._waiting: dict[str, Callable[[Answer], object]] = {}
         self._numbers = itertools.count(1)
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
@@ -48,15 +52,17 @@ class EngineClient:
         add_special_tokens: bool = True,
         salt: str = "",
         question: str = "",
+        memory: MemoryOptions | None = None,
     ) -> Sequence:
         """A checked request that has not been submitted; raises InvalidRequestError.
 
         salt: requests with different salts share no encoded units. listener: hears of all `n` answers. question: what
-        retrieval and verification are told in place of the prompt, if it is not empty.
+        retrieval and verification are told in place of the prompt, if it is not empty. memory: whose long-term memories
+        it may use; None: those that the settings name.
         """
         request_id = f"request-{next(self._numbers)}"
         return self.engine.intake.build(
-            request_id, prompt, params, documents, listener, add_special_tokens, salt, question
+            request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory
         )
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
@@ -93,12 +99,20 @@ class EngineClient:
         for on_answer in list(self._waiting.values()):
             on_answer(error)
 
+        if self.components.memories is not None:
+            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
 
 def resolve_config(model: str | None, config: Any) -> Config:
     """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
 
     The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
     """
+def with_store(config: Config, path: str | Path) -> Config:
+    """The settings with the memories of the store in a folder. Raises ConfigError."""
+    values = config.model_dump(exclude_unset=True)
+    return Config.from_mapping({**values, "longterm": {**values.get("longterm", {}), "path": str(path)}})
+
+
     if isinstance(config, Config):
         values = config.model_dump(exclude_unset=True)
     elif isinstance(config, str | Path):

@@ -148,6 +148,24 @@ class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
     Without either the pool takes 1 GiB of host memory, or 85% of what a GPU has left beside the weights.
+class LongTermConfig(_Settings):
+    """Memories that last across requests, beside a datastore or instead of one.
+
+    path: the folder of their store, made if it is not there; None: there are none. user, agent: whose they are where a
+    request does not say. scorer: how far they are believed (docs/longterm_scoring.md). threshold: the veracity asked
+    for, in [0, 1]; None: theta(q), the more the more depends on the answer. top_k: most memories that one retrieval
+    brings. promote: whether what a check supported becomes a memory.
+    """
+
+    path: str | None = None
+    user: str = ""
+    agent: str = ""
+    scorer: Literal["default", "verimem", "mma", "mark", "none"] = "default"
+    threshold: float | None = Field(None, ge=0, le=1)
+    top_k: int = Field(2, gt=0)
+    promote: bool = False
+
+
     unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed.
     """
 
@@ -182,6 +200,7 @@ class Config(_Settings):
     datastore: str | None = None
     verifier: str | None = None
     attribution: bool = False
+    longterm: LongTermConfig = LongTermConfig()
 
     @model_validator(mode="after")
     def _groups_agree(self) -> Config:
@@ -206,6 +225,18 @@ class Config(_Settings):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
+    @model_validator(mode="after")
+    def _memories_have_their_place(self) -> Config:
+        """Memories need room, and their units weigh as much as they are believed, unless the settings say otherwise."""
+        if self.longterm.path is None:
+            return self
+        if self.memory.retrieval_units == 0 or self.feedback.retrieval_threshold >= 1:
+            raise ValueError("longterm needs memory.retrieval_units >= 1 and feedback.retrieval_threshold < 1")
+        if "veracity_weighting" not in self.memory.model_fields_set:
+            weighed = self.memory.model_copy(update={"veracity_weighting": "linear"})
+            object.__setattr__(self, "memory", weighed)
+        return self
+
             raise ConfigError(*(explain(item, cls) for item in error.errors())) from error
 
     @classmethod

@@ -16,16 +16,18 @@ from typing import Any
 from jinja2 import TemplateError
 
 from ewe.assembly import make_components
-from ewe.client import Answer, EngineClient, resolve_config
+from ewe.client import Answer, EngineClient, resolve_config, with_store
 from ewe.config import Config
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.loader import LoadedModel
 from ewe.engine.sequence import Sequence, StreamEvent
-from ewe.errors import EngineDeadError, InvalidRequestError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
+from ewe.longterm.live import LiveMemories
+from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
-from ewe.types import Generation, Passage
+from ewe.types import Generation, MemoryOptions, Passage
 
 Message = Mapping[str, str]
 
@@ -34,8 +36,9 @@ class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
     model: "builtin", a directory or a hub id. datastore: "builtin", a JSONL file, a Datastore or a Retriever. verifier:
-    "builtin" or a Verifier. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
-    settings. loaded: a model that is already in memory. Raises ConfigError or UnsupportedModelError.
+    "builtin" or a Verifier. longterm: the folder of a store of memories (as `longterm.path`), or a service over one,
+    which stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
+    settings. loaded: a model that is already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -44,16 +47,27 @@ class LLM:
         *,
         datastore: str | Path | Datastore | Retriever | None = None,
         verifier: str | Verifier | None = None,
+        longterm: str | Path | MemoryService | None = None,
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
     ) -> None:
         self.config = resolve_config(model, config)
-        self.client = EngineClient(self.config, make_components(self.config, datastore, verifier), loaded)
+        service, path = (longterm, longterm.store.path) if isinstance(longterm, MemoryService) else (None, longterm)
+        if path is not None:
+            self.config = with_store(self.config, path)
+        self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
 
     @property
     def tokenizer(self) -> Any:
         """The model's tokenizer, None if it has none."""
         return self.client.engine.loaded.tokenizer
+
+    @property
+    def memories(self) -> LiveMemories:
+        """The long-term memories; raises ConfigError where there are none."""
+        if self.client.components.memories is None:
+            raise ConfigError("this engine keeps no memories: set longterm.path to a folder for them")
+        return self.client.components.memories
 
     def generate(
         self,
@@ -61,16 +75,18 @@ class LLM:
         params: SamplingParams | Batch[SamplingParams] | None = None,
         documents: Batch[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
+        memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """Answers to one prompt or many, in order; with n > 1 a prompt's answers follow each other.
 
         prompts: strings or token ids. params: one for all or one per prompt. documents: texts or passages that fill the
         memory of every prompt at the start. on_result: called with the prompt's number and each answer as it finishes.
+        memory: whose long-term memories they may use; None: those that the settings name.
         Raises InvalidRequestError before anything is computed.
         """
         listed = _as_prompts(prompts)
         per_prompt = _as_params(params, len(listed))
-        built = [self.client.build(*job, documents) for job in zip(listed, per_prompt, strict=True)]
+        built = [self.client.build(*job, documents, memory=memory) for job in zip(listed, per_prompt, strict=True)]
         return self._run(built, on_result)
 
     def chat(
@@ -78,14 +94,16 @@ class LLM:
         messages: Batch[Message],
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
+        memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """Answers to a conversation: [{"role": ..., "content": ...}, ...] goes through the model's chat template.
 
         Retrieval and verification are told the user's last message, without the template's control text.
         """
-        prompt = self.apply_chat_template(messages)
+        prompt, question = self.apply_chat_template(messages), question_of(messages)
+        params = params or SamplingParams()
         sequence = self.client.build(
-            prompt, params or SamplingParams(), documents, add_special_tokens=False, question=question_of(messages)
+            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
         )
         return self._run([sequence], None)
 
@@ -96,6 +114,7 @@ class LLM:
         documents: Batch[Document] | None = None,
         add_special_tokens: bool = True,
         question: str = "",
+        memory: MemoryOptions | None = None,
     ) -> Iterator[StreamEvent]:
         """Events of one answer as it is written; "text" events are final and add up to the answer's text.
 
@@ -106,7 +125,9 @@ class LLM:
         if params.n != 1:
             raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
-        sequence = self.client.build(prompt, params, documents, events.put, add_special_tokens, question=question)
+        sequence = self.client.build(
+            prompt, params, documents, events.put, add_special_tokens, question=question, memory=memory
+        )
         return self._events(sequence, events)
 
     def apply_chat_template(self, messages: Batch[Message]) -> str:

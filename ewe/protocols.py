@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from ewe.types import Passage, ScoredPassage, VerificationRequest, VerificationResult
+from ewe.types import (
+    Evidence,
+    Generation,
+    MemoryOptions,
+    Passage,
+    Query,
+    ScoredPassage,
+    VerificationRequest,
+    VerificationResult,
+)
 
 
 @runtime_checkable
@@ -26,6 +35,22 @@ class Verifier(Protocol):
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order."""
+        ...
+
+
+class Memories(Protocol):
+    """What is remembered from earlier requests; whatever fails in it is its own matter, and no request ends of it."""
+
+    def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
+        """Per query the memories that may be used for it, best first; called from the retrieval's worker thread."""
+        ...
+
+    def learn(self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions) -> None:
+        """Takes in what the checks of a finished answer found; called from the engine's thread, so it only notes it."""
+        ...
+
+    def close(self) -> None:
+        """Ends what is under way."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Plain data that every layer may hold: passages, claims, sentences, generations, sampling parameters.
+"""Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use.
 
 Owns: the shapes of inputs and results. Knows nothing of torch, models or memory.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ewe.errors import InvalidRequestError
 
 FinishReason = Literal["stop", "length", "abort", "timeout", "error"]
+MemoryScope = Literal["all", "own", "shared", "none"]
 
 
 class Verdict(StrEnum):
@@ -55,10 +56,48 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
-    """A passage with the retriever's score (higher is better; the scale is the retriever's own)."""
+    """A passage with the retriever's score (higher is better; the scale is the retriever's own).
+
+    owner: whose alone it is, empty for what all may see; an encoded text with an owner is shared with nobody else.
+    """
 
     passage: Passage
     score: float
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    """Whose long-term memories a request may use, and how far they must be believed.
+
+    user, agent: who asks, with which agent; what the request teaches goes there as well. scope: "all" that they may
+    see, "own" (without those that everybody shares), "shared" (those only), or "none". threshold: the veracity to ask
+    for, in [0, 1]; None: that of the settings. Raises InvalidRequestError for values out of range, and for "own" of
+    nobody.
+    """
+
+    user: str = ""
+    agent: str = ""
+    scope: MemoryScope = "all"
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(name, str) for name in (self.user, self.agent)):
+            raise InvalidRequestError("memory: user and agent must be strings")
+        if self.scope not in get_args(MemoryScope):
+            raise InvalidRequestError(f"memory: scope must be one of {get_args(MemoryScope)}, got {self.scope!r}")
+        if self.scope == "own" and not self.user and not self.agent:
+            raise InvalidRequestError("memory: the scope 'own' needs a user or an agent")
+        if self.threshold is not None and not 0.0 <= self.threshold <= 1.0:
+            raise InvalidRequestError(f"memory: threshold must lie in [0, 1], got {self.threshold}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a request looks for; memory: whose long-term memories may be found beside passages."""
+
+    text: str
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +220,8 @@ class GenerationStats:
     retrievals: int = 0
     verifications: int = 0
     refreshes: int = 0
+    units_loaded: int = 0
+    units_encoded: int = 0
     unit_tokens_encoded: int = 0
     decode_s: float = 0.0
     retrieval_wait_s: float = 0.0

@@ -131,6 +131,7 @@ class Bench:
         script: Callable[[str, tuple[str, ...]], str] | None = None,
         num_blocks: int = 400,
         max_model_len: int = 2000,
+        memories: Any = None,
     ) -> None:
         pool = KVPool([LayerShape(1, 1, 1)], num_blocks, config.cache.block_size, torch.float32, "cpu")
         self.runner = self.runner_type(pool, script)
@@ -138,7 +139,7 @@ class Bench:
         self.finished: dict[tuple[str, int], Generation] = {}
         self.engine: Engine = wire(
             config,
-            Components(retriever, verifier),
+            Components(retriever, verifier, memories),
             self._on_finish,
             loaded,
             pool,

@@ -11,13 +11,29 @@ from itertools import islice
 from numbers import Real
 from typing import Any
 
-from ewe.protocols import Retriever, Verifier
-from ewe.types import Claim, Evidence, Passage, ScoredPassage, Verdict, VerificationRequest, VerificationResult
+from ewe.protocols import Memories, Retriever, Verifier
+from ewe.types import (
+    Claim,
+    Evidence,
+    Passage,
+    Query,
+    ScoredPassage,
+    Verdict,
+    VerificationRequest,
+    VerificationResult,
+)
 
 
-def retrieve(retriever: Retriever, top_k: int, queries: Sequence[str]) -> list[list[ScoredPassage]]:
-    """The passages per query; raises TypeError for anything else than scored passages."""
-    results = [list(hits) for hits in retriever.retrieve(queries, top_k)]
+def retrieve(
+    retriever: Retriever | None, memories: Memories | None, top_k: int, queries: Sequence[Query]
+) -> list[list[ScoredPassage]]:
+    """Per query what is remembered, then at most `top_k` passages; each part best first.
+
+    Raises TypeError for anything else than scored passages, ValueError for answers to another number of queries.
+    """
+    remembered = [[] for _ in queries] if memories is None else memories.recall(queries)
+    found = [[] for _ in queries] if retriever is None else retriever.retrieve([query.text for query in queries], top_k)
+    results = [[*own, *hits] for own, hits in zip(remembered, found, strict=True)]
     for hit in (hit for hits in results for hit in hits):
         _expect(hit, ScoredPassage, "the retriever")
         _expect(hit.passage, Passage, "the retriever, in a ScoredPassage,")

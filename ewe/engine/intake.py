@@ -23,7 +23,7 @@ from ewe.kvcache.block_table import BlockTable
 from ewe.memory.working_memory import WorkingMemory
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
-from ewe.types import Lane, Passage
+from ewe.types import Lane, MemoryOptions, Passage
 
 Prompt = str | Batch[int]
 Document = str | Passage
@@ -72,12 +72,14 @@ class Intake:
         add_special_tokens: bool = True,
         salt: str = "",
         question: str = "",
+        memory: MemoryOptions | None = None,
     ) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
 
         question: what retrieval and verification are told in place of a prompt that holds more than its question.
-        Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, or documents that
-        cannot be used.
+        memory: whose long-term memories it may use; None: those that the settings name.
+        Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
+        be used, or memories where none are kept.
         """
         prompt_ids = self._prompt_ids(prompt, add_special_tokens)
         self._check_ids("logit_bias", params.logit_bias)
@@ -85,6 +87,7 @@ class Intake:
         passages = self._passages(documents or ())
         start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
         max_tokens = self._fit(prompt_ids, params, start, len(passages))
+        recall = self._recall(memory)
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         asked = question if question.strip() else text
@@ -96,6 +99,7 @@ class Intake:
         ]
         for sequence in (first, *others):
             sequence.grammar = grammar and grammar.copy()
+            sequence.recall = recall
         first.siblings = others
         first.record(
             "start",
@@ -138,6 +142,12 @@ class Intake:
             listener=listener,
             salt=salt,
         )
+
+    def _recall(self, memory: MemoryOptions | None) -> MemoryOptions:
+        settings = self._config.longterm
+        if memory is not None and settings.path is None:
+            raise InvalidRequestError("memory: this engine keeps no memories: set longterm.path to a folder for them")
+        return memory or MemoryOptions(settings.user, settings.agent)
 
     def _prompt_ids(self, prompt: Prompt, add_special_tokens: bool) -> tuple[int, ...]:
         if isinstance(prompt, str):

@@ -14,7 +14,7 @@ from ewe.config import FeedbackConfig
 from ewe.engine.policies import Decision, Policy, View
 from ewe.engine.sequence import Check, SentenceState, Sequence
 from ewe.engine.workers import Worker
-from ewe.types import ScoredPassage, VerificationRequest
+from ewe.types import Query, ScoredPassage, VerificationRequest
 
 
 class Action(Enum):
@@ -113,7 +113,7 @@ class Pauses:
 
     def _retrieve(self, sequence: Sequence, query: str) -> None:
         assert self._retrieval is not None
-        sequence.retrieval = self._retrieval.submit(query, self._config.timeout)
+        sequence.retrieval = self._retrieval.submit(Query(query, sequence.recall), self._config.timeout)
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self._verification is not None
@@ -142,7 +142,7 @@ def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassa
         for hit in found
     ]
     extra = {"error": job.error} if job.error else {}
-    sequence.record("retrieval", query=job.payload, passages=listed, latency_s=job.latency_s, **extra)
+    sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
     sequence.stats.retrievals += 1
     sequence.stats.retrieval_wait_s += job.latency_s
     sequence.retrieval = None

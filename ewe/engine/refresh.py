@@ -6,7 +6,7 @@ references. Knows memory and its cache; nothing of retrieval, verification or sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import replace
 
@@ -31,11 +31,19 @@ class MemoryKeeper:
         self._unit_tokenizer = unit_tokenizer
         self._config = config
 
-    def plan(self, sequence: Sequence, passages: Batch[Passage], lane: Lane, required: bool = False) -> None:
+    def plan(
+        self,
+        sequence: Sequence,
+        passages: Batch[Passage],
+        lane: Lane,
+        required: bool = False,
+        owners: Mapping[str, str] | None = None,
+    ) -> None:
         """Queues the passages that are new to the memory, oldest first; those already there become the newest.
 
         Of more passages than the lane has room for (beside those queued before) the last ones count. Left out, with a
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
+        owners: by passage id, whose alone a passage is; its unit is shared with nobody else.
         """
         room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.pending_units)
         chosen: list[PendingUnit] = []
@@ -43,7 +51,7 @@ class MemoryKeeper:
             if len(chosen) == room:
                 break
             try:
-                unit = self._prepare(passage, lane)
+                unit = self._prepare(passage, lane, _salt(sequence, (owners or {}).get(passage.id, "")))
             except InvalidRequestError as error:
                 if required:
                     raise
@@ -62,7 +70,7 @@ class MemoryKeeper:
         try:
             for pending in sequence.pending_units:
                 if pending.encoded is None:
-                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids, sequence.salt)
+                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids, pending.salt)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -176,15 +184,20 @@ class MemoryKeeper:
                 self.cache.release(pending.encoded)
                 pending.encoded = None
 
-    def _prepare(self, passage: Passage, lane: Lane) -> PendingUnit | None:
+    def _prepare(self, passage: Passage, lane: Lane, salt: str) -> PendingUnit | None:
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
         if weight is None:
             return None
         assert self._unit_tokenizer is not None
-        return PendingUnit(passage, lane, weight, self._unit_tokenizer.encode(passage))
+        return PendingUnit(passage, lane, weight, self._unit_tokenizer.encode(passage), salt)
 
     def _capacity(self, lane: Lane) -> int:
         return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units
+
+
+def _salt(sequence: Sequence, owner: str) -> str:
+    """What separates a unit from those of others: the request's own salt, and the owner of a text that has one."""
+    return f"{sequence.salt}\0{owner}" if owner else sequence.salt
 
 
 def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:
@@ -207,5 +220,6 @@ def _describe(pending: PendingUnit, unit_id: int) -> dict[str, object]:
         "weight": pending.weight,
         "num_tokens": len(pending.unit_text.token_ids),
         "cached": pending.was_cached,
+        "loaded": pending.encoded is not None and pending.encoded.was_loaded and not pending.was_cached,
         "was_cut": pending.unit_text.was_cut,
     }

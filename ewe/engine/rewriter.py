@@ -41,7 +41,8 @@ class Rewriter:
         elif index is not None:
             sequence.set_state(index, SentenceState(reason="the retrieval failed"))
             sequence.retrieved = index + 1
-        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL)
+        owners = {hit.passage.id: hit.owner for hit in found}
+        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
 
     def apply_verdicts(self, sequence: Sequence) -> None:
         """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""
@@ -170,6 +171,7 @@ class Rewriter:
     def _record(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> None:
         span = sequence.draft.sentences[index]
         job = sequence.checks[0].job
+        sequence.evidence += result.evidence
         for item in result.evidence:
             sequence.sources[item.passage.id] = item.passage
         evidence = [

@@ -24,9 +24,11 @@ from ewe.memory.working_memory import MemorySnapshot, WorkingMemory
 from ewe.sampling import SamplingParams
 from ewe.types import (
     Claim,
+    Evidence,
     FinishReason,
     GenerationStats,
     Lane,
+    MemoryOptions,
     Passage,
     TraceEvent,
     Verdict,
@@ -97,12 +99,16 @@ class SwappedContext:
 
 @dataclass(slots=True, eq=False)
 class PendingUnit:
-    """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated."""
+    """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated.
+
+    salt: units of different salts are not shared, though their contents are the same.
+    """
 
     passage: Passage
     lane: Lane
     weight: float
     unit_text: UnitText
+    salt: str
     encoded: EncodedUnit | None = None
     was_cached: bool = False
 
@@ -117,7 +123,8 @@ class Sequence:
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
-    salt: sequences of different salts share no encoded units. queued_s: seconds until the first work was done for it.
+    salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
+    queued_s: seconds until the first work was done for it.
     grammar: what the text must be, if it is to be JSON.
     """
 
@@ -135,6 +142,7 @@ class Sequence:
     memory: WorkingMemory
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
+    recall: MemoryOptions = field(default_factory=MemoryOptions)
     grammar: Grammar | None = None
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
@@ -165,6 +173,7 @@ class Sequence:
     hot_sentence: int | None = None
 
     sources: dict[str, Passage] = field(default_factory=dict)
+    evidence: list[Evidence] = field(default_factory=list)
     trace: list[TraceEvent] = field(default_factory=list)
     stats: GenerationStats = field(default_factory=GenerationStats)
 

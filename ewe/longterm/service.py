@@ -21,12 +21,12 @@ from ewe.longterm.scoring.protocol import MemoryScorer
 from ewe.longterm.scoring.verimem_review import ReviewPolicy
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
-from ewe.longterm.search import MemorySearch, as_passage
+from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
-from ewe.types import Evidence, Passage, ScoredPassage, Sentence, Verdict
+from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
 
 _PASSAGES = 5
@@ -67,7 +67,7 @@ class MemoryService:
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
         search = MemorySearch(store, encoder)
         self._evidence = EvidenceBook(store, judge, clock)
-        self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock)
+        self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 
@@ -105,25 +105,25 @@ class MemoryService:
         """Moves the memories among the passages `used` (ids) by the evidence of a check; needs a judge."""
         return self._evidence.verdicts(used, evidence)
 
-    def promote(self, sentence: Sentence, sources: Mapping[str, Passage], scope: Scope) -> Memory | None:
-        """A checked sentence as a memory, with what proved it; None unless it may become one.
+    def promote(self, sentence: Sentence, sources: Mapping[str, Passage], scope: Scope) -> list[Memory]:
+        """The claims of a checked sentence as memories, with what proved each; none unless the sentence may become one.
 
         It may if it is supported, and a passage that is no memory stands behind every claim: neither unverified text
-        nor what memories say of each other promotes itself. sources: the passages of its evidence, by id.
+        nor what memories say of each other promotes itself. Claims stand alone, and they are what was checked; the
+        sentence may hold more. sources: the passages of its evidence, by id.
         """
-        if sentence.verdict is not Verdict.SUPPORTED or not sentence.claims:
-            return None
-        proofs: dict[str, Passage] = {}
-        weakest = 1.0
-        for claim in sentence.claims:
-            behind = [sources[one] for one in claim.evidence_ids if one in sources and not is_memory(one)]
-            if claim.verdict is not Verdict.SUPPORTED or not behind:
-                return None
-            weakest = min(weakest, claim.score * max(passage.veracity for passage in behind))
-            proofs |= {passage.id: passage for passage in behind}
-        source = MemorySource("document", next(iter(proofs)), min(max(weakest, 0.0), 1.0))
-        pieces = [f"passage:{passage_id}" for passage_id in proofs]
-        return self._embedded(self._writer.add(sentence.text, scope, source, evidence=pieces))
+        if sentence.verdict is not Verdict.SUPPORTED:
+            return []
+        proofs = [
+            [sources[one] for one in claim.evidence_ids if one in sources and not is_memory(one)]
+            for claim in sentence.claims
+            if claim.verdict is Verdict.SUPPORTED
+        ]
+        if len(proofs) < len(sentence.claims) or not all(proofs):
+            return []
+        memories = [self._promoted(claim, behind, scope) for claim, behind in zip(sentence.claims, proofs, strict=True)]
+        self._embed()
+        return memories
 
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
         """Takes the memories from a conversation with a user (MARK's builder service) into one scope.
@@ -157,26 +157,13 @@ class MemoryService:
 
     def _embedded(self, memory: Memory) -> Memory:
         self._embed()
+    def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
+        believed = claim.score * max(passage.veracity for passage in proofs)
+        source = MemorySource("document", proofs[0].id, min(max(believed, 0.0), 1.0))
+        return self._writer.add(claim.text, scope, source, evidence=[f"passage:{passage.id}" for passage in proofs])
+
         return memory
 
     def _embed(self) -> None:
         if self._encoder is not None:
             self.store.embeddings.embed(self._encoder)
-
-
-class RecallRetriever:
-    """What a `MemoryService` recalls, as an `ewe.protocols.Retriever`: passages with the belief as their veracity."""
-
-    def __init__(self, service: MemoryService, scopes: Sequence[Scope], threshold: float | None = None) -> None:
-        self._service, self._scopes, self._threshold = service, tuple(scopes), threshold
-        self.description = "memories that may be used"
-
-    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
-        """Per query, at most `top_k` memories, best first; scores are shares of the best one found."""
-        rows = []
-        for query in queries:
-            used = self._service.search(query, self._scopes, top_k, self._threshold).used
-            rows.append(
-                [ScoredPassage(replace(as_passage(one.memory), veracity=one.belief), one.similarity) for one in used]
-            )
-        return rows

@@ -61,6 +61,11 @@ class ClaimVerifier:
         self._assume_complete = assume_complete
         self._selector = selector or SentenceSelector()
 
+    @property
+    def judge(self) -> Judge:
+        """The judge, which remembers its answers; from any thread, if the one that was given is."""
+        return self._judge
+
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order; extractor, retriever and judge are called once for all of them.
 

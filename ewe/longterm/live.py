@@ -1,0 +1,143 @@
+"""Long-term memories in a running engine: brought to requests, and moved by what the checks of answers found.
+
+Owns: whose memories a request sees, that nothing which fails here ends a request, and the counts of both. Knows the
+service of long-term memory; the engine knows it by `ewe.protocols.Memories`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from ewe.longterm.learning import Lesson, learn
+from ewe.longterm.recall import Recalled
+from ewe.longterm.records import Scope
+from ewe.longterm.search import as_passage, visible
+from ewe.longterm.service import MemoryService
+from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
+
+MOST_WAITING = 1000
+"""Answers whose checks wait to be learnt from; what comes while there are more is not learnt from."""
+
+_log = logging.getLogger("ewe.longterm")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRules:
+    """How requests use memories.
+
+    top_k: most memories per query. threshold: the veracity to ask for, in [0, 1]; None: theta(q). promote: whether what
+    a check supported becomes a memory. patience_s: seconds that `close` gives to what is still to be learnt.
+    """
+
+    top_k: int = 2
+    threshold: float | None = None
+    promote: bool = False
+    patience_s: float = 30.0
+
+
+class LiveMemories:
+    """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
+
+    Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
+    counted: `counts` has per event how often it happened ("recalled", "verified", "promoted", "recall_failed",
+    "learning_failed", "not_learnt").
+    """
+
+    def __init__(self, service: MemoryService, rules: LiveRules, *, owns_store: bool = False) -> None:
+        self.service = service
+        self._owns_store = owns_store
+        self._rules = rules
+        self._counts: Counter[str] = Counter()
+        self._waiting = 0
+        self._changed = threading.Condition()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memories")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often what happened, so far."""
+        with self._changed:
+            return dict(self._counts)
+
+    def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
+        """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails.
+
+        Their veracity is what the scorer believes, their score their share of the best similarity. Those of a user or
+        an agent have an owner.
+        """
+        return [self._recalled(query) for query in queries]
+
+    def learn(self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions) -> None:
+        """Has the memories behind an answer moved, and new ones made, by what its checks found; returns at once."""
+        if options.scope == "none" or not (evidence or self._rules.promote):
+            return
+        with self._changed:
+            if self._waiting >= MOST_WAITING:
+                self._counts["not_learnt"] += 1
+                return
+            self._waiting += 1
+        lesson = Lesson(generation, tuple(evidence), Scope(options.user, options.agent), scopes_of(options))
+        self._thread.submit(self._learn, lesson)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether everything that was to be learnt is, within this time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, timeout_s)
+
+    def close(self) -> None:
+        """Learns what is still to be learnt, within the rules' patience, and closes the store if it owns it."""
+        if not self.wait(self._rules.patience_s):
+            _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._owns_store:
+            self.service.store.close()
+
+    def _recalled(self, query: Query) -> list[ScoredPassage]:
+        options, rules = query.memory, self._rules
+        threshold = rules.threshold if options.threshold is None else options.threshold
+        try:
+            scopes = scopes_of(options)
+            used = self.service.search(query.text, scopes, rules.top_k, threshold).used if scopes else ()
+        except Exception as error:  # the request goes on without memories, whatever is the matter with them
+            self._failed("recall", error)
+            return []
+        self._count("recalled", len(used))
+        return [_as_hit(one) for one in used]
+
+    def _learn(self, lesson: Lesson) -> None:
+        try:
+            learn(self.service, lesson, self._rules.promote, self._count)
+        except Exception as error:  # the answer has gone out: nobody else could be told
+            self._failed("learning", error)
+        finally:
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
+
+    def _count(self, what: str, how_often: int = 1) -> None:
+        with self._changed:
+            self._counts[what] += how_often
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self._count(f"{what}_failed")
+        _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
+
+
+def scopes_of(options: MemoryOptions) -> tuple[Scope, ...]:
+    """The scopes that a request may read; none for "none"."""
+    if options.scope == "none":
+        return ()
+    if options.scope == "shared":
+        return (Scope(),)
+    seen = visible(options.user, options.agent)
+    return seen if options.scope == "all" else tuple(scope for scope in seen if not scope.shared)
+
+
+def _as_hit(recalled: Recalled) -> ScoredPassage:
+    scope = recalled.memory.scope
+    owner = "" if scope.shared else repr((scope.user, scope.agent))
+    return ScoredPassage(replace(as_passage(recalled.memory), veracity=recalled.belief), recalled.similarity, owner)
