@@ -75,7 +75,8 @@ class Memory:
     kind: what sort of memory ("fact", MARK's "residual", "question" and "response", ...). created_at, updated_at:
     seconds since 1970 (UTC). veracity v: how far it can be believed; uncertainty u: how little is known about that;
     both in [0, 1], and 0.5 and 1 where nothing is known. recall_count: how often it was found and used; correct_count
-    and incorrect_count: feedback. contradicts: ids of memories that say otherwise.
+    and incorrect_count: feedback. contradicts: ids of memories that say otherwise. confirmed_at: when something last
+    spoke for it, in seconds since 1970; 0 if nothing did since it was made.
 
     Raises InvalidRequestError naming the field for an empty id or content, a number out of its range, or a text that
     is none or holds half of a surrogate pair.
@@ -95,6 +96,7 @@ class Memory:
     correct_count: int = 0
     incorrect_count: int = 0
     contradicts: tuple[str, ...] = ()
+    confirmed_at: float = 0.0
 
     def __post_init__(self) -> None:
         name = f"memory {self.id!r}"
@@ -104,12 +106,17 @@ class Memory:
         _check_texts(f"{name}: contradicts", **{str(place): other for place, other in enumerate(self.contradicts)})
         if not self.id or not self.content.strip():
             raise InvalidRequestError(f"{name}: id and content must not be empty")
-        _check_times(name, created_at=self.created_at, updated_at=self.updated_at)
+        _check_times(name, created_at=self.created_at, updated_at=self.updated_at, confirmed_at=self.confirmed_at)
         _check_shares(name, veracity=self.veracity, uncertainty=self.uncertainty)
         for key in ("recall_count", "correct_count", "incorrect_count"):
             count = getattr(self, key)
             if type(count) is not int or count < 0:
                 raise InvalidRequestError(f"{name}: {key} must be a whole number of 0 or more, got {count!r}")
+
+    @property
+    def last_said_at(self) -> float:
+        """When it was said or last confirmed, in seconds since 1970."""
+        return max(self.created_at, self.confirmed_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ewe.longterm.recall import Recall, Recaller, RecallRules
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.default import DefaultScorer
+from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.protocol import MemoryScorer
 from ewe.longterm.scoring.verimem_review import ReviewPolicy
@@ -38,6 +39,7 @@ class MemoryRules:
 
     scorer: MemoryScorer = field(default_factory=DefaultScorer)
     threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
+    first: FirstVeracity = field(default_factory=FirstVeracity)
     criticality: CriticalityEstimator = estimate_criticality
     reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
 
@@ -155,13 +157,13 @@ class MemoryService:
                 revisions.append(revision)
         return revisions
 
-    def _embedded(self, memory: Memory) -> Memory:
-        self._embed()
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
         believed = claim.score * max(passage.veracity for passage in proofs)
         source = MemorySource("document", proofs[0].id, min(max(believed, 0.0), 1.0))
         return self._writer.add(claim.text, scope, source, evidence=[f"passage:{passage.id}" for passage in proofs])
 
+    def _embedded(self, memory: Memory) -> Memory:
+        self._embed()
         return memory
 
     def _embed(self) -> None:

@@ -10,19 +10,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import Relation, agreeing, contradicted
 from ewe.longterm.scoring.default import voice_of
-from ewe.longterm.scoring.verimem import entailed_consistency, initial_veracity
-from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
+from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.store import Change, MemoryStore
 
-HIGH_VERACITY = 0.6
-"""From here on a neighbour has a say in the first veracity of a new memory."""
 _ROUNDS = 4  # Under ever more writers the last comparison has to do.
 
 
@@ -34,8 +29,16 @@ class MemoryWriter:
     several threads: memories that are written at the same time are compared with each other as well.
     """
 
-    def __init__(self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        neighbourhood: Neighbourhood,
+        evidence: EvidenceBook,
+        clock: Clock,
+        first: FirstVeracity,
+    ) -> None:
         self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
+        self._first = first
         self._written = 0  # by this writer; changes only inside a transaction
 
     def add(
@@ -82,7 +85,7 @@ class MemoryWriter:
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
     ) -> Memory:
-        veracity, uncertainty = first_veracity(memory, found)
+        veracity, uncertainty = self._first(memory, found)
         against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))]))
         now = self._clock()
         new = replace(
@@ -120,24 +123,6 @@ class MemoryWriter:
             return
         change = Change(uncertainty=max(old.uncertainty, 0.5), contradicts=(*old.contradicts, by_id))
         self._store.revise(scope, memory_id, change, at=self._clock(), reason="contradicted", evidence=[by_id])
-
-
-def first_veracity(memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
-    """v_initial and u of a new memory, both in [0, 1] (verimem-a.txt, 2.3.1, with our form of consistency).
-
-    Neighbours of at least 0.6 take part that say something of it; of each other voice the one that says most.
-    """
-    best: dict[tuple[str, str], Relation] = {}
-    for relation in found:
-        voice = voice_of(relation.memory)
-        if voice == voice_of(memory) or relation.memory.veracity < HIGH_VERACITY or relation.judgement[2] > 0.5:
-            continue
-        if voice not in best or relation.judgement[2] < best[voice].judgement[2]:
-            best[voice] = relation
-    rows = np.array([best[voice].judgement for voice in sorted(best)]).reshape(-1, 3)
-    consistency = entailed_consistency(rows, [best[voice].memory.veracity for voice in sorted(best)])
-    veracity = initial_veracity(memory.source.reliability, None, consistency)
-    return veracity, recall_uncertainty(veracity, conflict=evidence_conflict(rows))
 
 
 def _id_of(content: str) -> str:

@@ -1,5 +1,7 @@
 """The scorers over candidates: what each believes, in which order, and who has a say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -124,6 +126,25 @@ def test_default_by_hand():
     got = beliefs(DefaultScorer(half_life_days=30.0), new, old)
     assert got[0] == pytest.approx(from_log_odds(log_odds(0.8) - 0.5 * log_odds(0.6)))
     assert got[1] == pytest.approx(from_log_odds(log_odds(0.6) - log_odds(0.8)))
+
+
+def test_several_rivals_share_what_a_memory_does_not_get():
+    one = remembered("one", veracity=0.8)
+    rivals = [
+        remembered(who, who=who, says=f"It opened in 19{place}", veracity=0.6, contradicts=("one",))
+        for place, who in enumerate(("bob", "cid", "dan"))
+    ]
+    assert beliefs(DefaultScorer(), one, *rivals)[0] == pytest.approx(4.0 / (4.0 + 1.0 + 3 * 0.5))
+
+
+def test_what_was_confirmed_lately_is_as_new_as_what_was_said_lately():
+    old = remembered("old", days_ago=60, veracity=0.8)
+    rival = remembered("rival", who="bob", says="It opened in 1923", days_ago=30, veracity=0.8, contradicts=("old",))
+    confirmed = replace(old, confirmed_at=rival.created_at)
+    assert beliefs(DefaultScorer(30.0), old, rival) == pytest.approx([0.5, 4.0 / (4.0 + 2.0)])
+    assert beliefs(DefaultScorer(30.0), confirmed, rival) == pytest.approx([0.5, 0.5])
+    later = replace(old, confirmed_at=NOW)
+    assert beliefs(DefaultScorer(30.0), later, rival) == pytest.approx([4.0 / (4.0 + 2.0), 0.5])
 
 
 def test_a_correction_by_the_same_source_replaces_what_it_said():

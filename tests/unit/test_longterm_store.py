@@ -104,6 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
             veracity=old.veracity if veracity is None else veracity,
             correct_count=old.correct_count + correct,
             updated_at=at,
+            confirmed_at=at if correct or (veracity or 0.0) > old.veracity else old.confirmed_at,
         )
         before = "" if new.content == old.content else old.content
         revision = Revision(
@@ -289,6 +290,18 @@ def test_a_snapshot_inside_a_transaction_ends_nothing(store: MemoryStore) -> Non
         assert store.stats()["memories"] == 2
         assert store.verify() == []
     assert len(store) == 2
+
+
+def test_what_speaks_for_a_memory_confirms_it_and_nothing_else_does(store: MemoryStore) -> None:
+    store.add([replace(memories(1)[0], created_at=10.0)])
+    changes = [Change(veracity=0.4), Change(incorrect=1), Change(contradicts=("m1",)), Change(uncertainty=0.1)]
+    for at, change in enumerate(changes, 20):
+        store.revise(Scope(), "m0", change, at=at, reason="said")
+    memory = store.get(Scope(), "m0")
+    assert (memory.confirmed_at, memory.last_said_at, memory.updated_at) == (0.0, 10.0, 23.0)
+    for at, change in ((30.0, Change(correct=1)), (40.0, Change(veracity=0.5)), (35.0, Change(correct=1))):
+        store.revise(Scope(), "m0", change, at=at, reason="said")
+    assert store.get(Scope(), "m0").last_said_at == 40.0
 
 
 def test_an_invalid_change_changes_nothing(store: MemoryStore) -> None:

@@ -173,16 +173,20 @@ def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, m
         assert len(opened) == 2
 
 
-def test_a_store_of_schema_1_keeps_its_histories(store: MemoryStore) -> None:
+def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_confirmed(store: MemoryStore) -> None:
     store.add(memories(2))
+    for at, veracity in ((3.0, 0.7), (4.0, 0.9), (5.0, 0.4)):
+        store.revise(Scope(), "m1", Change(veracity=veracity), at=at, reason="said")
     path = store.path
     store.close()
     with sqlite3.connect(path / "memories.sqlite") as connection:
         connection.execute("ALTER TABLE revisions DROP COLUMN uncertainty")
+        connection.execute("ALTER TABLE memories DROP COLUMN confirmed_at")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     with MemoryStore.open(path, read_only=False) as opened:
-        [memory, _] = opened.scan()
+        [memory, other] = opened.scan()
+        assert (memory.confirmed_at, other.confirmed_at) == (0.0, 4.0)
         opened.revise(memory.scope, memory.id, Change(uncertainty=0.25), at=2.0, reason="said")
         history = opened.history(memory.scope, memory.id)
         assert [revision.uncertainty for revision in history] == [None, 0.25]

@@ -38,7 +38,8 @@ class Relation:
     def judgement(self) -> tuple[float, float, float]:
         """(entailment, contradiction, neutral) of the text by the memory, which sum to 1."""
         supports = min(self.supports, 1.0 - self.contradiction)
-        return supports, self.contradiction, 1.0 - supports - self.contradiction
+        # The sum of two floats can be above 1 by a rounding error.
+        return supports, self.contradiction, max(0.0, 1.0 - supports - self.contradiction)
 
 
 def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Relation]:

@@ -6,28 +6,31 @@ store, no model and no clock. docs/longterm_scoring.md argues it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ewe.longterm.records import Memory
 from ewe.longterm.scoring.checks import check_positive
 from ewe.longterm.scoring.protocol import Candidate, Score
-from ewe.longterm.scoring.verimem import from_log_odds, log_odds
+from ewe.longterm.scoring.verimem import log_odds
 from ewe.retrieval.veracity import half_life_decay
 
 _SECONDS_PER_DAY = 86400.0
 
 
 class DefaultScorer:
-    """Belief = stored veracity against the best contradiction of each other source, newer ones in full.
+    """Belief = the odds of what is stored, among those of the best contradiction of each other source.
 
-    log odds(belief_i) = log odds(v_i) - sum over sources s of max over s's memories j that contradict i of
-                         max(0, log odds(v_j)) * 2^(-lead_ij / half_life)
+    belief_i = o_i / (1 + o_i + sum over sources s of max over s's memories j that contradict i of
+                                max(1, o_j)^(2^(-lead_ij / half_life)) - 1)
 
-    where lead_ij is by how many days i is newer than j (0 if it is not). So what is believed less than 1/2 speaks
-    against nobody, a source has one voice however often it says a thing, and an old statement loses its say against a
-    newer one while it keeps it against older ones. Against its own source only what is newer counts: a correction.
-    A memory that nothing contradicts does not fade: facts do not become false by being old. Contradictions are those
-    that were found on write (`Memory.contradicts`). Ranked by similarity times belief.
+    where o are the odds v / (1 - v), and lead_ij is by how many days i was said or confirmed later than j (0 if it was
+    not). Of one rival this is Bayes' rule between the two; several rivals are told to exclude each other too, so they
+    share what i does not get. What is believed less than 1/2 speaks against nobody, a source has one voice however
+    often it says a thing, and an old statement loses its say against a newer one while it keeps it against older ones.
+    Against its own source only what was said later counts: a correction. A memory that nothing contradicts does not
+    fade: facts do not become false by being old. Contradictions are those that were found on write
+    (`Memory.contradicts`). Ranked by similarity times belief.
     """
 
     name = "default"
@@ -50,17 +53,18 @@ class DefaultScorer:
             if contradict(memory, other):
                 voice = voice_of(other)
                 voices[voice] = max(voices.get(voice, 0.0), self._against(memory, other))
-        if not any(voices.values()):
+        rivals = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
+        if not rivals:
             return memory.veracity
-        against = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
-        return min(memory.veracity, from_log_odds(log_odds(memory.veracity) - against))
+        own = math.exp(log_odds(memory.veracity))
+        return min(memory.veracity, own / (1.0 + own + rivals))
 
     def _against(self, memory: Memory, other: Memory) -> float:
-        """What `other` takes off the log odds of `memory`, at least 0."""
-        lead = (memory.created_at - other.created_at) / _SECONDS_PER_DAY
-        if lead >= 0 and voice_of(memory) == voice_of(other):
+        """What `other` weighs beside the odds of `memory`, at least 0."""
+        if voice_of(memory) == voice_of(other) and memory.created_at >= other.created_at:
             return 0.0
-        return max(0.0, log_odds(other.veracity)) * half_life_decay(lead, self._half_life_days)
+        lead = (memory.last_said_at - other.last_said_at) / _SECONDS_PER_DAY
+        return math.expm1(max(0.0, log_odds(other.veracity)) * half_life_decay(lead, self._half_life_days))
 
 
 def voice_of(memory: Memory) -> tuple[str, str]:

@@ -13,9 +13,16 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import make_file, open_file
 
 FILE_NAME = "memories.sqlite"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Per version the statements that lead to the next one. Never change one that was published: add another.
-MIGRATIONS: dict[int, str] = {1: "ALTER TABLE revisions ADD COLUMN uncertainty REAL"}
+MIGRATIONS: dict[int, str] = {
+    1: "ALTER TABLE revisions ADD COLUMN uncertainty REAL",
+    2: """
+ALTER TABLE memories ADD COLUMN confirmed_at REAL NOT NULL DEFAULT 0;
+UPDATE memories SET confirmed_at = coalesce(
+    (SELECT max(at) FROM revisions WHERE memory = memories.number AND veracity_after > veracity_before), 0)
+""",
+}
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
 
 # AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
@@ -55,6 +62,7 @@ CREATE TABLE memories (
     correct_count INTEGER NOT NULL,
     incorrect_count INTEGER NOT NULL,
     contradicts TEXT NOT NULL,
+    confirmed_at REAL NOT NULL DEFAULT 0,
     revisions INTEGER NOT NULL,
     cell INTEGER,
     UNIQUE (scope, id)

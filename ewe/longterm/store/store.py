@@ -26,7 +26,10 @@ ADDED = "added"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in."""
+    """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
+
+    A higher veracity, or feedback that a memory is correct, confirms it at the time of the revision.
+    """
 
     veracity: float | None = None
     uncertainty: float | None = None
@@ -37,6 +40,7 @@ class Change:
 
     def apply(self, memory: Memory, at: float) -> Memory:
         """The memory after the change. Raises InvalidRequestError if it would be none."""
+        confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
         return replace(
             memory,
             updated_at=at,
@@ -46,6 +50,7 @@ class Change:
             contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
             correct_count=memory.correct_count + self.correct,
             incorrect_count=memory.incorrect_count + self.incorrect,
+            confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
         )
 
 
