@@ -24,6 +24,7 @@ from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
+from ewe.engine.precompute import open_precomputed
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
@@ -32,24 +33,28 @@ from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
+from ewe.longterm.live import LiveMemories, LiveRules
+from ewe.longterm.open import open_service
+from ewe.longterm.service import MemoryService
+from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.open import open_retriever
 from ewe.retrieval.source import PassageSource
 from ewe.types import Generation
-from ewe.verification.feedback import PassageFeedback
-from ewe.verification.open import open_verifier
-from ewe.world.builtin import builtin_datastore
-
-_CPU_POOL_BYTES = 1 << 30
 from ewe.verification.claim_verifier import ClaimVerifier
-_GPU_SHARE = 0.85
+from ewe.verification.feedback import PassageFeedback
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
-
+from ewe.verification.open import open_verifier
 from ewe.verification.value_verifier import ValueVerifier
+from ewe.world.builtin import builtin_datastore
+
+_CPU_POOL_BYTES = 1 << 30
+_GPU_SHARE = 0.85
+
 
 @dataclass(frozen=True, slots=True)
 class Components:
@@ -57,17 +62,17 @@ class Components:
 
     retriever: Retriever | None
     verifier: Verifier | None
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The parts of a running engine that its owner needs."""
     memories: LiveMemories | None = None
 
     def close(self) -> None:
         """Ends what runs beside the engine."""
         if self.memories is not None:
             self.memories.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The parts of a running engine that its owner needs."""
 
     config: Config
     loaded: LoadedModel
@@ -78,6 +83,7 @@ class Engine:
     unit_tokenizer: UnitTokenizer | None
     changed: threading.Event
     pool: KVPool
+    precomputed: PrecomputedUnits | None
 
 
 def make_components(
@@ -146,6 +152,7 @@ def wire(
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
     keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory)
     changed = threading.Event()
+    precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
     if (components.retriever or components.memories) is not None and memory.retrieval_units:
         top_k = config.feedback.retrieval_top_k
@@ -157,7 +164,7 @@ def wire(
     core = EngineCore(
         config=config,
         runner=runner,
-        scheduler=Scheduler(manager, pool, keeper, config.scheduler),
+        scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed),
         keeper=keeper,
         pauses=Pauses(policy, config.feedback, retrieval, verification),
         rewriter=Rewriter(keeper, config.feedback, PassageFeedback(config.feedback.forms) if verification else None),
@@ -169,7 +176,7 @@ def wire(
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool)
+    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed)
 
 
 def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:
@@ -186,13 +193,6 @@ def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:
     return source
 
 
-def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device) -> int:
-    if config.num_blocks is not None:
-        return config.num_blocks + 1  # the null block holds no tokens
-    if config.memory_gib is not None:
-        available = int(config.memory_gib * (1 << 30))
-    elif device.type == "cuda":
-        available = int(torch.cuda.mem_get_info(device)[0] * _GPU_SHARE)
 def _memories(
     config: Config, trusted: Retriever | None, verifier: Verifier | None, service: MemoryService | None
 ) -> LiveMemories | None:
@@ -217,6 +217,13 @@ def _judge(config: Config, verifier: Verifier | None) -> Judge:
     return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))
 
 
+def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device) -> int:
+    if config.num_blocks is not None:
+        return config.num_blocks + 1  # the null block holds no tokens
+    if config.memory_gib is not None:
+        available = int(config.memory_gib * (1 << 30))
+    elif device.type == "cuda":
+        available = int(torch.cuda.mem_get_info(device)[0] * _GPU_SHARE)
     else:
         available = min(_CPU_POOL_BYTES, psutil.virtual_memory().available // 2)
     if available < 2 * bytes_per_block:

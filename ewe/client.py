@@ -89,30 +89,33 @@ class EngineClient:
         """Aborts what is under way and ends the engine's threads."""
         self._loop.close()
         self.engine.core.close()
+        self.components.close()
+        if self.engine.precomputed is not None:
+            self.engine.precomputed.close()
 
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
         on_answer = self._waiting.get(sequence.request_id)
         if on_answer is not None:
             on_answer(generation)
+        if self.components.memories is not None:
+            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
 
     def _report_death(self, error: EngineDeadError) -> None:
         for on_answer in list(self._waiting.values()):
             on_answer(error)
 
-        if self.components.memories is not None:
-            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
 
-def resolve_config(model: str | None, config: Any) -> Config:
-    """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
-
-    The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
-    """
 def with_store(config: Config, path: str | Path) -> Config:
     """The settings with the memories of the store in a folder. Raises ConfigError."""
     values = config.model_dump(exclude_unset=True)
     return Config.from_mapping({**values, "longterm": {**values.get("longterm", {}), "path": str(path)}})
 
 
+def resolve_config(model: str | None, config: Any) -> Config:
+    """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
+
+    The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
+    """
     if isinstance(config, Config):
         values = config.model_dump(exclude_unset=True)
     elif isinstance(config, str | Path):

@@ -37,7 +37,10 @@ class ModelConfig(_Settings):
 
 
 class MemoryConfig(_Settings):
-    """The working memory: units per lane, tokens per unit, how units merge with the context (design 2.1, 2.5)."""
+    """The working memory: units per lane, tokens per unit, how units merge with the context (design 2.1, 2.5).
+
+    precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
+    """
 
     retrieval_units: int = Field(4, ge=0)
     verification_units: int = Field(4, ge=0)
@@ -46,6 +49,7 @@ class MemoryConfig(_Settings):
     merge: Literal["paper", "plain"] = "paper"
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
+    precomputed: str | None = None
 
     @field_validator("veracity_weighting", mode="before")
     @classmethod
@@ -144,10 +148,6 @@ class VerificationConfig(_Settings):
     evidence_top_k: int | None = Field(None, gt=0)
 
 
-class CacheConfig(_Settings):
-    """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
-
-    Without either the pool takes 1 GiB of host memory, or 85% of what a GPU has left beside the weights.
 class LongTermConfig(_Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
@@ -166,13 +166,19 @@ class LongTermConfig(_Settings):
     promote: bool = False
 
 
-    unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed.
+class CacheConfig(_Settings):
+    """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
+
+    Without either the pool takes 1 GiB of host memory, or 85% of what a GPU has left beside the weights.
+    unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host memory
+    that may hold precomputed units beside a GPU.
     """
 
     block_size: int = Field(16, gt=0)
     num_blocks: int | None = Field(None, gt=0)
     memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True
+    host_gib: float = Field(4.0, ge=0)
 
 
 class SchedulerConfig(_Settings):
@@ -194,13 +200,13 @@ class Config(_Settings):
     feedback: FeedbackConfig = FeedbackConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
     verification: VerificationConfig = VerificationConfig()
+    longterm: LongTermConfig = LongTermConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
     policy: Literal["ewe", "rag", "flare", "plain"] = "ewe"
     datastore: str | None = None
     verifier: str | None = None
     attribution: bool = False
-    longterm: LongTermConfig = LongTermConfig()
 
     @model_validator(mode="after")
     def _groups_agree(self) -> Config:
@@ -219,12 +225,6 @@ class Config(_Settings):
             )
         return self
 
-    @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Config:
-        """Settings from nested mappings; raises ConfigError naming the setting and the nearest known name."""
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
     @model_validator(mode="after")
     def _memories_have_their_place(self) -> Config:
         """Memories need room, and their units weigh as much as they are believed, unless the settings say otherwise."""
@@ -237,6 +237,12 @@ class Config(_Settings):
             object.__setattr__(self, "memory", weighed)
         return self
 
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Config:
+        """Settings from nested mappings; raises ConfigError naming the setting and the nearest known name."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
             raise ConfigError(*(explain(item, cls) for item in error.errors())) from error
 
     @classmethod

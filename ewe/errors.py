@@ -36,6 +36,10 @@ class DatastoreError(EWEError):
     """A datastore is missing, damaged or unreadable."""
 
 
+class PrecomputedError(EWEError):
+    """A folder of precomputed units is missing, damaged, or made for another model or other settings."""
+
+
 class JudgeError(EWEError):
     """A judge of claims cannot be loaded, or gave an answer that is none."""
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ewe.cli.index_precompute import precompute_command
+
 if TYPE_CHECKING:
     from ewe.config import RetrievalConfig
     from ewe.retrieval.ingest import Report, Request
@@ -67,6 +69,9 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="One setting, e.g. retrieval.retriever=hybrid. Repeatable."),
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+index_app.command("precompute")(precompute_command)
 
 
 @index_app.callback()

@@ -33,12 +33,12 @@ def reading() -> Iterator[Callable[[Reading], None]]:
 
 
 @contextmanager
-def indexing() -> Iterator[Callable[[int, int], None]]:
-    """A function that shows how far the making of an index is, in passages."""
+def indexing(what: str = "indexing") -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how far the making of an index is, or what else is done, in passages."""
     from rich.progress import MofNCompleteColumn
 
     with _bar(MofNCompleteColumn()) as bar:
-        task = bar.add_task("indexing", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

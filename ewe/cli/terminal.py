@@ -67,13 +67,14 @@ def answer_text(generation: Generation) -> Text:
 def stats_table(generation: Generation) -> Table:
     """The table at the end of a run."""
     stats = generation.stats
+    loaded = f"{stats.units_loaded} units loaded, " if stats.units_loaded else ""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bright_black")
     table.add_column()
     rows = [
         ("sentences", f"{stats.sentences}" + _verdicts(generation.sentences)),
         ("rewrites", f"{stats.rewrites}"),
-        ("memory refreshes", f"{stats.refreshes} ({stats.unit_tokens_encoded} tokens encoded)"),
+        ("memory refreshes", f"{stats.refreshes} ({loaded}{stats.unit_tokens_encoded} tokens encoded)"),
         ("tokens", f"{stats.tokens_kept} kept, {stats.tokens_discarded} discarded"),
         ("time", f"{stats.total_s:.2f} s" + _rate(stats.tokens_kept, stats.total_s)),
         ("  decode", f"{stats.decode_s:.2f} s"),

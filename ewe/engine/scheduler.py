@@ -18,6 +18,7 @@ from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
+from ewe.memory.precomputed import Load, PrecomputedUnits
 from ewe.memory.unit_cache import EncodedUnit
 
 
@@ -26,7 +27,8 @@ class Plan:
     """The rows of one forward pass, units before contexts, with what each belongs to.
 
     budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
-    whether a sequence came back or got cached units, so that there is something to do even without rows.
+    whether a sequence came back or got units that are cached or loaded, so that there is something to do even without
+    rows.
     """
 
     units: list[EncodedUnit] = field(default_factory=list)
@@ -38,13 +40,24 @@ class Plan:
 
 
 class Scheduler:
-    """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory."""
+    """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory.
 
-    def __init__(self, manager: BlockManager, pool: KVPool, keeper: MemoryKeeper, config: SchedulerConfig) -> None:
+    precomputed: units that need not be encoded.
+    """
+
+    def __init__(
+        self,
+        manager: BlockManager,
+        pool: KVPool,
+        keeper: MemoryKeeper,
+        config: SchedulerConfig,
+        precomputed: PrecomputedUnits | None = None,
+    ) -> None:
         self._manager = manager
         self._pool = pool
         self._keeper = keeper
         self._config = config
+        self._precomputed = precomputed
         self.swaps = 0
 
     def plan(self, wanted: Batch[tuple[Sequence, Action]]) -> Plan:
@@ -134,13 +147,27 @@ class Scheduler:
         for unit in units:
             size = len(unit.token_ids)
             planned = any(unit is other for other in plan.units)
-            if unit.ready or planned or (size > plan.budget and plan.rows):
+            if unit.ready or planned or self._is_precomputed(plan, sequence, unit):
+                continue
+            if size > plan.budget and plan.rows:
                 continue
             row = ForwardRow(unit.token_ids, 0, unit.table.slots(), wants_logits=False)
             plan.rows.insert(len(plan.units), row)
             plan.units.append(unit)
             plan.budget -= size
+            sequence.stats.units_encoded += 1
             sequence.stats.unit_tokens_encoded += size
+
+    def _is_precomputed(self, plan: Plan, sequence: Sequence, unit: EncodedUnit) -> bool:
+        """Whether a unit need not be encoded: it is in the pool now, or it is being read."""
+        if self._precomputed is None:
+            return False
+        state = self._precomputed.load(unit)
+        if state is Load.DONE:
+            plan.progressed = True
+            sequence.stats.units_loaded += 1
+            self._keeper.cache.loads += 1
+        return state is not Load.ABSENT
 
     def _bring_in(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""

@@ -18,7 +18,7 @@ class EngineStatus:
     """running: answers that are being written; waiting: those that are not yet, or have been swapped out.
 
     stalled_s: seconds since the loop last turned. Blocks and units are those of the KV pool; unused_blocks are kept for
-    units that nobody holds, and can be taken at any time.
+    units that nobody holds, and can be taken at any time. unit_loads: how many of the misses came from files.
     """
 
     running: int
@@ -30,6 +30,7 @@ class EngineStatus:
     units: int
     unit_hits: int
     unit_misses: int
+    unit_loads: int
 
     @property
     def cache_usage(self) -> float:
@@ -52,4 +53,5 @@ def status_of(core: EngineCore, manager: BlockManager, cache: UnitCache, stalled
         units=cache.num_units,
         unit_hits=cache.hits,
         unit_misses=cache.misses,
+        unit_loads=cache.loads,
     )

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ewe.kvcache.block_manager import NULL_BLOCK
+
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,20 @@ class KVPool:
         def zeros(num_heads: int, dim: int) -> Tensor:
             return torch.zeros(num_slots, num_heads, dim, dtype=dtype, device=self.device)
 
+        self.layer_shapes = tuple(layer_shapes)
+        self.dtype = dtype
         self.keys = [zeros(shape.num_kv_heads, shape.key_dim) for shape in layer_shapes]
         self.values = [zeros(shape.num_kv_heads, shape.value_dim) for shape in layer_shapes]
 
     @staticmethod
+    def elements_per_token(layer_shapes: Sequence[LayerShape]) -> int:
+        """Numbers that one token takes over all layers, keys and values."""
+        return sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in layer_shapes)
+
+    @staticmethod
     def bytes_per_block(layer_shapes: Sequence[LayerShape], block_size: int, dtype: torch.dtype) -> int:
         """Bytes that one block takes over all layers, keys and values."""
-        per_token = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in layer_shapes)
-        return per_token * block_size * dtype.itemsize
+        return KVPool.elements_per_token(layer_shapes) * block_size * dtype.itemsize
 
     def copy_blocks(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Copy whole blocks (source, destination), with the same result as doing the pairs one after the other."""
@@ -110,6 +120,33 @@ class KVPool:
         index = self._writable(blocks)
         for tensor, stored in zip(self._by_block(), (*host.keys, *host.values), strict=True):
             tensor.index_copy_(0, index, stored.to(self.device, non_blocking=True))
+
+    def read_slots(self, slots: IntArray) -> Tensor:
+        """What slots (int64 [n]) hold, copied to host memory bit for bit: [n * elements per token].
+
+        The keys of all layers, then the values; of each layer its tokens in the order of the slots.
+        """
+        index = torch.from_numpy(slots.copy()).to(self.device)
+        parts = [tensor.index_select(0, index).view(-1) for tensor in (*self.keys, *self.values)]
+        return torch.cat(parts).cpu()
+
+    def write_slots(self, slots: IntArray, stored: Tensor) -> None:
+        """Copies what `read_slots` returned into as many slots, bit for bit; it goes to the device in one piece.
+
+        Raises ValueError if its dtype or size is not what these slots take.
+        """
+        expected = len(slots) * self.elements_per_token(self.layer_shapes)
+        if stored.dtype != self.dtype or stored.numel() != expected:
+            raise ValueError(f"{expected} x {self.dtype} expected, got {stored.numel()} x {stored.dtype}")
+        if NULL_BLOCK in slots // self.block_size:
+            raise ValueError("the null block must stay zero")
+        index = torch.from_numpy(slots.copy()).to(self.device)
+        moved = stored.to(self.device, non_blocking=True)
+        begin = 0
+        for tensor in (*self.keys, *self.values):
+            size = len(slots) * tensor.shape[1] * tensor.shape[2]
+            tensor.index_copy_(0, index, moved[begin : begin + size].view(-1, *tensor.shape[1:]))
+            begin += size
 
     def _by_block(self) -> list[Tensor]:
         """All keys, then all values, as views [num_blocks, block_size, Hkv, D]."""

@@ -7,7 +7,10 @@ manager; knows nothing of lanes, passages or the model that fills the blocks.
 from __future__ import annotations
 
 from collections import OrderedDict
+from concurrent.futures import Future
 from dataclasses import dataclass
+
+from torch import Tensor
 
 from ewe.errors import OutOfBlocksError
 from ewe.kvcache.block_manager import BlockManager
@@ -21,7 +24,8 @@ _Place = tuple[str, UnitKey]
 class EncodedUnit:
     """The KV of one unit text; `ready` once its keys and values are written, and immutable from then on.
 
-    salt: who shares it; the same content under another salt is another unit.
+    salt: who shares it; the same content under another salt is another unit. was_loaded: whether its KV came from a
+    file instead of the model; reading: while it is being read from there.
     """
 
     token_ids: tuple[int, ...]
@@ -29,6 +33,8 @@ class EncodedUnit:
     ready: bool = False
     references: int = 1
     salt: str = ""
+    was_loaded: bool = False
+    reading: Future[Tensor] | None = None
 
     @property
     def key(self) -> UnitKey:
@@ -40,7 +46,8 @@ class UnitCache:
     """Units by content under one model and one pool.
 
     keep_unused: whether ready units that nobody holds stay until their blocks are needed, least recently used first.
-    `hits` and `misses` count the acquired units that were there before, and those that were new.
+    `hits` and `misses` count the acquired units that were there before, and those that were new; `loads` those whose KV
+    came from files (counted by the scheduler).
     """
 
     def __init__(self, manager: BlockManager, keep_unused: bool) -> None:
@@ -51,6 +58,7 @@ class UnitCache:
         self._num_cached_blocks = 0
         self.hits = 0
         self.misses = 0
+        self.loads = 0
 
     @property
     def num_cached_blocks(self) -> int:

@@ -117,4 +117,5 @@ class _EngineFigures(Collector):
         yield GaugeMetricFamily("ewe:kv_cache_usage_perc", "Share of the KV blocks in use, 0 to 1.", status.cache_usage)
         yield GaugeMetricFamily("ewe:memory_units", "Encoded memory units in the KV pool.", status.units)
         yield CounterMetricFamily("ewe:unit_cache_hits", "Units that were encoded before.", status.unit_hits)
-        yield CounterMetricFamily("ewe:unit_cache_misses", "Units that had to be encoded.", status.unit_misses)
+        yield CounterMetricFamily("ewe:unit_cache_misses", "Units that had to be encoded or loaded.", status.unit_misses)
+        yield CounterMetricFamily("ewe:unit_cache_loads", "Missing units that came from files.", status.unit_loads)

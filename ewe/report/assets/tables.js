@@ -35,6 +35,7 @@ function drawAttention(generation) {
 const STATS = {
   sentences: 'sentences', rewrites: 'rewrites', prompt_tokens: 'prompt tokens', tokens_kept: 'tokens kept',
   tokens_discarded: 'tokens withdrawn', retrievals: 'retrievals', verifications: 'verifications', refreshes: 'refreshes',
+  units_loaded: 'units loaded', units_encoded: 'units encoded',
   unit_tokens_encoded: 'unit tokens encoded', decode_s: 'decode', retrieval_wait_s: 'waited for retrieval',
   verification_wait_s: 'waited for verification', total_s: 'total',
 };

@@ -1,0 +1,86 @@
+"""`ewe index precompute`: a datastore's passages as encoded units on disk.
+
+Owns: the options, which passages are chosen, and what is said of the result. Knows `ewe.engine.precompute`, imported
+when it runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ewe.cli.options import ConfigFile, Model, Settings
+
+if TYPE_CHECKING:
+    from ewe.config import Config
+    from ewe.types import Passage
+
+
+def precompute_command(
+    store: Annotated[
+        str,
+        typer.Argument(
+            help="builtin, the folder of a datastore, or a JSONL file of passages.",
+            metavar="DATASTORE",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the units.", show_default=False)],
+    model: Model = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Only passages that these queries find: a text file, one query per line.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="With --queries: only this many, those found most often.")
+    ] = None,
+) -> None:
+    """Encode passages once, for engines that then load them; run again to go on if it was interrupted.
+
+    Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
+    """
+    from ewe.cli.engine import settings_of
+    from ewe.cli.index_report import indexing, say
+    from ewe.engine.loader import load_model
+    from ewe.engine.precompute import precompute
+
+    if top is not None and queries is None:
+        raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")
+    chosen = settings_of(config, settings, model)
+    passages = _passages(store, chosen, queries, top)
+    loaded = load_model(chosen.model)
+    with indexing("encoding") as show:
+        report = precompute(loaded, chosen, passages, out, show)
+    for name in report.skipped:
+        say(f"passage {name} makes no unit and was left out")
+    there = f", {report.found} were there already" if report.found else ""
+    print(f"{report.encoded} units encoded{there}: {report.num_bytes / (1 << 20):.1f} MiB in {out}")
+    print(f"use them with --set memory.precomputed={out}")
+
+
+def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
+    """The passages of a datastore, or those that the queries find, most often first."""
+    from ewe.retrieval.open import open_retriever, open_source
+    from ewe.world.builtin import builtin_datastore
+
+    source = open_source(builtin_datastore() if store == "builtin" else store)
+    if queries is None:
+        return (passage for _, passage in source.scan())
+    lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise typer.BadParameter(f"{queries} holds no query", param_hint="--queries")
+    found: Counter[Passage] = Counter()
+    for results in open_retriever(source, config.retrieval).retrieve(lines, config.feedback.retrieval_top_k):
+        found.update(result.passage for result in results)
+    return [passage for passage, _ in found.most_common(top)]

@@ -1,0 +1,55 @@
+"""What tells one model with its settings from another, as far as the KV of units depends on them.
+
+Owns: the digests of weights, configuration and tokenizer. Knows transformers' models and tokenizers by their methods.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from ewe.config import MemoryConfig
+from ewe.engine.loader import LoadedModel
+from ewe.engine.model_runner import layer_shapes
+from ewe.kvcache.digest import digest
+from ewe.memory.unit_files import UnitIdentity
+
+# They change from place to place and leave every key and value as it is; the precision is compared on its own.
+_NOT_COMPUTED_WITH = {"_name_or_path", "_attn_implementation", "dtype", "transformers_version", "use_cache"}
+_STATE_OF_USE = {"padding", "truncation"}
+
+
+def identity_of(loaded: LoadedModel, memory: MemoryConfig) -> UnitIdentity:
+    """What units are made for that this model encodes under these settings; reads every weight once."""
+    state = loaded.model.state_dict()
+    names = sorted(state)
+    weights = sha256("\n".join((*names, digest(state[name] for name in names))).encode())
+    return UnitIdentity(
+        weights=weights.hexdigest(),
+        config=_of_json(_without(loaded.model.config.to_dict(), _NOT_COMPUTED_WITH)),
+        tokenizer=_of_json(_tokenizer(loaded.tokenizer)),
+        unit_template=memory.unit_template,
+        unit_tokens=memory.unit_tokens,
+        dtype=str(loaded.model.dtype).removeprefix("torch."),
+        layers=tuple((shape.num_kv_heads, shape.key_dim, shape.value_dim) for shape in layer_shapes(loaded.model)),
+    )
+
+
+def _tokenizer(tokenizer: Any) -> Any:
+    """All that decides which tokens a text becomes."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        return _without(json.loads(backend.to_str()), _STATE_OF_USE)
+    return [sorted(tokenizer.get_vocab().items()), tokenizer.special_tokens_map]
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    """A configuration without these entries, at every depth."""
+    if isinstance(value, dict):
+        return {key: _without(item, names) for key, item in value.items() if key not in names}
+    return [_without(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _of_json(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""Encoding passages into a folder of units, and opening such a folder for an engine.
+
+Owns: which passages are encoded (each text once, those that are there already left out), one pass of the model per
+unit, and the check that the disk can hold them. Knows the model runner and the unit writer; nothing of datastores.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ewe.config import Config
+from ewe.engine.fingerprint import identity_of
+from ewe.engine.loader import LoadedModel
+from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
+from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
+from ewe.kvcache.pool import KVPool
+from ewe.memory.precomputed import PrecomputedUnits
+from ewe.memory.unit_files import unit_key
+from ewe.memory.unit_text import UnitTokenizer
+from ewe.memory.unit_writer import UnitWriter
+from ewe.types import Passage
+
+Progress = Callable[[int, int], None]  # (units done, units in all)
+
+
+@dataclass(frozen=True, slots=True)
+class PrecomputeReport:
+    """What came of it: units encoded now, units that were there, ids of passages without text; bytes of all units."""
+
+    encoded: int
+    found: int
+    skipped: tuple[str, ...]
+    num_bytes: int
+
+
+def precompute(
+    loaded: LoadedModel, config: Config, passages: Iterable[Passage], out: Path, progress: Progress | None = None
+) -> PrecomputeReport:
+    """Writes the KV of the passages' units to the folder `out`; goes on where an earlier run of the same was ended.
+
+    Each unit is encoded in a pass of its own, so that its KV does not depend on its neighbours. Raises ConfigError for
+    a model without a tokenizer, PrecomputedError as `UnitWriter` does and if the disk is too small.
+    """
+    if loaded.tokenizer is None:
+        raise ConfigError("this model has no tokenizer, so it can hold no units")
+    texts, skipped = _unit_texts(loaded, config, passages)
+    identity = identity_of(loaded, config.memory)
+    unit_bytes = identity.elements_per_token * loaded.model.dtype.itemsize
+    with UnitWriter(out, identity) as writer:
+        missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
+        _check_disk(out, unit_bytes * sum(map(len, missing)), len(missing))
+        encoder = _UnitEncoder(loaded, config)
+        for done, tokens in enumerate(missing):
+            if progress is not None:
+                progress(len(texts) - len(missing) + done, len(texts))
+            writer.add(tokens, encoder.encode(tokens))
+    return PrecomputeReport(len(missing), len(texts) - len(missing), tuple(skipped), unit_bytes * sum(map(len, texts)))
+
+
+def open_precomputed(
+    config: Config, loaded: LoadedModel, pool: KVPool, changed: Callable[[], None]
+) -> PrecomputedUnits | None:
+    """The units of the folder that the settings name, None if they name none; raises PrecomputedError.
+
+    changed: see PrecomputedUnits.
+    """
+    if config.memory.precomputed is None:
+        return None
+    if loaded.tokenizer is None:
+        raise ConfigError("this model has no tokenizer, so it can hold no units: unset memory.precomputed")
+    folder = Path(config.memory.precomputed).expanduser()
+    host_bytes = int(config.cache.host_gib * (1 << 30))
+    return PrecomputedUnits(folder, identity_of(loaded, config.memory), pool, host_bytes, changed)
+
+
+class _UnitEncoder:
+    """Encodes one unit at a time, in a pool that holds one."""
+
+    def __init__(self, loaded: LoadedModel, config: Config) -> None:
+        size = config.cache.block_size
+        num_blocks = 1 + -(-config.memory.unit_tokens // size)
+        model = loaded.model
+        self._pool = KVPool(layer_shapes(model), num_blocks, size, model.dtype, model.device)
+        self._runner = ModelRunner(model, self._pool, config.memory.merge)
+        self._slots = np.arange(size, size + config.memory.unit_tokens, dtype=np.int64)
+
+    def encode(self, token_ids: tuple[int, ...]) -> torch.Tensor:
+        """The unit's KV as `KVPool.read_slots` gives it."""
+        slots = self._slots[: len(token_ids)]
+        self._runner.forward([ForwardRow(token_ids, 0, slots, wants_logits=False)])
+        return self._pool.read_slots(slots)
+
+
+def _unit_texts(
+    loaded: LoadedModel, config: Config, passages: Iterable[Passage]
+) -> tuple[list[tuple[int, ...]], list[str]]:
+    """The token ids of the passages' units, each content once, and the ids of passages that no unit can hold."""
+    tokenizer = UnitTokenizer(loaded.tokenizer, config.memory.unit_tokens, config.memory.unit_template)
+    found: dict[tuple[int, ...], None] = {}
+    skipped = []
+    for passage in passages:
+        try:
+            found[tokenizer.encode(passage).token_ids] = None
+        except InvalidRequestError:
+            skipped.append(passage.id)
+    return list(found), skipped
+
+
+def _check_disk(folder: Path, num_bytes: int, num_units: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if num_bytes > free:
+        raise PrecomputedError(
+            f"{num_units} units take {num_bytes / (1 << 30):.1f} GiB, and {folder} has {free / (1 << 30):.1f} GiB "
+            "free: choose another --out, or fewer passages with --queries and --top"
+        )

@@ -1,0 +1,99 @@
+"""Units that were encoded beforehand, brought from files into the KV pool.
+
+Owns: the reading beside the engine's loop, the tier in host memory, and what becomes of a unit that cannot be read (it
+is encoded, as if it were not there). Knows the files, the pool and encoded units; nothing of sequences.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ewe.errors import PrecomputedError
+from ewe.kvcache.pool import KVPool
+from ewe.memory.host_units import HostUnits
+from ewe.memory.unit_cache import EncodedUnit
+from ewe.memory.unit_files import StoredUnit, UnitIdentity, open_units, unit_key
+
+_log = logging.getLogger(__name__)
+_READERS = 2
+
+
+class Load(Enum):
+    """What `PrecomputedUnits.load` could do: the KV is in the pool, it is on its way, or it has to be computed."""
+
+    DONE = "done"
+    READING = "reading"
+    ABSENT = "absent"
+
+
+class PrecomputedUnits:
+    """The units of one folder, for one pool.
+
+    host_bytes: host memory (pinned) that may hold units beside a GPU; without a GPU the files' pages are host memory
+    already. changed: called from another thread when a unit has been read. Raises PrecomputedError as
+    `open_units` does.
+    """
+
+    def __init__(
+        self, folder: Path, identity: UnitIdentity, pool: KVPool, host_bytes: int, changed: Callable[[], None]
+    ) -> None:
+        self._units = open_units(folder, identity)
+        self._pool = pool
+        self._is_pinned = pool.device.type == "cuda"
+        self._changed = changed
+        self.host = HostUnits(host_bytes if self._is_pinned else 0)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ewe-units")
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def load(self, unit: EncodedUnit) -> Load:
+        """Brings a unit that is not ready into its blocks, or begins to read it; from the engine's thread.
+
+        While it is being read, `changed` is what says when to call again. A unit whose file turns out to be damaged is
+        reported once and is absent from then on.
+        """
+        key = unit_key(unit.token_ids)
+        stored = self._units.get(key)
+        if stored is None:
+            return Load.ABSENT
+        kv = self.host.get(key)
+        if kv is None:
+            if unit.reading is None:
+                unit.reading = self._readers.submit(self._read, key, stored)
+                unit.reading.add_done_callback(lambda _: self._changed())
+            if not unit.reading.done():
+                return Load.READING
+            kv = self._result(key, unit.reading)
+            if kv is None:
+                return Load.ABSENT
+        self._pool.write_slots(unit.table.slots(), kv)
+        unit.reading, unit.was_loaded, unit.ready = None, True, True
+        return Load.DONE
+
+    def close(self) -> None:
+        """Ends the threads that read."""
+        self._readers.shutdown(cancel_futures=True)
+
+    def _read(self, key: bytes, stored: StoredUnit) -> Tensor:
+        """A unit's KV in host memory, all of it read and checked; from a reader's thread."""
+        kv = stored.read()
+        if self._is_pinned:
+            kv = torch.empty_like(kv, pin_memory=True).copy_(kv)
+            self.host.put(key, kv)
+        return kv
+
+    def _result(self, key: bytes, reading: Future[Tensor]) -> Tensor | None:
+        try:
+            return reading.result()
+        except (PrecomputedError, OSError, RuntimeError) as error:
+            _log.warning("a precomputed unit is encoded instead: %s", error)
+            self._units.pop(key, None)
+            return None
