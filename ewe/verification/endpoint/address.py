@@ -6,6 +6,7 @@ client only when an endpoint is opened.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ewe.errors import ConfigError
@@ -21,8 +22,11 @@ def is_endpoint(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def open_endpoint(name: str) -> EndpointCompleter:
-    """The completer for "openai:MODEL@URL"; its key is read from EWE_API_KEY. Raises ConfigError for another form."""
+def open_endpoint(name: str, stop: Sequence[str] = ()) -> EndpointCompleter:
+    """The completer for "openai:MODEL@URL"; its key is read from EWE_API_KEY. Raises ConfigError for another form.
+
+    stop: texts before which its answers end.
+    """
     model, mark, url = name.removeprefix(_PREFIX).rpartition("@")
     if not mark or not model or not url.startswith(("http://", "https://")):
         raise ConfigError(
@@ -30,4 +34,4 @@ def open_endpoint(name: str) -> EndpointCompleter:
         )
     from ewe.verification.endpoint.chat import EndpointCompleter
 
-    return EndpointCompleter(model, url)
+    return EndpointCompleter(model, url, stop=stop)

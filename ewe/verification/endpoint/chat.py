@@ -35,10 +35,10 @@ class EndpointCompleter:
     """Completes prompts through POST {url}/chat/completions, each prompt as one user message.
 
     url: the base with its version ("http://127.0.0.1:8000/v1"; without a path, /v1 is assumed). max_tokens: per
-    answer; an answer that is cut there is an error. attempts: tries per prompt, at 408, 425, 429, 5xx and broken
-    connections, with random exponential waits or the time that Retry-After names. request_timeout_s: for one try;
-    time_limit_s: for one call of `complete`, waits included. The key is taken from the environment variable
-    `api_key_variable` when the completer is made, and sent to this URL only. Raises ConfigError.
+    answer; an answer that is cut there is an error. stop: texts before which an answer ends. attempts: tries per prompt,
+    at 408, 425, 429, 5xx and broken connections, with random exponential waits or the time that Retry-After names.
+    request_timeout_s: for one try; time_limit_s: for one call of `complete`, waits included. The key is taken from the
+    environment variable `api_key_variable` when the completer is made, and sent to this URL only. Raises ConfigError.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class EndpointCompleter:
         *,
         max_tokens: int = 1024,
         temperature: float = 0.0,
+        stop: Sequence[str] = (),
         attempts: int = 5,
         request_timeout_s: float = 60.0,
         time_limit_s: float = 300.0,
@@ -64,7 +65,9 @@ class EndpointCompleter:
             raise ConfigError(*wrong)
         self.model = model
         self.budget = budget or Budget()
-        self._settings = {"max_tokens": max_tokens, "temperature": temperature}
+        self._settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature}
+        if stop:
+            self._settings["stop"] = list(stop)
         self._attempts, self._max_parallel = attempts, max_parallel
         self._request_timeout_s, self._time_limit_s = request_timeout_s, time_limit_s
         self._key_variable = api_key_variable
