@@ -133,7 +133,7 @@ def build_engine(
     dtype, device = loaded.model.dtype, loaded.model.device
     num_blocks = _num_blocks(config.cache, KVPool.bytes_per_block(shapes, config.cache.block_size, dtype), device)
     pool = KVPool(shapes, num_blocks, config.cache.block_size, dtype, device)
-    runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution)
+    runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)
     return wire(config, components, on_finish, loaded, pool, runner)
 
 

@@ -182,10 +182,14 @@ class CacheConfig(_Settings):
 
 
 class SchedulerConfig(_Settings):
-    """How many sequences run at once and how many tokens one forward pass may hold."""
+    """How many sequences run at once and how many tokens one forward pass may hold.
+
+    cuda_graphs: whether a GPU decodes by replaying captured graphs, which costs some memory per batch size.
+    """
 
     max_num_seqs: int = Field(16, gt=0)
     max_num_batched_tokens: int = Field(2048, gt=0)
+    cuda_graphs: bool = True
 
 
 class Config(_Settings):

@@ -6,12 +6,12 @@ nothing of what retrieval and verification do: they are workers that answer jobs
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
-
-import torch
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardResult, ModelRunner
@@ -166,40 +166,43 @@ class EngineCore:
             for sequence in plan.busy:
                 self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
             return
+        # On a GPU the pass is over when its tokens are read.
+        tokens = self._draw(plan, result)
         elapsed = time.monotonic() - begin
         for unit in plan.units:
             unit.ready = True
         for sequence in plan.busy:
             sequence.stats.decode_s += elapsed
-        self._take_tokens(plan, result)
+        for sequence, token in tokens:
+            if math.isnan(token.logprob):
+                self.end(sequence, "error", "the model returned logits that are not finite")
+            else:
+                self._append(sequence, token)
 
-    def _take_tokens(self, plan: Plan, result: ForwardResult) -> None:
-        """Draws a token for every sequence whose last token was in the pass."""
+    def _draw(self, plan: Plan, result: ForwardResult) -> list[tuple[Sequence, Token]]:
+        """A token for every sequence whose last token was in the pass."""
         done = [
             (sequence, result.attention[len(plan.units) + position])
             for position, sequence in enumerate(plan.sequences)
             if plan.rows[len(plan.units) + position].wants_logits
         ]
-        if not done:
-            return
-        finite = torch.isfinite(result.logits.max(dim=-1).values).tolist()
-        keep = [position for position, ok in enumerate(finite) if ok]
-        for position, (sequence, _) in enumerate(done):
-            if not finite[position]:
-                self.end(sequence, "error", "the model returned logits that are not finite")
         owners: list[tuple[Sequence, int, dict[str, float] | None]] = []
-        for position in keep:
-            sequence, shares = done[position]
+        for position, (sequence, shares) in enumerate(done):
             attention = None if shares is None else _by_passage(sequence, shares.tolist())
             members = (sequence, *self._fork_siblings(sequence))
             owners += [(member, position, attention) for member in members if self._follows_grammar(member)]
         if not owners:
-            return
+            return []
         rows = [sequence.sampling_row(self._eos, self._retry_temperature) for sequence, _, _ in owners]
-        logits = result.logits[[position for _, position, _ in owners]]
-        tokens = sample(logits, rows, self._pauses.policy.needs_entropy)
-        for (sequence, _, attention), token in zip(owners, tokens, strict=True):
-            self._append(sequence, Token(token.id, token.logprob, token.entropy, token.top_logprobs, attention))
+        positions = [position for _, position, _ in owners]
+        in_place = positions == list(range(len(result.logits)))
+        tokens = sample(
+            result.logits if in_place else result.logits[positions], rows, self._pauses.policy.needs_entropy
+        )
+        return [
+            (sequence, replace(token, attention=attention))
+            for (sequence, _, attention), token in zip(owners, tokens, strict=True)
+        ]
 
     def _follows_grammar(self, sequence: Sequence) -> bool:
         """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ewe.attention.choose import missing_for_kernels
 from ewe.sampling import SamplingParams
 
 
@@ -66,7 +68,17 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> l
     """One token per row.
 
     logits: float32 [rows, vocab], finite or -inf; rows: in the same order; with_entropy: whether to compute entropies.
+    A row that holds anything else gets some token, whose logprob is NaN.
     """
+    if logits.is_cuda and _kernels_run_on(logits.device):
+        from ewe.engine.fused_sampler import sample_fused
+
+        return sample_fused(logits, rows, with_entropy)
+    return sample_in_torch(logits, rows, with_entropy)
+
+
+def sample_in_torch(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
+    """As `sample`, row by row, by sorting: what the kernels must equal."""
     logprobs = torch.log_softmax(logits, dim=-1)
     entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).tolist() if with_entropy else [0.0] * len(rows)
     ids = logits.argmax(dim=-1).tolist()
@@ -78,6 +90,11 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> l
     return [
         Token(ids[i], chosen[i], entropies[i], _top(logprobs[i], row.params.logprobs)) for i, row in enumerate(rows)
     ]
+
+
+@cache
+def _kernels_run_on(device: torch.device) -> bool:
+    return missing_for_kernels(device) is None
 
 
 def _top(logprobs: Tensor, count: int | None) -> dict[int, float] | None:
@@ -93,7 +110,7 @@ def _draw(logits: Tensor, row: SamplingRow) -> int:
         return int(adjusted.argmax())
     probabilities, ids = _truncated(adjusted / row.temperature, row.params)
     cumulative = probabilities.double().cumsum(dim=-1)
-    point = _uniform(row) * float(cumulative[-1])
+    point = uniform(row) * float(cumulative[-1])
     return int(ids[min(int(torch.searchsorted(cumulative, point, right=True)), len(ids) - 1)])
 
 
@@ -135,7 +152,7 @@ def _truncated(logits: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
     return probabilities[:keep], ids[:keep]
 
 
-def _uniform(row: SamplingRow) -> float:
+def uniform(row: SamplingRow) -> float:
     """A number in [0, 1) that depends on seed, answer, position and rewind count alone."""
     mask = (1 << 64) - 1
     key = np.array([row.seed & mask, row.index], dtype=np.uint64)

@@ -143,6 +143,8 @@ def _sample_kernel(
         reached, mass = _above(logits, size, order - 1, peak, inverse, BLOCK)
         last = tl.where(order == least, ties, reached - above) - 1
         chosen = _nth_equal(logits, size, order, tl.minimum(number, last), BLOCK)
+    # Logits that are no numbers may lead anywhere; their log-probability is NaN, but the id must exist.
+    chosen = tl.minimum(chosen, size - 1)
     tl.store(ids + row, chosen.to(tl.int64))
     tl.store(logprobs + row, tl.load(original + chosen) - lse)
 

@@ -48,7 +48,8 @@ class History:
         sequence, draft, pool = self._sequence, self._sequence.draft, self._bench.runner.pool
         slots = sequence.table.slots().tolist()
         cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
-        sampling = self._bench.core._sampling_row(sequence)
+        core = self._bench.core
+        sampling = sequence.sampling_row(core._eos, core._retry_temperature)
         drawn_from = (list(sampling.output_ids), sampling.banned, sampling.index, sampling.seed, sampling.params)
         text = (draft.text, draft.text_end, draft.held_back_chars(), sequence.finish)
         return list(draft.tokens), list(draft.ids), text, cached, drawn_from, list(draft.sentences)

@@ -46,7 +46,7 @@ def reference_weights(logits: list[float], params: SamplingParams) -> list[float
 def drawn(monkeypatch: pytest.MonkeyPatch, logits: list[float], params: SamplingParams, draws: int) -> list[float]:
     """The share of each token over evenly spaced points of the unit interval: the exact distribution, up to 1/draws."""
     points = iter((number + 0.5) / draws for number in range(draws))
-    monkeypatch.setattr(sampler, "_uniform", lambda _: next(points))
+    monkeypatch.setattr(sampler, "uniform", lambda _: next(points))
     tokens = sample(torch.tensor([logits] * draws), [row(params)] * draws, with_entropy=False)
     counts = Counter(token.id for token in tokens)
     return [counts[i] / draws for i in range(len(logits))]
@@ -80,7 +80,7 @@ def test_the_distribution_is_that_of_the_reference(monkeypatch: pytest.MonkeyPat
 def test_uniform_numbers_are_uniform_and_independent_of_one_another() -> None:
     """By counting: a chi-square test over cells of pairs of neighbouring draws."""
     params = SamplingParams(temperature=1.0)
-    numbers = [sampler._uniform(row(params, output_ids=(0,) * n)) for n in range(2001)]
+    numbers = [sampler.uniform(row(params, output_ids=(0,) * n)) for n in range(2001)]
     assert all(0.0 <= number < 1.0 for number in numbers)
     cells = Counter((int(a * 5), int(b * 5)) for a, b in pairwise(numbers))
     expected = 2000 / 25
@@ -93,10 +93,10 @@ def test_a_draw_depends_on_seed_answer_position_and_stream_alone() -> None:
     base = row(params, seed=7, output_ids=(3, 3))
     same = [replace(base, prompt_ids=(9, 9, 9)), replace(base, output_ids=(1, 5)), replace(base, temperature=0.2)]
     others = [replace(base, seed=8), replace(base, index=1), replace(base, stream=1), replace(base, output_ids=(3,))]
-    assert {sampler._uniform(item) for item in same} == {sampler._uniform(base)}
-    assert len({sampler._uniform(item) for item in [base, *others]}) == 5
+    assert {sampler.uniform(item) for item in same} == {sampler.uniform(base)}
+    assert len({sampler.uniform(item) for item in [base, *others]}) == 5
     # A seed of any size and sign is taken.
-    assert sampler._uniform(replace(base, seed=-1)) != sampler._uniform(replace(base, seed=2**63))
+    assert sampler.uniform(replace(base, seed=-1)) != sampler.uniform(replace(base, seed=2**63))
 
 
 def test_what_else_is_in_the_batch_changes_nothing() -> None:
@@ -109,7 +109,7 @@ def test_what_else_is_in_the_batch_changes_nothing() -> None:
 
 
 def test_a_draw_at_the_very_end_never_picks_a_banned_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "_uniform", lambda _: 1.0)  # what rounding could make of a number just below 1
+    monkeypatch.setattr(sampler, "uniform", lambda _: 1.0)  # what rounding could make of a number just below 1
     logits = torch.tensor([[0.0, 1.0, 0.0, 0.5]])
     [token] = sample(logits, [row(SamplingParams(temperature=1.0), banned=(2, 3))], with_entropy=False)
     assert token.id == 0
@@ -155,7 +155,7 @@ def test_logit_bias_and_bans() -> None:
 def test_penalties_shape_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     params = SamplingParams(temperature=1.0, frequency_penalty=1.0, logit_bias={0: 1.0})
     points = iter((number + 0.5) / 1000 for number in range(1000))
-    monkeypatch.setattr(sampler, "_uniform", lambda _: next(points))
+    monkeypatch.setattr(sampler, "uniform", lambda _: next(points))
     rows = [row(params, output_ids=(1, 1))] * 1000
     counts = Counter(token.id for token in sample(torch.zeros(1000, 3), rows, with_entropy=False))
     expected = reference_weights([1.0, -2.0, 0.0], SamplingParams(temperature=1.0))

@@ -1,0 +1,100 @@
+"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal.
+
+Owns: what the kernels are told about a batch. A step waits for the device once, when its tokens are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from ewe_kernels.sampling import penalise, sample_tokens
+from torch import Tensor
+
+from ewe.attention.packed import to_device
+from ewe.engine.sampler import SamplingRow, Token, uniform
+
+_CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
+_DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")
+_PER_ROW = (*_DRAWN_BY, "repetition", "presence", "frequency")
+
+
+def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
+    """As `sampler.sample`, in whose words the arguments are described."""
+    pairs = [(number, *pair) for number, row in enumerate(rows) for pair in _pairs(row)]
+    tensors = to_device({**_parameters(rows), **_columns(pairs)}, logits.device)
+    # Log-probabilities are those of the untouched logits.
+    adjusted = logits.clone() if pairs or any(row.allowed is not None for row in rows) else logits
+    if pairs:
+        penalise(adjusted, *(tensors[name] for name in _CHANGED_BY))
+    for number, row in enumerate(rows):
+        if row.allowed is not None:
+            forbidden = torch.from_numpy(~row.allowed).to(logits.device, non_blocking=True)
+            adjusted[number].masked_fill_(forbidden, -math.inf)
+    ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
+    entropies = _entropies(logits) if with_entropy else torch.zeros_like(logprobs)
+    top = _top(logits, rows)
+    found = torch.stack([ids.double(), logprobs.double(), entropies.double()], 1).tolist()
+    return [Token(int(i), p, h, best) for (i, p, h), best in zip(found, top, strict=True)]
+
+
+def _parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
+    """Per row what the kernels ask for, by name."""
+    table = [
+        (
+            row.temperature,
+            max(row.params.top_k, 0),
+            row.params.top_p,
+            row.params.min_p,
+            uniform(row) if row.temperature else 0.0,
+            row.params.repetition_penalty,
+            row.params.presence_penalty,
+            row.params.frequency_penalty,
+        )
+        for row in rows
+    ]
+    columns = np.array(table, np.float32).T
+    arrays = {name: np.ascontiguousarray(column) for name, column in zip(_PER_ROW, columns, strict=True)}
+    return {**arrays, "top_ks": np.array([line[1] for line in table], np.int32)}
+
+
+def _pairs(row: SamplingRow) -> list[tuple[int, int, float]]:
+    """The row's tokens whose logits change: (token, count in the output or -1 if it is nowhere, bias)."""
+    params = row.params
+    counts: dict[int, int] = {}
+    if params.repetition_penalty != 1:
+        counts = dict.fromkeys(row.prompt_ids, 0)
+    if params.repetition_penalty != 1 or params.presence_penalty or params.frequency_penalty:
+        counts |= Counter(row.output_ids)
+    biases = {**params.logit_bias, **dict.fromkeys(row.banned, -math.inf)}
+    return [(token, counts.get(token, -1), biases.get(token, 0.0)) for token in {**counts, **biases}]
+
+
+def _columns(pairs: Sequence[tuple[int, int, int, float]]) -> dict[str, np.ndarray]:
+    rows, tokens, counts, biases = zip(*pairs, strict=True) if pairs else ((), (), (), ())
+    return {
+        "rows": np.array(rows, np.int32),
+        "tokens": np.array(tokens, np.int32),
+        "counts": np.array(counts, np.int32),
+        "biases": np.array(biases, np.float32),
+    }
+
+
+def _entropies(logits: Tensor) -> Tensor:
+    entropies: Tensor = torch.special.entr(torch.softmax(logits, -1)).sum(-1)
+    return entropies
+
+
+def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> list[dict[int, float] | None]:
+    """The likeliest tokens of the rows that ask for them."""
+    counts = [min(row.params.logprobs or 0, logits.shape[1]) for row in rows]
+    if not any(counts):
+        return [None] * len(rows)
+    values, ids = torch.log_softmax(logits, -1).topk(max(counts))
+    return [
+        dict(zip(i[:count], v[:count], strict=True)) if count else None
+        for count, i, v in zip(counts, ids.tolist(), values.tolist(), strict=True)
+    ]
