@@ -9,11 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ewe.errors import ConfigError
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
@@ -29,8 +29,6 @@ from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
-
-_PASSAGES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +142,19 @@ class MemoryService:
     def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
         """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed.
 
-        Every memory that was checked gets a revision, so that its turn comes again after the others. Raises ConfigError
-        without trusted passages or a judge.
+        Every memory that was checked gets a revision, so that its turn comes again after the others. Raises as
+        `reviewer` does, and whatever the retriever of trusted passages raises.
         """
-        if self._trusted is None:
-            raise ConfigError("a review needs passages to check memories by: give the memory service `trusted`")
-        revisions = []
-        for memory in self._reviews.plan(self.store.scan(scopes), self._clock(), budget):
-            [hits] = self._trusted.retrieve([memory.content], _PASSAGES)
-            revision = self._evidence.weigh(memory, [hit.passage for hit in hits], "reviewed", always=True)
-            if revision is not None:
-                revisions.append(revision)
-        return revisions
+        reviewer = self.reviewer()
+        revisions = (reviewer.check(memory) for memory in reviewer.plan(budget, scopes))
+        return [revision for revision in revisions if revision is not None]
+
+    def reviewer(self) -> Reviewer:
+        """What checks memories one by one, or in the background (`ewe.longterm.reviews`).
+
+        Raises ConfigError without trusted passages or a judge.
+        """
+        return Reviewer(self.store, self._evidence, self._trusted, self._reviews, self._clock)
 
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
         believed = claim.score * max(passage.veracity for passage in proofs)
