@@ -1,19 +1,26 @@
-"""`ewe memory review`: memories checked again by trusted passages.
+"""`ewe memory review`: memories checked again by trusted passages, once or again and again.
 
-Owns: the subcommand and its options. Knows the service of long-term memory and what opens retriever and judge.
+Owns: the subcommand, its options and its table. Knows the service of long-term memory and what opens retriever and
+judge.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from ewe.longterm.records import Scope
+    from ewe.longterm.reviews import Reviewed
     from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
+
+_sleep = time.sleep
 
 
 def review(
@@ -22,40 +29,139 @@ def review(
         Path,
         typer.Option(help="Trusted passages: a folder of `ewe index build`, or a .jsonl file.", show_default=False),
     ],
-    budget: Annotated[int, typer.Option(min=1, help="Most memories to check.")] = 20,
+    budget: Annotated[int, typer.Option(min=1, help="Most memories to check in one round.")] = 20,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="Begin another round so long after the last one, until interrupted; others may write in between.",
+            show_default=False,
+        ),
+    ] = None,
     user: Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.")] = "",
     agent: Annotated[str, typer.Option(help="With which agent; any without it.")] = "",
     everybody: Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")] = False,
     judge: Annotated[str, typer.Option(help="builtin, values, a folder or hub id, or openai:MODEL@URL.")] = "builtin",
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
 ) -> None:
-    """Check the memories that need it most (old, doubtful, often used) by trusted passages, and move their veracity."""
-    import json
+    """Check the memories that need it most (old, doubtful, often used) by trusted passages, and move their veracity.
 
-    from ewe.cli.terminal import clean
+    Exit code 1 if a memory could not be checked.
+    """
+    from ewe.cli.index_report import say
+    from ewe.errors import DatastoreError
     from ewe.longterm.records import Scope
     from ewe.longterm.store import MemoryStore
 
-    with MemoryStore.open(store, read_only=False) as opened:
-        service = _service(opened, datastore, judge)
-        revisions = service.review(budget, None if everybody else [Scope(user, agent)])
-    if as_json:
-        print(json.dumps([asdict(revision) for revision in revisions], ensure_ascii=False))
-        return
-    for revision in revisions:
-        change = f"veracity {revision.veracity_before:.2f} -> {revision.veracity_after:.2f}"
-        print(f"{clean(revision.memory_id)}: {change}")
-        for evidence in revision.evidence:
-            print(f"  evidence: {clean(evidence)}")
-    print(f"{len(revisions)} memories reviewed")
+    scopes = None if everybody else [Scope(user, agent)]
+    open_service = _parts(store, datastore, judge)
+    while True:
+        reviewed: list[Reviewed] = []
+        try:
+            with MemoryStore.open(store, read_only=False) as opened:
+                _round(open_service(opened), budget, scopes, reviewed)
+        except DatastoreError as error:
+            if every is None:
+                raise
+            say(str(error))
+        finally:
+            _show(reviewed, as_json)  # what was checked before an interruption stays checked
+        if every is None:
+            raise typer.Exit(int(any(one.error for one in reviewed)))
+        _sleep(every)
 
 
-def _service(store: MemoryStore, datastore: Path, judge: str) -> MemoryService:
+def _parts(store: Path, datastore: Path, judge: str) -> Callable[[MemoryStore], MemoryService]:
+    """What makes a service of an open store; passages and judge are loaded once, after a look whether a store is there.
+
+    Raises DatastoreError for a folder without memories, before anything takes time.
+    """
     from ewe.cli.index_report import indexing
     from ewe.longterm.service import MemoryService
+    from ewe.longterm.store import MemoryStore
     from ewe.retrieval.open import open_retriever
     from ewe.verification.judges.load import load_judge
 
+    MemoryStore.open(store).close()
     with indexing() as show:
         trusted = open_retriever(datastore, progress=show)
-    return MemoryService(store, judge=load_judge(judge), trusted=trusted)
+    loaded = load_judge(judge)
+    return lambda opened: MemoryService(opened, judge=loaded, trusted=trusted)
+
+
+def _round(service: MemoryService, budget: int, scopes: Sequence[Scope] | None, reviewed: list[Reviewed]) -> None:
+    from ewe.cli.index_report import indexing
+
+    reviewer = service.reviewer()
+    due = reviewer.plan(budget, scopes)
+    with indexing("reviewing") as show:
+        show(0, len(due))
+        for one in reviewer.round(due):
+            reviewed.append(one)
+            show(len(reviewed), len(due))
+
+
+def _outcome(one: Reviewed) -> str:
+    if one.error:
+        return "failed"
+    if one.revision is None:
+        return "gone or rewritten meanwhile"
+    change = one.revision.veracity_after - one.revision.veracity_before
+    return "unchanged" if not change else "believed more" if change > 0 else "believed less"
+
+
+def _show(reviewed: Sequence[Reviewed], as_json: bool) -> None:
+    import json
+    from collections import Counter
+
+    counts = Counter(map(_outcome, reviewed))
+    if as_json:
+        print(json.dumps({"reviewed": [_json(one) for one in reviewed], "counts": counts}, ensure_ascii=False))
+        return
+    if reviewed:
+        _table(reviewed)
+    summary = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
+    print(f"{len(reviewed)} memories reviewed" + (f": {summary}" if summary else ""))
+
+
+def _json(one: Reviewed) -> dict[str, Any]:
+    return {
+        "memory_id": one.memory.id,
+        "scope": asdict(one.memory.scope),
+        "content": one.memory.content,
+        "outcome": _outcome(one),
+        "revision": asdict(one.revision) if one.revision else None,
+        "error": one.error,
+    }
+
+
+def _table(reviewed: Sequence[Reviewed]) -> None:
+    from rich.table import Table
+
+    from ewe.cli.terminal import clean, output_console
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bright_black")
+    for name in ("memory", "veracity", "uncertainty", "outcome", "evidence"):
+        table.add_column(name, no_wrap=name in ("veracity", "uncertainty"), overflow="fold")
+    for one in reviewed:
+        revision, shown = one.revision, _clip(one.memory.content)
+        veracity = f"{one.memory.veracity:.2f}"
+        uncertainty = f"{one.memory.uncertainty:.2f}"
+        if revision is not None:
+            veracity += f" -> {revision.veracity_after:.2f}"
+            uncertainty += "" if revision.uncertainty is None else f" -> {revision.uncertainty:.2f}"
+        evidence = one.error or (", ".join(revision.evidence) if revision else "")
+        cells = (f"{shown} ({one.memory.id})", veracity, uncertainty, _outcome(one), evidence)
+        table.add_row(*(_plain(clean(cell)) for cell in cells))
+    output_console().print(table)
+
+
+def _plain(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text)  # never read as markup
+
+
+def _clip(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

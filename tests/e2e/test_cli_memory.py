@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ewe.cli.main import app
+from ewe.errors import DatastoreError, JudgeError
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store import Change, MemoryStore
 from tests.unit.longterm_parts import WordEncoder
@@ -136,15 +137,73 @@ def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path
     wrong = "The bridge of Lyon was opened in 1923."
     with MemoryStore.create(store) as opened:  # long ago
         opened.add([Memory("x", wrong), Memory("x", wrong, scope=Scope("ann"))])
-    shown = done("review", store, "--datastore", passages, "--judge", "values")
-    assert "1 memories reviewed" in shown
-    assert "passage:p" in shown
+    options = ("--datastore", passages, "--judge", "values")
+    shown = done("review", store, *options)
+    assert "1 memories reviewed: 1 believed less" in shown
+    assert all(part in shown for part in ("The bridge of Lyon was opened in 1923. (x)", "0.50 -> 0.", "passage:p"))
     [change] = json.loads(done("show", store, "x", "--json"))["revisions"][1:]
     assert change["veracity_after"] < change["veracity_before"] == 0.5
     assert len(json.loads(done("show", store, "x", "--user", "ann", "--json"))["revisions"]) == 1
-    everybody = ("review", store, "--datastore", passages, "--judge", "values", "--all", "--budget", 5)
-    assert [change["memory_id"] for change in json.loads(done(*everybody, "--json"))] == ["x"]
+    told = json.loads(done("review", store, *options, "--all", "--budget", 5, "--json"))
+    assert told["counts"] == {"believed less": 1}
+    [one] = told["reviewed"]
+    assert (one["memory_id"], one["scope"]["user"], one["revision"]["evidence"]) == ("x", "ann", ["passage:p"])
     assert len(json.loads(done("show", store, "x", "--user", "ann", "--json"))["revisions"]) == 2
+    assert "0 memories reviewed" in done("review", store, *options, "--all")
+
+
+def test_reviews_go_on_round_after_round_while_others_write(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages = tmp_path / "trusted.jsonl"
+    passages.write_text(json.dumps({"id": "p", "text": "The bridge of Lyon was opened in 1932."}) + "\n")
+    with MemoryStore.create(store) as opened:
+        opened.add([Memory(name, f"{name}: The bridge of Lyon was opened in 1923.") for name in "ab"])
+    rounds: list[float] = []
+
+    def rest(seconds: float) -> None:
+        """Between rounds the store is free: one round meets another writer, the last is interrupted."""
+        rounds.append(seconds)
+        if len(rounds) == 1:
+            done("add", store, "tea")
+            monkeypatch.setattr("ewe.longterm.store.MemoryStore.open", busy)
+        elif len(rounds) == 2:
+            monkeypatch.setattr("ewe.longterm.store.MemoryStore.open", free)
+        elif len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    def busy(*arguments: Any, **options: Any) -> Any:
+        raise DatastoreError("another process writes to it")
+
+    free = MemoryStore.open
+    monkeypatch.setattr("ewe.cli.memory_review._sleep", rest)
+    result = ewe("review", store, "--datastore", passages, "--judge", "values", "--budget", 1, "--every", 60, "--json")
+    assert (result.exit_code, rounds) == (130, [60.0] * 3)
+    found = [[one["memory_id"] for one in json.loads(line)["reviewed"]] for line in result.stdout.splitlines()]
+    assert found == [["a"], [], ["b"]]
+    assert "another process writes" in result.stderr
+
+
+def test_a_memory_that_cannot_be_checked_is_told_with_exit_code_1(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages = tmp_path / "trusted.jsonl"
+    passages.write_text(json.dumps({"id": "p", "text": "The bridge of Lyon was opened in 1932."}) + "\n")
+    with MemoryStore.create(store) as opened:
+        opened.add([Memory("x", "The bridge of Lyon [bold]\x1b was opened in 1923.")])
+
+    class Broken:
+        def judge(self, pairs: Any) -> Any:
+            raise JudgeError("out of \x1b order [red]")
+
+    monkeypatch.setattr("ewe.verification.judges.load.load_judge", lambda name: Broken())
+    result = ewe("review", store, "--datastore", passages)
+    assert (result.exit_code, "1 memories reviewed: 1 failed" in result.stdout) == (1, True)
+    assert "out of � order [red]" in " ".join(result.stdout.split())
+    assert "[bold]" in result.stdout
+    assert "\x1b" not in result.stdout
+    missing = ewe("review", tmp_path / "nothing", "--datastore", passages)
+    assert (missing.exit_code, "'ewe memory add' makes a store" in missing.stderr) == (2, True)
 
 
 def test_errors_say_what_to_do(store: Path, tmp_path: Path) -> None:
