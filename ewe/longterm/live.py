@@ -20,6 +20,12 @@ from ewe.longterm.search import as_passage, visible
 from ewe.longterm.service import MemoryService
 from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
 
+EVENTS = (
+    *("recalled", "verified", "promoted"),
+    *("recall_failed", "learning_failed", "request_failed", "not_learnt"),
+)
+"""What is counted: memories brought, moved and made; failures; answers that were not learnt from."""
+
 MOST_WAITING = 1000
 """Answers whose checks wait to be learnt from; what comes while there are more is not learnt from."""
 
@@ -44,8 +50,7 @@ class LiveMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
     Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
-    counted: `counts` has per event how often it happened ("recalled", "verified", "promoted", "recall_failed",
-    "learning_failed", "not_learnt").
+    counted.
     """
 
     def __init__(self, service: MemoryService, rules: LiveRules, *, owns_store: bool = False) -> None:
@@ -59,7 +64,7 @@ class LiveMemories:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often what happened, so far."""
+        """How often each of `EVENTS` happened, so far."""
         with self._changed:
             return dict(self._counts)
 
@@ -88,6 +93,11 @@ class LiveMemories:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
+    def failed(self, what: str, error: Exception) -> None:
+        """Logs and counts a failure of "recall", "learning" or a "request" to the memories."""
+        self._count(f"{what}_failed")
+        _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
+
     def close(self) -> None:
         """Learns what is still to be learnt, within the rules' patience, and closes the store if it owns it."""
         if not self.wait(self._rules.patience_s):
@@ -103,7 +113,7 @@ class LiveMemories:
             scopes = scopes_of(options)
             used = self.service.search(query.text, scopes, rules.top_k, threshold).used if scopes else ()
         except Exception as error:  # the request goes on without memories, whatever is the matter with them
-            self._failed("recall", error)
+            self.failed("recall", error)
             return []
         self._count("recalled", len(used))
         return [_as_hit(one) for one in used]
@@ -112,7 +122,7 @@ class LiveMemories:
         try:
             learn(self.service, lesson, self._rules.promote, self._count)
         except Exception as error:  # the answer has gone out: nobody else could be told
-            self._failed("learning", error)
+            self.failed("learning", error)
         finally:
             with self._changed:
                 self._waiting -= 1
@@ -121,10 +131,6 @@ class LiveMemories:
     def _count(self, what: str, how_often: int = 1) -> None:
         with self._changed:
             self._counts[what] += how_often
-
-    def _failed(self, what: str, error: Exception) -> None:
-        self._count(f"{what}_failed")
-        _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
 
 
 def scopes_of(options: MemoryOptions) -> tuple[Scope, ...]:

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import chat, completions, operation, responses, verify
+from ewe.server import chat, completions, memories, operation, responses, verify
 from ewe.server.border import Border
 from ewe.server.errors import add_handlers
 from ewe.server.page import routes as page
@@ -46,13 +46,13 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         redoc_url=None,
     )
     app.state.service = service
-    for module in (operation, chat, completions, verify, responses, page):
+    for module in (operation, chat, completions, verify, responses, memories, page):
         app.include_router(module.router)
     add_handlers(app)
     app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
         # Outermost, because a browser asks for permission without a key and must be able to read refusals.
-        allowed: dict[str, Any] = {"allow_methods": ["GET", "POST"], "allow_headers": ["*"]}
+        allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
         exposed = ["x-request-id", "retry-after"]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     return app

@@ -107,7 +107,7 @@ def _field_name(location: tuple[int | str, ...]) -> str:
     """`messages.0.content` from a location; names of types, which pydantic adds for alternatives, are left out."""
     parts = [str(part) for part in location if isinstance(part, int) or str(part).isidentifier()]
     plain = [part for part in parts if part not in ("str", "int", "float", "Document", "TextPart")]
-    return ".".join(plain[1:] if plain[:1] == ["body"] else plain)
+    return ".".join(plain[1:] if plain[:1] in (["body"], ["query"]) else plain)
 
 
 def _problem(item: dict[str, Any], name: str) -> str:

@@ -21,7 +21,7 @@ def set_up_logs(form: Literal["text", "json"]) -> None:
     """Has the server's log, and uvicorn's, written to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form))
-    for name, level in (("ewe.server", logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in (("ewe.server", logging.INFO), ("ewe.longterm", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)

@@ -7,7 +7,7 @@ engine's status; one registry per app.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.engine.status import EngineStatus
+from ewe.longterm.live import EVENTS
 from ewe.types import Generation, Verdict
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -22,11 +23,14 @@ _LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.
 
 
 class Metrics:
-    """The metrics of one app; status: the engine's, None while there is no engine."""
+    """The metrics of one app; status: the engine's, None while there is no engine; memories: counts of their events."""
 
-    def __init__(self, status: Callable[[], EngineStatus | None]) -> None:
+    def __init__(
+        self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]] = dict
+    ) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_EngineFigures(status))
+        self._registry.register(_MemoryFigures(memories))
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of the prompts of finished requests.")
         self.generation_tokens = self._counter("generation_tokens", "Tokens of finished answers.")
         self.requests = self._counter("request_success", "Finished answers, by reason.", "finished_reason")
@@ -117,5 +121,23 @@ class _EngineFigures(Collector):
         yield GaugeMetricFamily("ewe:kv_cache_usage_perc", "Share of the KV blocks in use, 0 to 1.", status.cache_usage)
         yield GaugeMetricFamily("ewe:memory_units", "Encoded memory units in the KV pool.", status.units)
         yield CounterMetricFamily("ewe:unit_cache_hits", "Units that were encoded before.", status.unit_hits)
-        yield CounterMetricFamily("ewe:unit_cache_misses", "Units that had to be encoded or loaded.", status.unit_misses)
+        yield CounterMetricFamily(
+            "ewe:unit_cache_misses", "Units that had to be encoded or loaded.", status.unit_misses
+        )
         yield CounterMetricFamily("ewe:unit_cache_loads", "Missing units that came from files.", status.unit_loads)
+
+
+class _MemoryFigures(Collector):
+    """What happened to long-term memories, read when somebody asks."""
+
+    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Every event, also those that have not happened."""
+        counts = self._counts()
+        text = "Long-term memories recalled, verified, promoted; failures; answers not learnt from."
+        family = CounterMetricFamily("ewe:longterm_events", text, labels=["event"])
+        for event in EVENTS:
+            family.add_metric([event], counts.get(event, 0))
+        yield family

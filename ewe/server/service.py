@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from ewe.server.gate import Gate
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.run import Run
 from ewe.server.settings import ServerSettings
+from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
 from ewe.types import Passage
@@ -60,7 +61,8 @@ class Service:
     def __init__(self, llm: LLM | None, settings: ServerSettings) -> None:
         self.settings = settings
         self.created = int(time.time())
-        self.metrics = Metrics(self.status)
+        self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
+        self.metrics = Metrics(self.status, self._memory_counts)
         self._builders = _thread()
         self._llm: LLM | None = None
         self._checks: Checks | None = None
@@ -97,6 +99,10 @@ class Service:
     def status(self) -> EngineStatus | None:
         """The engine's state, None while it is loading."""
         return None if self._llm is None else self._llm.client.status()
+
+    def _memory_counts(self) -> Mapping[str, int]:
+        memories = None if self._llm is None else self._llm.client.components.memories
+        return {} if memories is None else memories.counts
 
     def check_alive(self) -> None:
         """Raises RefusedError if the engine has stopped for good."""
@@ -136,6 +142,7 @@ class Service:
             add_special_tokens=order.special_tokens,
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
+            memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
         )
         count = order.count * params.n
         self.gate.enter(key, count)

@@ -25,11 +25,12 @@ class ServerSettings(BaseModel):
     """Where the server listens, who may ask, and how much.
 
     model_name: what clients call the model (None: the name in `model.name`). api_key_file: one key a line.
-    cors_origins: web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are
-    written; max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask
-    for. deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when
-    the server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which
-    the engine's loop must turn to count as ready.
+    users_per_key: whether each of several keys has memories of its own, whatever its users are called. cors_origins:
+    web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are written;
+    max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask for.
+    deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
+    server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
+    engine's loop must turn to count as ready.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
@@ -39,6 +40,7 @@ class ServerSettings(BaseModel):
     model_name: str | None = None
     api_key: SecretStr | None = None
     api_key_file: Path | None = None
+    users_per_key: bool = True
     cors_origins: tuple[str, ...] = ()
     max_waiting: int = Field(256, ge=0)
     max_per_key: int | None = Field(None, gt=0)

@@ -44,6 +44,8 @@ def report_engine(llm: LLM, seconds: float) -> None:
     if config.memory.num_units:
         units = config.memory.num_units * -(-config.memory.unit_tokens // engine.manager.block_size)
         _say(f"memory of one answer: up to {units} of the blocks hold {config.memory.num_units} units")
+    if llm.client.components.memories is not None:
+        _say(f"memories: {len(llm.memories.service.store)} in {config.longterm.path} (longterm.path)")
     for line in changed("", config):
         _say(f"setting {line}")
 

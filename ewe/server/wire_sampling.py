@@ -13,6 +13,7 @@ from pydantic import Field
 from ewe.sampling import SamplingParams
 from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
 from ewe.server.wire_format import JsonSchema, ResponseFormat
+from ewe.server.wire_memories import MemoryChoice
 
 _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]
@@ -27,9 +28,9 @@ _DIRECT = (
 class SamplingRequest(RequestModel):
     """How an answer is written, streamed and remembered; null is the same as leaving a field out.
 
-    documents: texts for the memory. cache_salt: requests with different salts share no encoded texts. user,
-    safety_identifier and prompt_cache_key are labels of the caller's own and have no effect. format_field: where the
-    form of the answer is asked for.
+    documents: texts for the memory. memory: whose long-term memories may be used. cache_salt: requests with different
+    salts share no encoded texts. user, safety_identifier and prompt_cache_key are labels of the caller's own and have
+    no effect. format_field: where the form of the answer is asked for.
     """
 
     format_field: ClassVar[str] = "response_format"
@@ -56,6 +57,7 @@ class SamplingRequest(RequestModel):
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
     documents: list[Document | Text] | None = None
+    memory: MemoryChoice | None = None
     cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
     ewe: EweOptions = EweOptions()
 

@@ -28,14 +28,17 @@ from ewe.server.settings import ServerSettings  # noqa: E402
 APP = create_app(None, ServerSettings(max_tokens=3, max_n=2, deadline=60, max_body_bytes=200_000))
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses")
+PATHS = (
+    *("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses"),
+    *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
+)
 FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def llm() -> Iterator[LLM]:
-    with LLM(model="builtin") as opened:
+def llm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LLM]:
+    with LLM(model="builtin", longterm=tmp_path_factory.mktemp("fuzz") / "memories") as opened:
         APP.state.service.open(opened)
         yield opened
         wait_until_idle(opened)
@@ -63,6 +66,7 @@ VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dict
 FIELDS = [
     *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
     *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
+    *("memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})

@@ -1,0 +1,165 @@
+"""Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories.
+
+Owns: these JSON shapes. Knows the shared ones.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ewe.server.wire import CHECK_UNICODE, AnswerModel, FullText, RequestModel
+
+Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
+_Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]
+_Content = Annotated[str, Field(min_length=1, max_length=8192), CHECK_UNICODE]
+_Metadata = Annotated[
+    dict[
+        Annotated[str, Field(max_length=64), CHECK_UNICODE],
+        Annotated[str, Field(max_length=512), CHECK_UNICODE],
+    ],
+    Field(max_length=16),
+]
+_Share = Annotated[float, Field(ge=0, le=1)]
+Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]
+
+
+class MemoryPlace(RequestModel):
+    """Whose memory: a user's, an agent's, a user's with one agent; with neither one that everybody shares."""
+
+    user: Name = ""
+    agent: Name = ""
+
+
+class MemoryChoice(MemoryPlace):
+    """Whose long-term memories a request may use.
+
+    scope: all that they may see, their own, the shared ones, or none. threshold: the veracity to ask for.
+    """
+
+    scope: Literal["all", "own", "shared", "none"] = "all"
+    threshold: _Share | None = None
+
+
+class Source(RequestModel):
+    """Where a memory, or an opinion of one, comes from; reliability: how far that can be believed."""
+
+    kind: _Kind = "user"
+    id: Name | None = None
+    reliability: _Share | None = None
+
+
+class NewMemory(MemoryPlace):
+    """Something to remember; kind: what sort of memory it is."""
+
+    content: _Content
+    kind: _Kind = "fact"
+    source: Source = Source()
+    metadata: _Metadata = Field(default_factory=dict)
+
+
+class MemorySearchRequest(MemoryChoice):
+    """A question to the memories."""
+
+    query: FullText
+    top_k: Annotated[int, Field(ge=1, le=100)] = 5
+
+
+class MemoryFeedback(MemoryPlace):
+    """Somebody says that a memory is right or wrong."""
+
+    correct: bool
+    by: Source = Source()
+
+
+class WireSource(AnswerModel):
+    """Where a memory came from."""
+
+    kind: str
+    id: str
+    reliability: float
+
+
+class WireMemory(AnswerModel):
+    """A memory; times in seconds since 1970. shared: whether it is everybody's.
+
+    veracity: how far it can be believed; uncertainty: how little is known about that. contradicts: ids of memories that
+    say otherwise.
+    """
+
+    object: Literal["memory"] = "memory"
+    id: str
+    content: str
+    kind: str
+    user: str
+    agent: str
+    shared: bool
+    source: WireSource
+    metadata: dict[str, str]
+    created_at: float
+    updated_at: float
+    veracity: float
+    uncertainty: float
+    recall_count: int
+    correct_count: int
+    incorrect_count: int
+    contradicts: list[str]
+
+
+class FoundMemory(AnswerModel):
+    """A memory that a search found, and what becomes of it.
+
+    belief: how far the scorer believes it; uncertainty: of that belief; similarity: to the query, as a share of the
+    best one's; action: what was done last, after those that were tried.
+    """
+
+    memory: WireMemory
+    belief: float
+    uncertainty: float
+    similarity: float
+    action: Action
+    tried: list[Action]
+
+
+class MemoryList(AnswerModel):
+    """What may be used, best first, warnings last; what may not; the veracity that was asked for."""
+
+    object: Literal["list"] = "list"
+    data: list[FoundMemory]
+    disregarded: list[FoundMemory]
+    threshold: float
+
+
+class WireRevision(AnswerModel):
+    """One change of a memory: when, why, on what evidence; content_before: what was replaced, empty if nothing was."""
+
+    number: int
+    at: float
+    reason: str
+    veracity_before: float
+    veracity_after: float
+    evidence: list[str]
+    content_before: str
+
+
+class RevisionList(AnswerModel):
+    """All changes of a memory, the first first."""
+
+    object: Literal["list"] = "list"
+    data: list[WireRevision]
+
+
+class FeedbackAnswer(AnswerModel):
+    """The memory after the feedback; counted: whether it was news (nobody counts twice)."""
+
+    object: Literal["memory.feedback"] = "memory.feedback"
+    counted: bool
+    memory: WireMemory
+
+
+class Deleted(AnswerModel):
+    """How many memories were deleted."""
+
+    object: Literal["memory.deleted"] = "memory.deleted"
+    deleted: int
