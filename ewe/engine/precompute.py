@@ -56,11 +56,12 @@ def precompute(
         missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
         _check_disk(out, unit_bytes * sum(map(len, missing)), len(missing))
         encoder = _UnitEncoder(loaded, config)
-        for done, tokens in enumerate(missing):
-            if progress is not None:
-                progress(len(texts) - len(missing) + done, len(texts))
+        found = len(texts) - len(missing)
+        for done, tokens in enumerate(missing, found + 1):
             writer.add(tokens, encoder.encode(tokens))
-    return PrecomputeReport(len(missing), len(texts) - len(missing), tuple(skipped), unit_bytes * sum(map(len, texts)))
+            if progress is not None:
+                progress(done, len(texts))
+    return PrecomputeReport(len(missing), found, tuple(skipped), unit_bytes * sum(map(len, texts)))
 
 
 def open_precomputed(
