@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli.memory_review import review
+from ewe.cli.options import HTMLFile
 
 if TYPE_CHECKING:
     from ewe.longterm.records import Scope
@@ -113,15 +114,19 @@ def show_command(
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
     user: User = "",
     agent: Agent = "",
+    html: HTMLFile = None,
     as_json: AsJSON = False,
 ) -> None:
     """Show a memory and its whole history."""
-    from ewe.cli.memory_view import show_history
+    from ewe.cli.memory_view import show_history, write_history_page
     from ewe.longterm.store import MemoryStore
 
-    with MemoryStore.open(store) as opened:
+    with MemoryStore.open(store) as opened, opened.snapshot():
         scope = _scope(user, agent)
-        show_history(opened.get(scope, memory_id), opened.history(scope, memory_id), as_json)
+        memory, revisions = opened.get(scope, memory_id), opened.history(scope, memory_id)
+        if html is not None:
+            write_history_page(html, opened, memory, revisions)
+    show_history(memory, revisions, as_json)
 
 
 memory_app.command("review")(review)

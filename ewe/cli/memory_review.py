@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
 
+_SEEN = 0.005  # A smaller change cannot be seen in what is printed.
 _sleep = time.sleep
 
 
@@ -108,7 +109,9 @@ def _outcome(one: Reviewed) -> str:
     if one.revision is None:
         return "gone or rewritten meanwhile"
     change = one.revision.veracity_after - one.revision.veracity_before
-    return "unchanged" if not change else "believed more" if change > 0 else "believed less"
+    if abs(change) < _SEEN:
+        return "unchanged"
+    return "believed more" if change > 0 else "believed less"
 
 
 def _show(reviewed: Sequence[Reviewed], as_json: bool) -> None:

@@ -1,21 +1,26 @@
 """How memories look in a terminal, and as JSON.
 
-Owns: the lines of a memory, a history and the counts. Knows the records and how text is cleaned for a terminal.
+Owns: the lines of a memory, a history and the counts, and the data of its page. Knows the records and how text is
+cleaned for a terminal.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.cli.terminal import clean, output_console
+from ewe.errors import EWEError
 
 if TYPE_CHECKING:
     from ewe.longterm.records import Memory, Revision, Scope
     from ewe.longterm.search import Found
+    from ewe.longterm.store.reading import MemoryReader
 
 
 def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
@@ -62,6 +67,24 @@ def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -
             console.print(f"   evidence: {clean(evidence)}", markup=False)
         if revision.content_before:
             console.print(f"   said before: {clean(revision.content_before)}", markup=False)
+
+
+def write_history_page(path: Path, store: MemoryReader, memory: Memory, revisions: Sequence[Revision]) -> None:
+    """Writes the page of a memory, with those it contradicts as far as its readers see them; says where it is."""
+    from ewe.longterm.search import visible
+    from ewe.longterm.store.rows import memory_json
+    from ewe.report import write_memory_page
+
+    contradictions = []
+    for other_id in memory.contradicts:
+        in_sight = (store.find(scope, other_id) for scope in visible(memory.scope.user, memory.scope.agent))
+        other = next((one for one in in_sight if one is not None), None)
+        contradictions.append({"id": other_id, "memory": memory_json(other) if other is not None else None})
+    try:
+        write_memory_page(path, memory_json(memory), [asdict(revision) for revision in revisions], contradictions)
+    except OSError as error:
+        raise EWEError(f"the page cannot be written: {error}") from error
+    print(f"ewe: the page is in {path}", file=sys.stderr)
 
 
 def show_stats(values: Mapping[str, Any], as_json: bool) -> None:

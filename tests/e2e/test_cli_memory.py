@@ -84,6 +84,23 @@ def test_show_tells_a_memory_and_its_history(store: Path) -> None:
     assert (hidden.exit_code, "no memory 'x' here" in hidden.stderr) == (2, True)
 
 
+def test_show_writes_a_page_with_what_contradicts_a_memory_in_sight(store: Path, tmp_path: Path) -> None:
+    with MemoryStore.create(store) as opened:
+        opened.add([Memory("x", "tea", scope=Scope("ann", "helper"), contradicts=("y", "z"))])
+        opened.add([Memory("y", "coffee", scope=Scope("ann")), Memory("z", "bobs", scope=Scope("bob"))])
+    page = tmp_path / "x.html"
+    told = ewe("show", store, "x", "--user", "ann", "--agent", "helper", "--html", page)
+    assert (told.exit_code, f"the page is in {page}" in told.stderr, "tea" in told.stdout) == (0, True, True)
+    text = page.read_text()
+    data = json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    assert [one["memory"] and one["memory"]["content"] for one in data["contradictions"]] == ["coffee", None]
+    assert [revision["reason"] for revision in data["revisions"]] == ["added"]
+    assert "bobs" not in text
+    assert ewe("show", store, "x", "--html", tmp_path / "nowhere" / "x.html").exit_code == 2
+    assert ewe("show", store, "x", "--user", "bob", "--html", tmp_path / "bob.html").exit_code == 2
+    assert not (tmp_path / "bob.html").exists()
+
+
 def test_deleting_is_for_good_and_logged(store: Path, tmp_path: Path) -> None:
     done("add", store, "zqxsecret", "--id", "x", "--user", "ann")
     done("add", store, "tea", "--id", "y", "--user", "ann")
