@@ -31,10 +31,13 @@ class Lesson:
 def learn(service: MemoryService, lesson: Lesson, promote: bool, count: Count) -> None:
     """Moves the memories that the answer was given by its evidence; with `promote`, what was supported is remembered.
 
-    count: hears ("verified", revisions) and ("promoted", memories). Raises what the service raises.
+    An answer counts as one recall of each, however often it looked; without a judge nothing is moved. count: hears
+    ("verified", revisions) and ("promoted", memories). Raises what the service raises.
     """
-    revisions = service.apply_verdicts(given(lesson), lesson.evidence)
-    count("verified", len(revisions))
+    used = given(lesson)
+    service.count_recalls(map(scope_and_id, used))
+    if lesson.evidence and service.can_weigh:
+        count("verified", len(service.apply_verdicts(used, lesson.evidence)))
     if not promote:
         return
     supporting = (piece.passage for piece in lesson.evidence if piece.stance is Verdict.SUPPORTED)

@@ -77,8 +77,8 @@ class LiveMemories:
         return [self._recalled(query) for query in queries]
 
     def learn(self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions) -> None:
-        """Has the memories behind an answer moved, and new ones made, by what its checks found; returns at once."""
-        if options.scope == "none" or not (evidence or self._rules.promote):
+        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once."""
+        if options.scope == "none":
             return
         with self._changed:
             if self._waiting >= MOST_WAITING:
@@ -111,7 +111,7 @@ class LiveMemories:
         threshold = rules.threshold if options.threshold is None else options.threshold
         try:
             scopes = scopes_of(options)
-            used = self.service.search(query.text, scopes, rules.top_k, threshold).used if scopes else ()
+            used = self.service.recall(query.text, scopes, rules.top_k, threshold).used if scopes else ()
         except Exception as error:  # the request goes on without memories, whatever is the matter with them
             self.failed("recall", error)
             return []

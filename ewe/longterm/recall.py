@@ -90,7 +90,7 @@ class _Round:
 
 
 class Recaller:
-    """Finds, scores and checks memories for a query; counts those that are used as recalled."""
+    """Finds, scores and checks memories for a query; counting those that are used is left to who uses them."""
 
     def __init__(
         self,
@@ -126,7 +126,6 @@ class Recaller:
             for one in self._settled(key, scores[key], state):
                 places.get(one.action, sure).setdefault(_key(one.memory), one)
         used = dict(list((sure | warned).items())[:top_k])
-        self._count(list(used))
         return Recall(tuple(used.values()), tuple(disregarded.values()), theta)
 
     def _scores(self, state: _Round) -> dict[_Key, Score]:
@@ -192,10 +191,6 @@ class Recaller:
     def _passages(self, query: str) -> list[Passage]:
         trusted = self._rules.trusted
         return [] if trusted is None else [hit.passage for hit in trusted.retrieve([query], _PASSAGES)[0]]
-
-    def _count(self, keys: Sequence[_Key]) -> None:
-        for scope in dict.fromkeys(scope for scope, _ in keys):
-            self._store.recalled(scope, [memory_id for within, memory_id in keys if within == scope])
 
 
 def _key(memory: Memory) -> _Key:

@@ -6,7 +6,7 @@ Owns: how store, search, judge and scorer are put together. Knows their parts; w
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
@@ -71,6 +71,11 @@ class MemoryService:
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 
+    @property
+    def can_weigh(self) -> bool:
+        """Whether there is a judge to read evidence."""
+        return self._evidence.can_weigh
+
     def add(
         self,
         content: str,
@@ -92,10 +97,24 @@ class MemoryService:
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). Below it, memories are checked, looked up, used
         with a warning or disregarded. Counts a recall of each memory that may be used.
         """
+        recall = self.recall(query, scopes, top_k, threshold)
+        self.count_recalls((one.memory.scope, one.memory.id) for one in recall.used)
+        return recall
+
+    def recall(self, query: str, scopes: Sequence[Scope], top_k: int, threshold: float | None = None) -> Recall:
+        """As `search`, with the counting left to the caller: one who asks again and again for the same answer."""
         recall = self._recaller.recall(query, scopes, top_k, threshold)
         if self._encoder is not None and self._trusted is not None:
             self.store.embeddings.embed(self._encoder)  # what was looked up
         return recall
+
+    def count_recalls(self, places: Iterable[tuple[Scope, str]]) -> None:
+        """Counts one recall of each of these memories, by scope and id."""
+        by_scope: dict[Scope, list[str]] = {}
+        for scope, memory_id in places:
+            by_scope.setdefault(scope, []).append(memory_id)
+        for scope, ids in by_scope.items():
+            self.store.recalled(scope, ids)
 
     def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
         """Somebody says that a memory is right or wrong; None if they said so already."""

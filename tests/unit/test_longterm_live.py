@@ -250,7 +250,9 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
     service = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
     opened = LiveMemories(service, LiveRules(), owns_store=True)
     told = tell(opened, TRUE, "ann")
-    assert texts(opened, "bridge", MemoryOptions("ann")) == {TRUE}
+    for _ in range(3):
+        assert texts(opened, "bridge", MemoryOptions("ann")) == {TRUE}
+    opened.learn(answer(address(told), address(told)), [], MemoryOptions("ann"))
     opened.close()
     again = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
     assert again.store.get(Scope("ann"), told.id).recall_count == 1
