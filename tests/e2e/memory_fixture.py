@@ -34,7 +34,8 @@ def revisions() -> list[dict[str, Any]]:
     for number, (days, reason, veracity, uncertainty, evidence, content) in enumerate(rows, 1):
         made.append({
             "memory_id": "wrong", "number": number, "at": BORN + days * DAY, "reason": reason,
-            "veracity_before": before, "veracity_after": veracity, "evidence": evidence, "content_before": content, "uncertainty": uncertainty,
+            "veracity_before": before, "veracity_after": veracity, "evidence": evidence,
+            "content_before": content, "uncertainty": uncertainty,
         })  # fmt: skip
         before = veracity
     return made
