@@ -1,140 +1,195 @@
 """How near the engine's attention comes to what the device can do: decoding in bytes, prefill in operations per second.
 
 Decoding reads every key and value once and does little with them, so its limit is the memory's bandwidth, measured here
-as a large copy; prefill's is a large matrix product. Beside it stands torch's fused attention over the same keys laid
-out densely, without the biases, gathered beforehand for free. Units are each row's own, then shared by all rows, where
-they need to be read only once. On a GPU the calls are replayed from a CUDA graph, so that launching them costs nothing;
-on a CPU the engine's backend is plain torch.
+as a large copy; prefill's is a large matrix product. Measured over a grid of k units of M tokens, contexts of L tokens
+and batches, with units of each row's own and with units that all rows share. Peers on the same keys: torch's fused
+attention over a dense copy, FlexAttention with the same biases, FlashInfer's paged decoding and its cascade (where it
+is installed), and eq. 1 of the paper as written. On a GPU calls are replayed from a CUDA graph, so that launching them
+costs nothing, and as many layers take turns as the cache cannot hold; on a CPU the engine's backend is plain torch.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks.common import parse_arguments, pick_size, report, seconds
+from benchmarks import attention_peers as peers
+from benchmarks.attention_problem import BLOCK, Problem, Shape
+from benchmarks.common import Sections, parse_arguments, pick_size, seconds
 from ewe.attention.backend import LayerCall
 from ewe.attention.choose import choose_backend
-from ewe.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.kvcache.pool import KVPool, LayerShape
 
-_BLOCK = 16
-# Calls per timing, as a model's layers share one plan.
-_CALLS = 10
+# Batch, k, M, L.
+Point = tuple[int, int, int, int]
+# Points with peers, points for the engine alone, points with shared units.
+_GPU: tuple[list[Point], list[Point], list[Point]] = (
+    [(1, 8, 256, 1024), (32, 8, 256, 1024), (64, 8, 256, 1024)],
+    [(8, 8, 256, 1024), (32, 0, 256, 1024), (32, 16, 128, 1024), (32, 8, 256, 8192), (256, 8, 256, 1024)],
+    [(64, 64, 256, 1024), (64, 8, 256, 1024)],
+)
+_CPU: tuple[list[Point], list[Point], list[Point]] = ([(1, 8, 256, 256), (8, 8, 256, 256)], [], [(8, 8, 256, 256)])
+_SMOKE: tuple[list[Point], list[Point], list[Point]] = ([(2, 2, 32, 64)], [], [(2, 2, 32, 64)])
+# Calls in one timing.
+_CALLS = 16
 
 
-class Bench:
-    """One layer's pool, and rows over it: k units of M tokens and L tokens of context each."""
+class Clock:
+    """Times calls on one device; ceilings in bytes and operations per second."""
 
-    def __init__(self, shape: dict[str, int], dtype: torch.dtype, device: str, repeats: int) -> None:
-        self.heads, self.kv_heads = shape["num_attention_heads"], shape["num_key_value_heads"]
-        self.dim = shape["hidden_size"] // self.heads
-        self.dtype, self.device, self.repeats = dtype, device, repeats
+    def __init__(self, shape: Shape, arguments: argparse.Namespace) -> None:
+        self.shape, self.repeats = shape, arguments.repeats
+        self.device = arguments.device
+        self.copy_rate = self.product_rate = float("nan")
 
-    def attention(self, rows: list[ForwardRow], num_slots: int) -> float:
-        """Seconds per call of the engine's attention over these rows."""
-        pool = KVPool(
-            [LayerShape(self.kv_heads, self.dim, self.dim)], -(-num_slots // _BLOCK), _BLOCK, self.dtype, self.device
-        )
-        keys, values = pool.keys[0].normal_(), pool.values[0].normal_()
-        backend = choose_backend(torch.device(self.device), pool)
-        batch = place_rows(rows, "paper")
-        plan = backend.plan(batch, None, False)
-        query = self.random(self.heads, len(batch.token_ids), self.dim)
-        slots = torch.from_numpy(batch.write_slots).to(self.device)
-        new = keys[slots].transpose(0, 1), values[slots].transpose(0, 1)
-        call = LayerCall(query, *new, keys, values, self.dim**-0.5, None)
-        return self.time(partial(backend.attend, call, plan))
+    def time(self, calls: list[Callable[[], object]]) -> float:
+        """Seconds per call, the calls taking turns; on a GPU replayed from a graph, if they can be captured."""
 
-    def dense(self, batch: int, queries: int, keys: int, causal: bool) -> float:
-        """Seconds per call of torch's fused attention over dense keys and values."""
-        query = self.random(batch, self.heads, queries, self.dim)
-        key, value = (self.random(batch, self.kv_heads, keys, self.dim) for _ in range(2))
-        return self.time(partial(scaled_dot_product_attention, query, key, value, is_causal=causal, enable_gqa=True))
+        def turns() -> None:
+            for number in range(_CALLS):
+                calls[number % len(calls)]()
 
-    def time(self, function: Callable[[], object]) -> float:
-        """Seconds per call; on a GPU from a graph of several calls."""
+        run: Callable[[], object] = turns
+        if self.device.startswith("cuda"):
+            for call in calls:
+                call()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                turns()
+            run = graph.replay
+        return seconds(run, self.device, self.repeats) / _CALLS
 
-        def several() -> None:
-            for _ in range(_CALLS):
-                function()
-
-        if not self.device.startswith("cuda"):
-            return seconds(several, self.device, self.repeats) / _CALLS
-        function()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            several()
-        return seconds(graph.replay, self.device, self.repeats) / _CALLS
-
-    def random(self, *shape: int) -> torch.Tensor:
-        """Normal numbers in the benchmark's precision."""
-        return torch.randn(shape, dtype=self.dtype, device=self.device)
-
-    def copy_rate(self, size: int) -> float:
-        """Bytes read and written per second by a copy of `size` bytes."""
-        source = torch.empty(size, dtype=torch.uint8, device=self.device)
+    def ceilings(self, num_bytes: int, product: int) -> dict[str, float]:
+        """Measures what a copy of so many bytes and a square matrix product of this size reach."""
+        source = torch.empty(num_bytes, dtype=torch.uint8, device=self.device)
         target = torch.empty_like(source)
-        return 2 * size / self.time(partial(target.copy_, source))
+        self.copy_rate = 2 * num_bytes / self.time([partial(target.copy_, source)])
+        one, other = (torch.randn(product, product, dtype=self.shape.dtype, device=self.device) for _ in range(2))
+        self.product_rate = 2 * product**3 / self.time([partial(torch.matmul, one, other)])
+        return {
+            "copy_gb_per_s": round(self.copy_rate / 1e9, 1),
+            "product_tflops": round(self.product_rate / 1e12, 2),
+        }
 
-    def product_rate(self, size: int) -> float:
-        """Operations per second of a matrix product of this size."""
-        one, other = self.random(size, size), self.random(size, size)
-        return 2 * size**3 / self.time(partial(torch.matmul, one, other))
+
+def measure_decode(clock: Clock, point: Point) -> dict[str, float]:
+    """The engine's decoding at one point of the grid."""
+    problem = Problem(clock.shape, *point)
+    own = clock.time(problem.engine())
+    rate = problem.num_bytes / own
+    name = label(point)
+    return {
+        f"decode_us_{name}": round(own * 1e6, 1),
+        f"decode_gb_per_s_{name}": round(rate / 1e9, 1),
+        f"decode_of_copy_rate_{name}": round(rate / clock.copy_rate, 3),
+    }
 
 
-def decode_rows(batch: int, units: int, unit_tokens: int, context: int, shared: bool) -> tuple[list[ForwardRow], int]:
-    """Rows of one token, and the slots that they take; block 0 stays out."""
-    rows, free = [], _BLOCK
+def measure_peer(
+    clock: Clock, point: Point, name: str, peer: Callable[[Problem], Any], shared: bool = False
+) -> dict[str, float]:
+    """A peer's time over the engine's on the same problem."""
+    problem = Problem(clock.shape, *point, shared=shared)
+    own, other = clock.time(problem.engine()), clock.time(peer(problem))
+    key = label(point) + ("_shared" if shared else "")
+    return {f"{name}_us_{key}": round(other * 1e6, 1), f"{name}_over_engine_{key}": round(other / own, 2)}
 
-    def take(length: int) -> IntArray:
-        nonlocal free
-        slots = np.arange(free, free + length)
-        free += -(-length // _BLOCK) * _BLOCK
-        return slots
 
-    memory = tuple(take(unit_tokens) for _ in range(units))
-    for number in range(batch):
-        if number and not shared:
-            memory = tuple(take(unit_tokens) for _ in range(units))
-        rows.append(ForwardRow([0], 0, take(context), memory, (1.0,) * units))
-    return rows, free
+def measure_shared(clock: Clock, point: Point) -> dict[str, float]:
+    """What it saves that all rows share their units."""
+    own, shared = (clock.time(Problem(clock.shape, *point, shared=shared).engine()) for shared in (False, True))
+    name = label(point)
+    return {
+        f"shared_units_us_{name}": round(shared * 1e6, 1),
+        f"unshared_units_us_{name}": round(own * 1e6, 1),
+        f"unshared_over_shared_{name}": round(own / shared, 2),
+    }
+
+
+def measure_prefill(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> dict[str, float]:
+    """Runs of so many tokens under k units in one call, in operations per second; without units beside torch's."""
+    shape = clock.shape
+    size = runs * tokens + units * unit_tokens
+    pool = KVPool(
+        [LayerShape(shape.kv_heads, shape.dim, shape.dim)], size // BLOCK + 1, BLOCK, shape.dtype, shape.device
+    )
+    for tensor in (*pool.keys, *pool.values):
+        tensor.normal_()
+    slots = np.arange(BLOCK, BLOCK + size)
+    memory = [slots[number * unit_tokens : (number + 1) * unit_tokens] for number in range(units)]
+    contexts = np.split(slots[units * unit_tokens :], runs)
+    rows = [ForwardRow([0] * tokens, 0, context, tuple(memory), (1.0,) * units) for context in contexts]
+    backend = choose_backend(shape.device, pool)
+    query = torch.randn(shape.heads, runs * tokens, shape.dim, dtype=shape.dtype, device=shape.device)
+    new = torch.from_numpy(slots[units * unit_tokens :]).to(shape.device)
+    key, value = (tensor[0][new].transpose(0, 1) for tensor in (pool.keys, pool.values))
+    call = LayerCall(query, key, value, pool.keys[0], pool.values[0], shape.dim**-0.5, None)
+    took = clock.time([partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))])
+    # Two products of two operations each, over every pair of a token and a key that it sees.
+    pairs = runs * tokens * (units * unit_tokens + (tokens + 1) / 2)
+    rate = 4 * shape.heads * shape.dim * pairs / took
+    name = f"{runs}x{tokens}" + (f"_k{units}_m{unit_tokens}" if units else "")
+    figures = {f"prefill_tflops_{name}": round(rate / 1e12, 3)}
+    figures[f"prefill_of_product_rate_{name}"] = round(rate / clock.product_rate, 3)
+    if not units:
+        q, k, v = (
+            item.reshape(-1, runs, tokens, shape.dim).transpose(0, 1).contiguous() for item in (query, key, value)
+        )
+        torch_call = partial(scaled_dot_product_attention, q, k, v, is_causal=True, enable_gqa=True)
+        figures[f"prefill_sdpa_over_engine_{name}"] = round(clock.time([torch_call]) / took, 2)
+    return figures
+
+
+def label(point: Point) -> str:
+    """A point's name in the figures."""
+    return "b{}_k{}_m{}_l{}".format(*point)
 
 
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__)
     size = pick_size(arguments)
-    bench = Bench(size.model, getattr(torch, size.dtype), arguments.device, arguments.repeats)
+    heads = size.model["num_attention_heads"]
+    shape = Shape(
+        heads,
+        size.model["num_key_value_heads"],
+        size.model["hidden_size"] // heads,
+        getattr(torch, size.dtype),
+        torch.device(arguments.device),
+    )
+    clock = Clock(shape, arguments)
     on_gpu = arguments.device.startswith("cuda") and not arguments.smoke
-    batches, context = ((1, 8, 32, 64), 1024) if on_gpu else ((1,) if arguments.smoke else (1, 8), 256)
-    ceiling = bench.copy_rate(1 << 30 if on_gpu else 1 << 22)
-    peak = bench.product_rate(8192 if on_gpu else 256)
-    figures: dict[str, float] = {"copy_gb_per_s": round(ceiling / 1e9, 1), "product_tflops": round(peak / 1e12, 2)}
-    keys = size.units * size.unit_tokens + context
-    for batch in batches:
-        rows, num_slots = decode_rows(batch, size.units, size.unit_tokens, context, shared=False)
-        own = bench.attention(rows, num_slots)
-        shared = bench.attention(*decode_rows(batch, size.units, size.unit_tokens, context, shared=True))
-        num_bytes = 2 * batch * keys * bench.kv_heads * bench.dim * bench.dtype.itemsize
-        figures[f"decode_us_batch_{batch}"] = round(own * 1e6, 1)
-        figures[f"decode_of_copy_rate_batch_{batch}"] = round(num_bytes / own / ceiling, 3)
-        figures[f"decode_over_sdpa_batch_{batch}"] = round(bench.dense(batch, 1, keys, False) / own, 2)
-        figures[f"shared_units_speedup_batch_{batch}"] = round(own / shared, 2)
-    tokens = 4096 if on_gpu else 64
-    run = ForwardRow([0] * tokens, 0, np.arange(_BLOCK, _BLOCK + tokens))
-    prefill = bench.attention([run], tokens + _BLOCK)
-    # Two products of tokens x tokens / 2 x dim, of two operations each.
-    operations = 2 * bench.heads * bench.dim * tokens * (tokens + 1)
-    figures[f"prefill_of_product_rate_tokens_{tokens}"] = round(operations / prefill / peak, 3)
-    figures[f"prefill_over_sdpa_tokens_{tokens}"] = round(bench.dense(1, tokens, tokens, True) / prefill, 2)
-    settings = {"shape": size.name, "dtype": size.dtype, "units": size.units, "unit_tokens": size.unit_tokens}
-    report("attention", arguments, settings | {"context": context}, figures)
+    with_peers, grid, shared = _GPU if on_gpu else _SMOKE if arguments.smoke else _CPU
+    sections = Sections("attention", arguments, {"shape": size.name, "dtype": size.dtype, "block_tokens": BLOCK})
+    sections.take("ceilings", lambda: clock.ceilings(*((1 << 30, 8192) if on_gpu else (1 << 22, 256))))
+    for point in (*with_peers, *grid):
+        sections.take(f"decode {label(point)}", partial(measure_decode, clock, point))
+    for point in shared:
+        sections.take(f"shared {label(point)}", partial(measure_shared, clock, point))
+    prefills = [(1, 1024, 0, 0), (1, 4096, 0, 0), (8, 256, 0, 0), (1, 1024, 8, 256)] if on_gpu else [(1, 64, 0, 0)]
+    for prefill in prefills:
+        sections.take(f"prefill {prefill}", partial(measure_prefill, clock, *prefill))
+    everyone = {
+        "sdpa": peers.sdpa,
+        "literal": Problem.literal,
+        "flex": peers.flex,
+        "flashinfer": peers.flashinfer_decode,
+    }
+    for name, peer in everyone.items():
+        for point in with_peers:
+            sections.take(f"{name} {label(point)}", partial(measure_peer, clock, point, name, peer))
+    for point in shared:
+        cascade = partial(measure_peer, clock, point, "flashinfer_cascade", peers.flashinfer_cascade, True)
+        sections.take(f"flashinfer_cascade {label(point)}", cascade)
+    sections.close()
 
 
 if __name__ == "__main__":

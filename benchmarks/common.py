@@ -6,14 +6,16 @@ Owns: how figures are taken and reported. Knows torch, transformers and what `ew
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import json
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +73,12 @@ GPU = Size("llama-3.1-8b", _LLAMA_8B, units=8, unit_tokens=256, prompt_tokens=64
 def parse_arguments(
     description: str | None, add: Callable[[argparse.ArgumentParser], object] | None = None
 ) -> argparse.Namespace:
-    """--device cpu|cuda, --smoke (tiny sizes, for a check that the script runs), --repeats, and what `add` adds."""
+    """--device cpu|cuda, --smoke (tiny sizes, a check that the script runs), --repeats, --out, and what `add` adds."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: shows that the script runs, measures nothing")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs, of which the median counts")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to keep the JSON document too")
     if add is not None:
         add(parser)
     arguments = parser.parse_args()
@@ -155,13 +158,73 @@ def text_of(num_tokens: int, seed: int) -> str:
     return "a" + "".join(letters[pick] for pick in picks[:-2]) + "a" if num_tokens > 1 else "a" * num_tokens
 
 
+class Sections:
+    """The parts of one benchmark: one that fails costs its own figures only, and an end by force at most one part's."""
+
+    def __init__(self, name: str, arguments: argparse.Namespace, settings: dict[str, Any]) -> None:
+        self._name, self._arguments, self._settings = name, arguments, settings
+        self._figures: dict[str, Any] = {}
+        self.left_out: dict[str, str] = {}
+
+    def take(self, name: str, measure: Callable[[], dict[str, Any]]) -> None:
+        """Adds the figures that `measure` returns, or, if it raises, the reason why they are missing."""
+        start = time.perf_counter()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        try:
+            figures = measure()
+        except Exception as error:  # peers are foreign code, and one broken kernel must not cost the other figures
+            lines = str(error).strip().splitlines() or [""]
+            self.left_out[name] = f"{type(error).__name__}: {lines[0]}"[:300]
+            print(f"-- {name} is left out: {self.left_out[name]}", flush=True)
+            return
+        for key, value in figures.items():
+            print(f"{key:44} {value}")
+        print(f"-- {name} took {time.perf_counter() - start:.1f} s", flush=True)
+        self._figures |= figures
+        keep(self._arguments, self._document() | {"unfinished": True})
+
+    def close(self) -> None:
+        """Ends with the JSON line."""
+        document = self._document()
+        keep(self._arguments, document)
+        print(json.dumps(document), flush=True)
+
+    def _document(self) -> dict[str, Any]:
+        document = describe(self._name, self._arguments, self._settings, self._figures)
+        return document | ({"left_out": self.left_out} if self.left_out else {})
+
+
+def require(package: str) -> Any:
+    """An optional peer; raises ImportError with a short reason where it is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise ImportError(f"{package} is not installed")
+    return importlib.import_module(package)
+
+
 def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]) -> None:
     """Prints the figures for people, then everything as one JSON document on the last line."""
     for key, value in figures.items():
         print(f"{key:44} {value}")
-    facts = environment()
+    document = describe(name, arguments, settings, figures)
+    keep(arguments, document)
+    print(json.dumps(document), flush=True)
+
+
+def keep(arguments: argparse.Namespace, document: dict[str, Any]) -> None:
+    """Writes the document to the file that --out names, if any."""
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def describe(
+    name: str, arguments: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]
+) -> dict[str, Any]:
+    """The figures with all that is needed to read them."""
+    facts = _environment()
     device = facts["gpus"][0] if arguments.device.startswith("cuda") else f"{facts['cpu']}, {facts['cpus']} cores"
-    document = {
+    return {
         "benchmark": name,
         "smoke": arguments.smoke,
         "device": device,
@@ -172,10 +235,14 @@ def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], f
         "settings": settings,
         "figures": figures,
     }
-    print(json.dumps(document))
-    sys.stdout.flush()
 
 
+@cache
+def _environment() -> dict[str, Any]:
+    return environment()
+
+
+@cache
 def commit() -> str:
     """The checkout's commit, with `+` after it if files differ from it; outside a checkout the variable GIT_COMMIT."""
     head = _git("rev-parse", "--short=12", "HEAD") or os.environ.get("GIT_COMMIT", "")

@@ -1,25 +1,40 @@
-"""How fast the engine writes, against transformers' generate with the same weights and the documents in the prompt.
+"""How fast the engine writes, against what the device can read and against others with the same weights.
 
-Both write greedily, in one process. Batch 1: one prompt under k documents. Batch 16: sixteen prompts of 16 to 256
-tokens under k documents, whose answers have 16 to 256 tokens; transformers runs one left-padded batch until the longest
-answer is done, the engine lets each leave when it is finished. A third run gives all answers the same length, so that
-the gain from leaving early can be told from the rest. Times: prefill is a run that writes one token (documents, which
-are new in every run, and prompts); decode is what a whole run takes beyond that. All prompts of a run share their
-documents: the engine encodes them once, transformers has them in every row. Ratios are transformers' time over the
-engine's.
+By batch size: tokens per second of the engine, a step of its model runner alone, and which share both are of the least
+time in which the weights and the keys can be read (a copy is measured for it). On a GPU beside transformers' compiled
+generate with a static cache, its continuous batching and vLLM (where it is installed), with documents in the prompt.
+
+On a CPU also in turns with transformers' plain generate, greedily. Batch 1: one prompt under k documents. Batch 16:
+sixteen prompts of 16 to 256 tokens under k documents, whose answers have 16 to 256 tokens; transformers runs one
+left-padded batch until the longest answer is done, the engine lets each leave when it is finished. A third run gives
+all answers the same length, so that the gain from leaving early can be told from the rest. Times: prefill is a run that
+writes one token (documents, which are new in every run, and prompts); decode is what a whole run takes beyond that. All
+prompts of a run share their documents: the engine encodes them once, transformers has them in every row. Ratios are
+transformers' time over the engine's.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
-from typing import Any
 
 import torch
-from transformers import StoppingCriteria, StoppingCriteriaList
+from transformers import StoppingCriteriaList
 
-from benchmarks.common import Size, parse_arguments, pick_size, report, seconds, text_of
+from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds, text_of
+from benchmarks.decode_limit import (
+    CPU_LOADS,
+    GPU_LOADS,
+    SMOKE_LOADS,
+    Limit,
+    Load,
+    copy_rate,
+    measure_engine,
+    measure_step,
+)
+from benchmarks.decode_peers import EnoughTokens, continuous_batching, static_generate, vllm
 from benchmarks.rig import load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
 
@@ -33,17 +48,6 @@ class Work:
     prompts: list[list[int]]
     lengths: list[int]
     documents: list[str]
-
-
-class EnoughTokens(StoppingCriteria):
-    """Ends each row of transformers' batch at its own wanted length."""
-
-    def __init__(self, wanted: torch.Tensor, prompt_length: int) -> None:
-        self.wanted, self.prompt_length = wanted, prompt_length
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> Any:
-        """Bool [batch]: which rows are done."""
-        return self.wanted <= input_ids.shape[1] - self.prompt_length
 
 
 class Contest:
@@ -121,14 +125,12 @@ def size_for(arguments: argparse.Namespace) -> Size:
     return replace(size, units=4, unit_tokens=128) if size.name == "100m" else size
 
 
-def main() -> None:
-    """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
-    size = size_for(arguments)
-    batch, shortest, longest = (3, 2, 6) if arguments.smoke else (16, 16, _LONGEST)
+def measure_contest(contest: Contest, arguments: argparse.Namespace) -> dict[str, float]:
+    """Single prompts and batches against transformers' generate, in turns."""
+    size = contest.size
+    batch, shortest, longest = _lengths(arguments)
     spread = [round(length) for length in torch.linspace(shortest, longest, batch).tolist()]
     equal = [sum(spread) // batch] * batch
-    contest = Contest(size, arguments.device)
     compare(contest, [4], [4], 1)  # warms both up
     runs = {
         "batch_1": ([size.prompt_tokens], [longest // 2]),
@@ -138,9 +140,45 @@ def main() -> None:
     figures: dict[str, float] = {}
     for name, (prompts, answers) in runs.items():
         # On a CPU sixteen answers take a minute, long enough for one run to be a measurement.
-        repeats = arguments.repeats if len(prompts) == 1 or arguments.device != "cpu" else 1
+        repeats = arguments.repeats if len(prompts) == 1 else 1
         result = compare(contest, prompts, answers, repeats)
         figures |= {f"{name}_{key}": value for key, value in result.items()}
+    return figures
+
+
+def _lengths(arguments: argparse.Namespace) -> tuple[int, int, int]:
+    """Answers in a batch, and the tokens of the shortest and the longest."""
+    return (3, 2, 6) if arguments.smoke else (16, 16, _LONGEST)
+
+
+def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace) -> None:
+    """By batch size: tokens per second and the limit, then the peers, which may take the rest of the memory."""
+    loaded = load_synthetic(size, arguments.device)
+    on_gpu = arguments.device.startswith("cuda") and not arguments.smoke
+    loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
+    limit = Limit(loaded, size, copy_rate(arguments.device, 1 << 30 if on_gpu else 1 << 24, arguments.repeats))
+    sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
+    for load in loads:
+        sections.take(f"step {load.name}", partial(measure_step, loaded, limit, load, arguments.repeats))
+        sections.take(f"engine {load.name}", partial(measure_engine, loaded, limit, load, arguments.device))
+    model = loaded.model
+    model.set_attn_implementation("sdpa")
+    one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
+    for name, peer, load in (
+        ("transformers_continuous", continuous_batching, many),
+        ("transformers_static", static_generate, one),
+    ):
+        sections.take(f"{name} {load.name}", partial(peer, model, size, load, arguments.device))
+    del loaded, model
+    if on_gpu:
+        sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    size = size_for(arguments)
+    batch, shortest, longest = _lengths(arguments)
     settings = {
         "model": size.name,
         "dtype": size.dtype,
@@ -150,8 +188,13 @@ def main() -> None:
         "shortest": shortest,
         "longest": longest,
     }
-    contest.llm.close()
-    report("decode_throughput", arguments, settings, figures)
+    sections = Sections("decode_throughput", arguments, settings)
+    if arguments.device == "cpu":
+        contest = Contest(size, arguments.device)
+        sections.take("contest", partial(measure_contest, contest, arguments))
+        contest.llm.close()
+    measure_limits(sections, size, arguments)
+    sections.close()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,15 @@
 
 EWE encodes the new unit alone and keeps everything else. A decoder that holds its documents in the prompt must run the
 prompt again: all documents, the question and the text so far. Measured: one unit of M tokens, and all k units at once,
-against transformers' forward pass over k * M + prompt + text tokens with the same weights in the same process.
+against transformers' forward pass over k * M + prompt + text tokens with the same weights in the same process; the same
+up to the next token of the text, which takes a decoding step more; and a unit against transformers' pass over its M
+tokens alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -21,24 +26,33 @@ def main() -> None:
     text_tokens = 8 if arguments.smoke else 256
     memory_tokens = size.units * size.unit_tokens
     prompt_tokens = memory_tokens + size.prompt_tokens + text_tokens
-    rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, memory_tokens)
+    rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, prompt_tokens)
     peer = transformers_twin(rig.model)
     units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
     prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)
+
+    context = rig.slots(size.prompt_tokens + text_tokens)
 
     def refresh_all() -> None:
         rows = [ForwardRow(rig.random_tokens(len(unit)), 0, unit, wants_logits=False) for unit in units]
         rig.runner.forward(rows)
 
-    @torch.inference_mode()
-    def rebuild() -> None:
-        peer(prompt, use_cache=True, logits_to_keep=1)
+    def refresh_one() -> None:
+        rig.encode(rig.random_tokens(len(units[0])), units[0])
 
-    one = seconds(
-        lambda: rig.encode(rig.random_tokens(size.unit_tokens), units[0]), arguments.device, arguments.repeats
-    )
-    every = seconds(refresh_all, arguments.device, arguments.repeats)
-    rebuilt = seconds(rebuild, arguments.device, arguments.repeats)
+    def next_token() -> None:
+        refresh_one()
+        rig.run([3], context, units)
+
+    @torch.inference_mode()
+    def pass_over(tokens: torch.Tensor) -> None:
+        peer(tokens, use_cache=True, logits_to_keep=1)
+
+    def took(function: Callable[[], object]) -> float:
+        return seconds(function, arguments.device, arguments.repeats, warmups=2)
+
+    one, every, first = took(refresh_one), took(refresh_all), took(next_token)
+    rebuilt, alone = took(partial(pass_over, prompt)), took(partial(pass_over, prompt[:, : size.unit_tokens]))
     settings = {
         "model": size.name,
         "dtype": size.dtype,
@@ -51,6 +65,10 @@ def main() -> None:
         "refresh_one_unit_s": round(one, 5),
         "refresh_all_units_s": round(every, 5),
         "rebuild_prompt_s": round(rebuilt, 5),
+        "next_token_after_one_unit_s": round(first, 5),
+        "unit_tokens_in_transformers_s": round(alone, 5),
+        "one_unit_over_its_tokens_in_transformers": round(one / alone, 2),
+        "rebuild_over_next_token_after_one_unit": round(rebuilt / first, 2),
         "rebuild_over_one_unit": round(rebuilt / one, 2),
         "rebuild_over_all_units": round(rebuilt / every, 2),
     }

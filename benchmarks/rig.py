@@ -6,6 +6,7 @@ Owns: loading a model and handing out slots. Knows the loader, the model runner 
 from __future__ import annotations
 
 import copy
+import queue
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +16,13 @@ import numpy as np
 import torch
 
 from benchmarks.common import Size, write_model_folder
+from ewe import LLM, SamplingParams
 from ewe.attention.metadata import ForwardRow, IntArray
 from ewe.config import ModelConfig
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.kvcache.pool import KVPool
+from ewe.types import Generation
 
 _BLOCK_SIZE = 16
 
@@ -36,6 +39,26 @@ def transformers_twin(model: Any) -> Any:
     twin = copy.deepcopy(model)
     twin.set_attn_implementation("sdpa")
     return twin
+
+
+def write_together(
+    llm: LLM, jobs: Sequence[tuple[Sequence[int], SamplingParams, Sequence[str] | None]]
+) -> list[Generation]:
+    """All answers to (prompt, params, documents) jobs that are submitted at once, in the order of their ends."""
+    sequences = [llm.client.build(list(prompt), params, documents) for prompt, params, documents in jobs]
+    ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for sequence in sequences:
+        llm.client.submit(sequence, ended.put)
+    answers = [ended.get() for _ in sequences]
+    for sequence in sequences:
+        llm.client.forget(sequence.request_id, abort=False)
+    failed = next((item for item in answers if isinstance(item, Exception)), None)
+    if failed is not None:
+        raise failed
+    wrong = next((item.error for item in answers if item.finish_reason == "error"), "")
+    if wrong:
+        raise RuntimeError(wrong)
+    return answers
 
 
 class Rig:

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.common import build_tokenizer, text_of
-from benchmarks.run_all import BENCHMARKS
+from benchmarks.run_all import BENCHMARKS, GPU_LIMITS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+# What scripts share; no benchmarks by themselves.
 SHARED = {"__init__", "common", "rig", "run_all"}
+SHARED |= {"attention_peers", "attention_problem", "decode_limit", "decode_peers", "serve_client"}
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [(name, "cpu") for name in BENCHMARKS] + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in GPU_LIMITS],
+)
 def test_benchmark_ends_in_one_json_document(
     name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,6 +35,8 @@ def test_benchmark_ends_in_one_json_document(
 
 def test_bench_runs_every_script() -> None:
     assert set(BENCHMARKS) == {path.stem for path in FOLDER.glob("*.py")} - SHARED
+    assert set(GPU_LIMITS) <= set(BENCHMARKS)
+    assert sum(GPU_LIMITS.values()) <= 600
 
 
 def test_documents_have_the_length_that_is_asked_for() -> None:

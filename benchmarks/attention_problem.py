@@ -1,0 +1,145 @@
+"""A batch of rows, each with k units of M tokens and a context of L tokens, over several layers' keys and values.
+
+Owns: the problem that the engine's attention and its peers are timed on, in the layouts that they want. Enough layers
+take turns that none finds its keys in the cache, as in a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from ewe.attention.backend import LayerCall
+from ewe.attention.choose import choose_backend
+from ewe.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.kvcache.pool import KVPool, LayerShape
+
+BLOCK = 16
+# Several times the largest cache of a GPU.
+_TURN_BYTES = 256 << 20
+_MOST_LAYERS = 16
+
+Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One layer of a model: query heads, key heads, their width, the precision and the device."""
+
+    heads: int
+    kv_heads: int
+    dim: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+class Problem:
+    """batch rows; units, unit_tokens, context: k, M and L, multiples of BLOCK; shared: one memory for all rows."""
+
+    def __init__(
+        self, shape: Shape, batch: int, units: int, unit_tokens: int, context: int, shared: bool = False
+    ) -> None:
+        if unit_tokens % BLOCK or context % BLOCK:
+            raise ValueError(f"lengths must be multiples of {BLOCK} tokens")
+        self.heads, self.kv_heads, self.dim = shape.heads, shape.kv_heads, shape.dim
+        self.dtype, self.device, self.batch = shape.dtype, shape.device, batch
+        self._free = BLOCK
+        memory = self._memory(units, unit_tokens)
+        self.rows: list[ForwardRow] = []
+        for number in range(batch):
+            if number and not shared:
+                memory = self._memory(units, unit_tokens)
+            self.rows.append(ForwardRow([0], 0, self._take(context), memory, (1.0,) * units))
+        self.keys_per_row = units * unit_tokens + context
+        one = [LayerShape(shape.kv_heads, shape.dim, shape.dim)]
+        per_layer = KVPool.bytes_per_block(one, BLOCK, shape.dtype) * self._free // BLOCK
+        turns = min(max(-(-_TURN_BYTES // per_layer), 1), _MOST_LAYERS) if shape.device.type == "cuda" else 1
+        self.pool = KVPool(one * turns, self._free // BLOCK, BLOCK, shape.dtype, shape.device)
+        for tensor in (*self.pool.keys, *self.pool.values):
+            tensor.normal_()
+        self.query = torch.randn(batch, shape.heads, shape.dim, dtype=shape.dtype, device=shape.device)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of keys and values that the rows attend to, in one layer, each row's own counted apart."""
+        return 2 * self.batch * self.keys_per_row * self.kv_heads * self.dim * self.dtype.itemsize
+
+    def engine(self) -> list[Callable[[], object]]:
+        """The engine's attention, one call per layer."""
+        return self._calls(self.rows)
+
+    def literal(self) -> list[Callable[[], object]]:
+        """Eq. 1 of the EWE paper as written: k + 1 attentions per row, whose average is left out of the account."""
+        rows = []
+        for row in self.rows:
+            parts = [np.concatenate([unit, row.context_slots]) for unit in row.unit_slots]
+            rows += [ForwardRow([0], 0, slots) for slots in (*parts, row.context_slots)]
+        return self._calls(rows)
+
+    def dense(self) -> list[Triple]:
+        """Per layer the query [B, Hq, 1, D] and every row's keys and values [B, Hkv, keys, D], gathered."""
+        slots = torch.from_numpy(np.stack([_slots(row) for row in self.rows])).to(self.device)
+        query = self.query.unsqueeze(2)
+        return [
+            (query, *(tensor[slots].transpose(1, 2).contiguous() for tensor in layer))  # type: ignore[misc]
+            for layer in zip(self.pool.keys, self.pool.values, strict=True)
+        ]
+
+    def biases(self) -> torch.Tensor:
+        """Float32 [B, keys]: what eq. 1 adds to each logit, in the order of `dense`."""
+        placed = place_rows(self.rows, "paper", keep_order=True).rows
+        rows = [
+            np.repeat(
+                [*item.unit_biases, item.context_bias], [*map(len, item.row.unit_slots), len(item.row.context_slots)]
+            )
+            for item in placed
+        ]
+        return torch.from_numpy(np.stack(rows).astype(np.float32)).to(self.device)
+
+    def paged(self) -> list[tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]]:
+        """Per layer the query [B, Hq, D] and the pool as pages [pages, BLOCK, Hkv, D] of keys and of values."""
+        shape = (-1, BLOCK, self.kv_heads, self.dim)
+        layers = zip(self.pool.keys, self.pool.values, strict=True)
+        return [(self.query, (key.view(shape), value.view(shape))) for key, value in layers]
+
+    def pages(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The pages of all rows, and where each row's begin (int32)."""
+        return self._pages([_slots(row) for row in self.rows])
+
+    def shared_pages(self) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+        """The same of the memory, which all rows share, and of the contexts."""
+        memory = np.concatenate(self.rows[0].unit_slots)
+        return self._pages([memory]), self._pages([row.context_slots for row in self.rows])
+
+    def _pages(self, segments: list[IntArray]) -> tuple[torch.Tensor, torch.Tensor]:
+        pages = [slots[::BLOCK] // BLOCK for slots in segments]
+        begins = np.cumsum([0, *map(len, pages)])
+        index, indptr = (torch.from_numpy(item.astype(np.int32)) for item in (np.concatenate(pages), begins))
+        return index.to(self.device), indptr.to(self.device)
+
+    def _calls(self, rows: list[ForwardRow]) -> list[Callable[[], object]]:
+        backend = choose_backend(self.device, self.pool)
+        batch = place_rows(rows, "paper")
+        plan = backend.plan(batch, None, False)
+        query = self.query.repeat(len(rows) // self.batch, 1, 1).transpose(0, 1)
+        new = query[: self.kv_heads]
+        calls = (
+            LayerCall(query, new, new, key, value, self.dim**-0.5, None)
+            for key, value in zip(self.pool.keys, self.pool.values, strict=True)
+        )
+        return [partial(backend.attend, call, plan) for call in calls]
+
+    def _memory(self, units: int, unit_tokens: int) -> tuple[IntArray, ...]:
+        return tuple(self._take(unit_tokens) for _ in range(units))
+
+    def _take(self, length: int) -> IntArray:
+        self._free += length
+        return np.arange(self._free - length, self._free)
+
+
+def _slots(row: ForwardRow) -> IntArray:
+    return np.concatenate([*row.unit_slots, row.context_slots])

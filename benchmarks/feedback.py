@@ -1,0 +1,156 @@
+"""What retrieval and verification cost a whole batch, if it waits for them and if it does not.
+
+Many answers are written at once (temperature 1, random model, a sentence about every 15 tokens), with a look at every
+token for retrieval and at every eighth for verification. A scripted retriever and verifier take 1 to 200 ms per call
+and refute a share of the sentences; each call serves all that have queued up. Throughput in kept tokens per second,
+over that of plain decoding by the same engine. In blocking mode a sequence leaves the batch while it waits; in
+optimistic mode it goes on and returns if its sentence was refuted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+
+import torch
+
+from benchmarks.common import Sections, Size, parse_arguments, pick_size, text_of
+from benchmarks.rig import load_synthetic, write_together
+from ewe import LLM, SamplingParams
+from ewe.engine.loader import LoadedModel
+from ewe.types import Claim, Evidence, Passage, ScoredPassage, Verdict, VerificationRequest, VerificationResult
+
+_PASSAGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Answers at once, tokens of each, tokens of a passage."""
+
+    batch: int
+    answer: int
+    passage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How the components behave: seconds per call, the share of sentences refuted at their first attempt, the mode."""
+
+    latency_s: float
+    refuted: float
+    mode: str
+
+    @property
+    def name(self) -> str:
+        """How figures call it."""
+        return f"{self.mode}_latency_{round(1000 * self.latency_s)}_ms_refuted_{round(100 * self.refuted)}_percent"
+
+
+class Library:
+    """A retriever and verifier in one: what it says follows from the text it is given alone."""
+
+    def __init__(self, script: Script, passage_tokens: int) -> None:
+        self._script = script
+        self._passages = [Passage(f"p{number}", text_of(passage_tokens, number)) for number in range(_PASSAGES)]
+
+    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
+        """One passage per query, after the latency."""
+        time.sleep(self._script.latency_s)
+        return [[ScoredPassage(self._passages[int(_share(query) * _PASSAGES)], 1.0)] for query in queries]
+
+    def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
+        """One claim per sentence, after the latency."""
+        time.sleep(self._script.latency_s)
+        return [self._judge(request.sentence) for request in requests]
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        share = _share(sentence)
+        verdict = Verdict.REFUTED if share < self._script.refuted else Verdict.SUPPORTED
+        passage = self._passages[int(share * 1e6) % _PASSAGES]
+        claim = Claim(sentence, 0, len(sentence), verdict, 1.0, (passage.id,))
+        evidence = (Evidence(passage, verdict, 1.0, passage.text),) if verdict is Verdict.REFUTED else ()
+        return VerificationResult((claim,), evidence)
+
+
+def _share(text: str) -> float:
+    """A number in [0, 1) that belongs to the text."""
+    return int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+def throughput(loaded: LoadedModel, size: Size, work: Work, script: Script | None) -> tuple[float, float]:
+    """Kept tokens per second, and tokens discarded per kept one; without a script nothing but decoding."""
+    capacity = work.batch * (work.answer + 9 * size.unit_tokens) + _PASSAGES * size.unit_tokens
+    config = {
+        "policy": "ewe" if script else "plain",
+        "memory": {"retrieval_units": 4, "verification_units": 4, "unit_tokens": size.unit_tokens},
+        "feedback": {"mode": script.mode if script else "blocking", "retrieve_every": 1, "verify_every": 8},
+        "cache": {"num_blocks": capacity // 16 + 64},
+        "scheduler": {"max_num_seqs": work.batch, "max_num_batched_tokens": 4096},
+    }
+    library = Library(script, work.passage) if script else None
+    with LLM(config=config, loaded=loaded, datastore=library, verifier=library) as llm:
+
+        def write(tokens: int, seed: int) -> tuple[float, float]:
+            params = SamplingParams(max_tokens=tokens, temperature=1.0, ignore_eos=True)
+            jobs = [([5, 6, 7 + n], replace(params, seed=seed + n), None) for n in range(work.batch)]
+            start = time.perf_counter()
+            answers = write_together(llm, jobs)
+            kept = sum(len(answer.token_ids) for answer in answers)
+            discarded = sum(answer.stats.tokens_discarded for answer in answers)
+            return kept / (time.perf_counter() - start), discarded / kept
+
+        write(work.answer, 1000)  # compiles and captures
+        return write(work.answer, 0)
+
+
+def measure(loaded: LoadedModel, size: Size, work: Work, base: dict[str, float], script: Script) -> dict[str, float]:
+    """One script's throughput over that of plain decoding, which `base` holds."""
+    rate, discarded = throughput(loaded, size, work, script)
+    return {
+        f"{script.name}_tokens_per_s": round(rate, 1),
+        f"{script.name}_over_plain": round(rate / base["plain_tokens_per_s"], 3),
+        f"{script.name}_discarded_per_token": round(discarded, 3),
+    }
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    size = pick_size(arguments)
+    on_gpu = arguments.device.startswith("cuda")
+    work = Work(32, 96, size.unit_tokens) if on_gpu else Work(4, 48, size.unit_tokens // 4)
+    latencies, shares = [0.05, 0.2, 0.001], [0.05, 0.0, 0.2, 0.5]
+    if arguments.smoke:
+        work, latencies, shares = Work(2, 24, 16), [0.001], [0.0, 0.5]
+    loaded = load_synthetic(size, arguments.device)
+    settings = {
+        "model": size.name,
+        "dtype": size.dtype,
+        "batch": work.batch,
+        "answer_tokens": work.answer,
+        "unit_tokens": size.unit_tokens,
+        "passage_tokens": work.passage,
+    }
+    sections = Sections("feedback", arguments, settings)
+    base: dict[str, float] = {}
+
+    def plain() -> dict[str, float]:
+        rates = sorted(throughput(loaded, size, work, None)[0] for _ in range(arguments.repeats))
+        base["plain_tokens_per_s"] = round(rates[len(rates) // 2], 1)
+        return base
+
+    sections.take("plain", plain)
+    for latency in latencies:
+        for share in shares:
+            for mode in ("optimistic", "blocking"):
+                script = Script(latency, share, mode)
+                sections.take(script.name, partial(measure, loaded, size, work, base, script))
+    sections.close()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    main()
