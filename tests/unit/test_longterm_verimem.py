@@ -116,6 +116,18 @@ def test_no_prior_is_beyond_evidence():
     assert verimem.bayesian_veracity(0.0, np.array([ENTAILED] * 3)) > 0.5
 
 
+@given(veracity=shares, strength=st.floats(0.01, 1.0))
+def test_evidence_never_moves_a_memory_against_what_it_says(veracity, strength):
+    for row in (
+        np.array([[strength, 0.0, 1.0 - strength]]),
+        np.array([[strength, strength / 2, 1.0 - 1.5 * strength]]),
+    ):
+        if (row >= 0).all():
+            assert verimem.bayesian_veracity(veracity, row) >= veracity
+            assert verimem.bayesian_veracity(veracity, row[:, [1, 0, 2]]) <= veracity
+    assert verimem.bayesian_veracity(veracity, NEUTRAL) == veracity
+
+
 @pytest.mark.parametrize("rows", [[[0.5, 0.5, 0.5]], [[1.5, -0.5, 0.0]], [[np.nan, 0.5, 0.5]]])
 def test_what_is_no_judgement_is_refused(rows):
     with pytest.raises(InvalidRequestError):
@@ -125,7 +137,7 @@ def test_what_is_no_judgement_is_refused(rows):
 @given(veracity=shares, rows=judgements, seed=st.randoms())
 def test_bayes_stays_in_0_1_and_the_order_of_evidence_does_not_matter(veracity, rows, seed):
     updated = verimem.bayesian_veracity(veracity, rows)
-    assert 0 < updated < 1
+    assert 0 <= updated <= 1
     order = list(range(len(rows)))
     seed.shuffle(order)
     assert verimem.bayesian_veracity(veracity, rows[order]) == pytest.approx(updated)

@@ -23,6 +23,7 @@ JUDGE_RELIABILITY = 0.9
 """How often a verdict is right, in our form of the Bayesian update."""
 CERTAIN = 0.95
 """No veracity counts as surer than this when evidence comes in: a prior of 0 or 1 could never be moved."""
+_NOTHING = 1e-9  # evidence of less weight (log odds) than rounding leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +134,14 @@ def bayesian_veracity_as_written(veracity: float, entailment: float, contradicti
 def bayesian_veracity(
     veracity: float, judgements: NDArray[np.floating], reliability: float | Sequence[float] = JUDGE_RELIABILITY
 ) -> float:
-    """P(true | evidence) by Bayes' rule, in (0, 1): our form of verimem-b.txt's score update.
+    """P(true | evidence) by Bayes' rule, in [0, 1]: our form of verimem-b.txt's score update.
 
     odds(v_new) = odds(v) prod_i (r E_i + (1 - r) C_i + N_i / 2) / (r C_i + (1 - r) E_i + N_i / 2)
 
     judgements: float [pieces, 3], entailment, contradiction and neutral of each piece of evidence; rows sum to 1.
     reliability: r in [1/2, 1), of all pieces or of each: how often what it says is right. Neutral evidence changes
     nothing, the order of the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or
-    1. v is kept within [0.05, 0.95] on the way in.
+    1. v is kept within [0.05, 0.95] on the way in, but evidence never moves it against what it says.
     """
     check_shares(veracity=veracity)
     rows = _judgements(judgements)
@@ -150,7 +151,11 @@ def bayesian_veracity(
     entailed, contradicted, half = rows[:, 0], rows[:, 1], rows[:, 2] / 2
     if_true = right * entailed + (1.0 - right) * contradicted + half
     if_false = right * contradicted + (1.0 - right) * entailed + half
-    return from_log_odds(log_odds(veracity) + float(np.sum(np.log(if_true / if_false))))
+    weight = float(np.sum(np.log(if_true / if_false)))
+    if abs(weight) < _NOTHING:
+        return veracity
+    updated = from_log_odds(log_odds(veracity) + weight)
+    return max(veracity, updated) if weight > 0 else min(veracity, updated)
 
 
 def log_odds(veracity: float) -> float:
