@@ -99,6 +99,17 @@ def test_over_http_it_finds_doubts_looks_up_and_answers(memories: MemoryService,
     assert result.transcript().count("Observation: ") == 2
 
 
+def test_the_guide_s_example_runs(passages: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "agent.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    monkeypatch.chdir(passages.parent)
+    with serving(Endpoint().app()) as url:
+        exec(compile(code.replace("http://127.0.0.1:8000", url), "agent.md", "exec"), {"__name__": "guide"})
+    told = capsys.readouterr().out
+    assert "Answer: It was opened in 1932 (E1); M1 is wrong." in told
+    assert re.search(r"^M1 The bridge of Orvane was opened in 1923\. 0\.\d+ 0\.\d+ True$", told, re.MULTILINE)
+
+
 def test_an_endpoint_that_fails_on_the_way_ends_the_run_with_its_message(memories: MemoryService) -> None:
     memories.add(WRONG, Scope("ann"), MemorySource("user", "ann", 0.6))
     with serving(Endpoint(fails=True).app()) as url:
