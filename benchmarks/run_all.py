@@ -28,6 +28,8 @@ BENCHMARKS = (
     "retrieval_recall",
     "longterm_store",
     "longterm_scoring",
+    "longterm_locomo",
+    "longterm_conflicts",
     "retrieval_speed",
     "judge_quality",
     "judge_speed",
