@@ -127,6 +127,7 @@ def test_host_memory_is_bounded_and_the_least_recently_used_goes(capacity: int, 
                 model.popitem(last=False)
         else:
             host.put(key, kv)
+        assert list(host._units) == list(model)
         assert (len(host), host.num_bytes) == (len(model), sum(model.values()))
         assert host.num_bytes <= capacity
 
@@ -201,3 +202,24 @@ def test_whatever_is_loaded_and_whenever_the_texts_are_the_same(
     for generation in encoded.finished.values():
         assert generation.stats.units_loaded == 0
         assert (generation.stats.units_encoded == 0) == (generation.stats.unit_tokens_encoded == 0)
+
+
+class NeverIdle(threading.Event):
+    """Fails the test if the loop waits although there is something to do."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        raise AssertionError("the loop waits")
+
+
+def test_units_that_come_back_after_a_swap_do_not_make_the_loop_wait() -> None:
+    memory = {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 0}
+    values = {"memory": memory, "cache": {"block_size": 4, "unit_cache": False}, "scheduler": {"max_num_seqs": 3}}
+    bench = Bench(Config.from_mapping(values), script=sentences, num_blocks=22)
+    bench.core._scheduler._precomputed = ScriptedUnits(bench, [0])  # type: ignore[assignment]
+    bench.core._changed = NeverIdle()
+    for name, document in {"a": "seven", "b": "three", "c": "four"}.items():
+        bench.add(name, "Tell me", SamplingParams(max_tokens=30, ignore_eos=True), [document])
+    finished = bench.run()
+    assert bench.core._scheduler.swaps
+    assert all(generation.stats.units_encoded == 0 for generation in finished.values())
+    assert sum(generation.stats.units_loaded for generation in finished.values()) > 3
