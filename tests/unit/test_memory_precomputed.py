@@ -141,11 +141,13 @@ class ScriptedUnits:
     def __init__(self, bench: Bench, delays: list[int]) -> None:
         self._bench, self._delays = bench, delays
         self._left: dict[EncodedUnit, int] = {}
+        self.is_reading = False
 
     def load(self, unit: EncodedUnit) -> Load:
         if sum(unit.token_ids) % 3 == 0:
             return Load.ABSENT
         left = self._left.setdefault(unit, self._delays[len(self._left) % len(self._delays)])
+        self.is_reading = left > 0
         if left:
             self._left[unit] -= 1
             self._bench.engine.changed.set()
@@ -204,19 +206,23 @@ def test_whatever_is_loaded_and_whenever_the_texts_are_the_same(
         assert (generation.stats.units_encoded == 0) == (generation.stats.unit_tokens_encoded == 0)
 
 
-class NeverIdle(threading.Event):
-    """Fails the test if the loop waits although there is something to do."""
+class Watched(threading.Event):
+    """Fails the test if the loop waits although no unit is being read."""
+
+    units: ScriptedUnits
 
     def wait(self, timeout: float | None = None) -> bool:
-        raise AssertionError("the loop waits")
+        assert self.units.is_reading, "the loop waits for nothing"
+        return True
 
 
-def test_units_that_come_back_after_a_swap_do_not_make_the_loop_wait() -> None:
+@pytest.mark.parametrize("delays", [[0], [1], [0, 2]])
+def test_units_that_come_back_after_a_swap_do_not_make_the_loop_wait(delays: list[int]) -> None:
     memory = {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 0}
     values = {"memory": memory, "cache": {"block_size": 4, "unit_cache": False}, "scheduler": {"max_num_seqs": 3}}
     bench = Bench(Config.from_mapping(values), script=sentences, num_blocks=22)
-    bench.core._scheduler._precomputed = ScriptedUnits(bench, [0])  # type: ignore[assignment]
-    bench.core._changed = NeverIdle()
+    watched = bench.core._changed = Watched()
+    watched.units = bench.core._scheduler._precomputed = ScriptedUnits(bench, delays)  # type: ignore[assignment]
     for name, document in {"a": "seven", "b": "three", "c": "four"}.items():
         bench.add(name, "Tell me", SamplingParams(max_tokens=30, ignore_eos=True), [document])
     finished = bench.run()
