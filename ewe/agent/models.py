@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ewe.errors import ConfigError
 from ewe.sampling import SamplingParams
+from ewe.types import MemoryOptions
 from ewe.verification.endpoint.address import open_endpoint
 from ewe.verification.endpoint.local import LocalCompleter
 from ewe.verification.endpoint.protocol import Completer, CompletionError
@@ -41,13 +42,17 @@ def as_completer(model: LLM | Completer | str, params: SamplingParams | None = N
 
 
 def engine_completer(llm: LLM, params: SamplingParams) -> Completer:
-    """An `LLM` as a completer; raises CompletionError where it fails, or is cut at its limit of tokens."""
+    """An `LLM` as a completer; raises CompletionError where it fails, or is cut at its limit of tokens.
+
+    Memories reach the model as observations, and a step is no fact to learn: the engine's own memories stay out of it.
+    """
+    apart = MemoryOptions(scope="none") if llm.config.longterm.path is not None else None
 
     def ask(prompt: str) -> str:
         if getattr(llm.tokenizer, "chat_template", None) is not None:
-            [answer] = llm.chat([{"role": "user", "content": prompt}], params)
+            [answer] = llm.chat([{"role": "user", "content": prompt}], params, memory=apart)
         else:
-            [answer] = llm.generate(prompt, params)
+            [answer] = llm.generate(prompt, params, memory=apart)
         if answer.finish_reason != "stop":
             told = answer.error or f"it ended with {answer.finish_reason!r} after {params.max_tokens} tokens at most"
             raise CompletionError(f"the model wrote no whole step: {told}")
