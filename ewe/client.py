@@ -94,11 +94,11 @@ class EngineClient:
             self.engine.precomputed.close()
 
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
+        if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
+            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
         on_answer = self._waiting.get(sequence.request_id)
         if on_answer is not None:
             on_answer(generation)
-        if self.components.memories is not None:
-            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
 
     def _report_death(self, error: EngineDeadError) -> None:
         for on_answer in list(self._waiting.values()):
