@@ -19,6 +19,7 @@ BENCHMARKS = (
     "feedback",
     "folded_vs_literal",
     "refresh_cost",
+    "precomputed_units",
     "cost_per_token",
     "decode_throughput",
     "verification_overhead",

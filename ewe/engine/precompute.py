@@ -88,7 +88,7 @@ class _UnitEncoder:
         num_blocks = 1 + -(-config.memory.unit_tokens // size)
         model = loaded.model
         self._pool = KVPool(layer_shapes(model), num_blocks, size, model.dtype, model.device)
-        self._runner = ModelRunner(model, self._pool, config.memory.merge)
+        self._runner = ModelRunner(model, self._pool, config.memory.merge, cuda_graphs=False)
         self._slots = np.arange(size, size + config.memory.unit_tokens, dtype=np.int64)
 
     def encode(self, token_ids: tuple[int, ...]) -> torch.Tensor:
