@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from ewe import LLM, AsyncLLM, MemoryOptions, Passage, SamplingParams
+from ewe.cli.main import app
 from ewe.client import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.errors import DatastoreError, EWEError, InvalidRequestError
@@ -191,6 +194,24 @@ def test_memories_are_judged_as_sentences_are(open_llm: Callable[..., LLM]) -> N
     store = llm.memories.service.store
     assert store.get(Scope("ann"), true.id).veracity > 0.9
     assert store.get(Scope("bob"), wrong.id).veracity < 0.3
+
+
+def test_the_command_line_remembers(tmp_path: Path) -> None:
+    store, runner = str(tmp_path / "memories"), CliRunner()
+    added = runner.invoke(app, ["memory", "add", store, TRUTH, "--user", "ann", "--veracity", "0.8"])
+    assert added.exit_code == 0, added.output
+    settings = [f"longterm.path={store}", "longterm.user=ann", "longterm.promote=true"]
+    chosen = [part for setting in settings for part in ("--set", setting)]
+    done = runner.invoke(app, ["generate", PROMPT, "--json", "--max-tokens", "40", *chosen])
+    assert done.exit_code == 0, done.output
+    sources = json.loads(done.stdout)["sources"]
+    assert TRUTH in {passage["text"] for name, passage in sources.items() if name.startswith("memory:ann/")}
+    with MemoryStore.open(store) as left:  # everything is learnt before the command ends
+        kinds = {memory.source.kind for memory in left.scan([Scope("ann")])}
+        [told] = [memory for memory in left.scan([Scope("ann")]) if memory.content == TRUTH]
+    assert kinds == {"user", "document"}
+    assert told.recall_count == 1
+    assert told.veracity != 0.8
 
 
 def test_a_failed_start_lets_go_of_the_store(open_llm: Callable[..., LLM], tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from longterm_parts import new_store
+from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
-from ewe.errors import DatastoreError
+from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm import live
+from ewe.longterm import open as longterm_open
 from ewe.longterm.live import LiveMemories, LiveRules, scopes_of
 from ewe.longterm.open import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
@@ -259,6 +260,28 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
     with pytest.raises(DatastoreError, match="is writing"):
         open_service(tmp_path / "new", LongTermConfig(), judge)
     again.store.close()
+
+
+def test_a_store_with_vectors_is_searched_by_meaning_too(
+    tmp_path: Path, judge: YearJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_store(tmp_path / "memories") as made:
+        made.add([Memory("m", "the bridge is long", veracity=0.9)])
+        made.embeddings.embed(WordEncoder())
+    monkeypatch.setattr(longterm_open, "SentenceEncoder", lambda name: WordEncoder())
+    opened = LiveMemories(open_service(tmp_path / "memories", LongTermConfig(), judge), LiveRules(), owns_store=True)
+    tell(opened, "the tower opened in 1932")
+    assert opened.service.store.stats()["without_vector"] == 0
+    assert texts(opened, "bridge", MemoryOptions()) == {"the bridge is long"}
+    opened.close()
+
+    def missing(name: str | None) -> None:
+        raise ConfigError("no encoder here")
+
+    monkeypatch.setattr(longterm_open, "SentenceEncoder", missing)
+    with pytest.raises(ConfigError, match="no encoder"):
+        open_service(tmp_path / "memories", LongTermConfig(), judge)
+    MemoryStore.open(tmp_path / "memories", read_only=False).close()  # it was let go
 
 
 NAMES = st.sampled_from(["", "ann", "bob", "a/b", "a%2Fb", "ann/", "ann\x00"])
