@@ -24,17 +24,21 @@ _BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Answers at once, prompt tokens and answer tokens of each, and whether each has documents of its own."""
+    """Answers at once, prompt tokens and answer tokens of each, and whether each has documents of its own.
+
+    variant: what is different about the engine, for the figures' names.
+    """
 
     batch: int
     prompt: int
     answer: int
     own_documents: bool = False
+    variant: str = ""
 
     @property
     def name(self) -> str:
         """How figures call it."""
-        return f"batch_{self.batch}" + ("_own_documents" if self.own_documents else "")
+        return f"batch_{self.batch}" + ("_own_documents" if self.own_documents else "") + self.variant
 
 
 GPU_LOADS = (

@@ -111,7 +111,7 @@ def _run_vllm() -> None:
     folder, dtype, prompts, answer = json.load(sys.stdin)
     engine = package.LLM(
         folder, load_format="dummy", dtype=dtype, enable_prefix_caching=True, skip_tokenizer_init=True,
-        max_model_len=len(prompts[0]) + answer + 16,
+        max_model_len=len(prompts[0]) + answer + 16, gpu_memory_utilization=0.8,
     )  # fmt: skip
     inputs = [{"prompt_token_ids": prompt} for prompt in prompts]
 

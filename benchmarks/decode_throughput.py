@@ -2,7 +2,8 @@
 
 By batch size: tokens per second of the engine, a step of its model runner alone, and which share both are of the least
 time in which the weights and the keys can be read (a copy is measured for it). On a GPU beside transformers' compiled
-generate with a static cache, its continuous batching and vLLM (where it is installed), with documents in the prompt.
+generate with a static cache, its continuous batching, vLLM (where it is installed), with documents in the prompt, and
+the engine with compiled layers (model.compile).
 
 On a CPU also in turns with transformers' plain generate, greedily. Batch 1: one prompt under k documents. Batch 16:
 sixteen prompts of 16 to 256 tokens under k documents, whose answers have 16 to 256 tokens; transformers runs one
@@ -16,6 +17,7 @@ transformers' time over the engine's.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -37,6 +39,9 @@ from benchmarks.decode_limit import (
 from benchmarks.decode_peers import EnoughTokens, continuous_batching, static_generate, vllm
 from benchmarks.rig import load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
+from ewe.attention.registry import NAME as ATTENTION
+from ewe.engine.compiled import compile_layers
+from ewe.engine.loader import LoadedModel
 
 _LONGEST = 256
 
@@ -151,6 +156,15 @@ def _lengths(arguments: argparse.Namespace) -> tuple[int, int, int]:
     return (3, 2, 6) if arguments.smoke else (16, 16, _LONGEST)
 
 
+def measure_loads(
+    sections: Sections, loaded: LoadedModel, limit: Limit, loads: Sequence[Load], arguments: argparse.Namespace
+) -> None:
+    """A step of the model runner and the whole engine under every load."""
+    for load in loads:
+        sections.take(f"step {load.name}", partial(measure_step, loaded, limit, load, arguments.repeats))
+        sections.take(f"engine {load.name}", partial(measure_engine, loaded, limit, load, arguments.device))
+
+
 def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace) -> None:
     """By batch size: tokens per second and the limit, then the peers, which may take the rest of the memory."""
     loaded = load_synthetic(size, arguments.device)
@@ -158,9 +172,7 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
     loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
     limit = Limit(loaded, size, copy_rate(arguments.device, 1 << 30 if on_gpu else 1 << 24, arguments.repeats))
     sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
-    for load in loads:
-        sections.take(f"step {load.name}", partial(measure_step, loaded, limit, load, arguments.repeats))
-        sections.take(f"engine {load.name}", partial(measure_engine, loaded, limit, load, arguments.device))
+    measure_loads(sections, loaded, limit, loads, arguments)
     model = loaded.model
     model.set_attn_implementation("sdpa")
     one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
@@ -169,8 +181,12 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
         ("transformers_static", static_generate, one),
     ):
         sections.take(f"{name} {load.name}", partial(peer, model, size, load, arguments.device))
-    del loaded, model
     if on_gpu:
+        model.set_attn_implementation(ATTENTION)
+        compile_layers(model)
+        compiled = [replace(load, variant="_compiled") for load in (one, many)]
+        measure_loads(sections, loaded, limit, compiled, arguments)
+        del loaded, model
         sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
 
 

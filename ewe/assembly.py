@@ -17,6 +17,7 @@ import torch
 
 from ewe.config import CacheConfig, Config, RetrievalConfig
 from ewe.engine import calls
+from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
 from ewe.engine.grammar import Grammars
 from ewe.engine.intake import Intake, Limits
@@ -133,6 +134,8 @@ def build_engine(
     dtype, device = loaded.model.dtype, loaded.model.device
     num_blocks = _num_blocks(config.cache, KVPool.bytes_per_block(shapes, config.cache.block_size, dtype), device)
     pool = KVPool(shapes, num_blocks, config.cache.block_size, dtype, device)
+    if config.model.compile:
+        compile_layers(loaded.model)
     runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)
     return wire(config, components, on_finish, loaded, pool, runner)
 

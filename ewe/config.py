@@ -25,7 +25,7 @@ class _Settings(BaseModel):
 
 
 class ModelConfig(_Settings):
-    """Which model, where and how it is loaded; max_model_len in tokens (None: the model's own limit)."""
+    """Which model, where and how it is loaded and run; max_model_len in tokens (None: the model's own limit)."""
 
     name: str = "builtin"
     revision: str | None = None
@@ -34,6 +34,7 @@ class ModelConfig(_Settings):
     load_format: Literal["auto", "dummy"] = "auto"
     max_model_len: int | None = Field(None, gt=0)
     trust_remote_code: bool = False
+    compile: bool = False
 
 
 class MemoryConfig(_Settings):
@@ -182,10 +183,7 @@ class CacheConfig(_Settings):
 
 
 class SchedulerConfig(_Settings):
-    """How many sequences run at once and how many tokens one forward pass may hold.
-
-    cuda_graphs: whether a GPU decodes by replaying captured graphs, which costs some memory per batch size.
-    """
+    """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs to decode."""
 
     max_num_seqs: int = Field(16, gt=0)
     max_num_batched_tokens: int = Field(2048, gt=0)

@@ -1,0 +1,38 @@
+"""A model's layers through torch.compile, which fuses what stands between the matrix products.
+
+Owns: which modules are compiled and what stays outside. Knows transformers' naming of layers; a layer's attention runs
+as it is, because it reads the step's metadata. The first passes take up to a minute longer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+
+from ewe.attention.registry import NAME, ewe_attention
+
+_log = logging.getLogger(__name__)
+
+
+def compile_layers(model: Any) -> None:
+    """Has every decoder layer compiled at its first call, for any number of tokens; results change by rounding only.
+
+    A model that does not tell its layers is left as it is, with a line in the log.
+    """
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    layers = [module for module in model.modules() if type(module).__name__ in names]
+    if not layers:
+        _log.warning("model.compile does nothing: %s does not tell which modules its layers are", type(model).__name__)
+        return
+    AttentionInterface.register(NAME, torch.compiler.disable(ewe_attention))  # type: ignore[no-untyped-call]
+    for layer in layers:
+        layer.compile(dynamic=True)
+
+
+def undo_compile(model: Any) -> None:
+    """Has the layers run as they are again."""
+    for module in model.modules():
+        module._compiled_call_impl = None

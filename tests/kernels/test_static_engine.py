@@ -1,0 +1,86 @@
+"""A whole engine that decodes from static buffers writes what it writes without them, pauses and rewinds included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tolerances import LOGPROBS
+from triton_interpreter import INTERPRETED
+
+from benchmarks.common import SMOKE
+from benchmarks.feedback import Library, Script
+from benchmarks.rig import load_synthetic, write_together
+from ewe import LLM, SamplingParams
+from ewe.attention.probe import attention_layers
+from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.static_decode import StaticDecoder
+
+# As small as sentences allow; the interpreter is slow.
+SHAPE = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+}
+SIZE = replace(SMOKE, model={**SMOKE.model, **SHAPE})
+CONFIG = {
+    "policy": "ewe",
+    "memory": {"retrieval_units": 2, "verification_units": 1, "unit_tokens": 16},
+    "feedback": {"verify_every": 4},
+    "cache": {"num_blocks": 200, "block_size": 8},
+}
+
+
+class Counted(StaticDecoder):
+    """Notes how many steps it ran, and how many rows each had."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.batches = []
+
+    def forward(self, rows):
+        self.batches.append(len(rows))
+        return super().forward(rows)
+
+
+def write(device, static):
+    """Answers, and the decoder that ran the steps (None without static buffers)."""
+    torch.manual_seed(0)
+    loaded = load_synthetic(SIZE, device)
+    library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
+    with LLM(config=CONFIG, loaded=loaded, datastore=library, verifier=library) as llm:
+        runner, pool = llm.client.engine.core._runner, llm.client.engine.pool
+        runner.static = None
+        if static:
+            backend = TritonBackend(loaded.model.device, pool.block_size, pool.keys[0].shape[1])
+            layers = attention_layers(loaded.model)
+            runner.static = Counted(loaded.model, layers, pool, "paper", backend, capture=device == "cuda")
+        params = [
+            SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
+            for length, seed in ((20, 1), (14, 2))
+        ]
+        answers = write_together(llm, [([5, 6, 7 + n], item, None) for n, item in enumerate(params)])
+        llm.check_integrity()
+    return sorted(answers, key=lambda answer: len(answer.token_ids)), runner.static
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="with a GPU at hand, kernels run there")),
+        pytest.param("cuda", marks=pytest.mark.gpu),
+    ],
+)
+def test_the_same_texts_are_written(device):
+    (found, decoder), (expected, _) = write(device, True), write(device, False)
+    assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.stats.tokens_discarded == other.stats.tokens_discarded
+        assert one.logprobs == pytest.approx(other.logprobs, abs=LOGPROBS)
+    assert sum(answer.stats.tokens_discarded for answer in found) > 0, "nothing was rewritten"
+    assert sum(answer.stats.refreshes for answer in found) > 3, "the memory did not change"
+    # Alone while the other one waited, and together.
+    assert {1, 2} <= set(decoder.batches)
