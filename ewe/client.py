@@ -107,6 +107,8 @@ class EngineClient:
 
 def with_store(config: Config, path: str | Path) -> Config:
     """The settings with the memories of the store in a folder. Raises ConfigError."""
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(path).__name__}")
     values = config.model_dump(exclude_unset=True)
     return Config.from_mapping({**values, "longterm": {**values.get("longterm", {}), "path": str(path)}})
 

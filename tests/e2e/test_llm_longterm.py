@@ -15,7 +15,7 @@ from ewe import LLM, AsyncLLM, MemoryOptions, Passage, SamplingParams
 from ewe.cli.main import app
 from ewe.client import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
-from ewe.errors import DatastoreError, EWEError, InvalidRequestError
+from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
@@ -232,3 +232,5 @@ def test_without_memories_nobody_can_ask_for_them(open_llm: Callable[..., LLM]) 
         llm.generate(PROMPT, PARAMS, memory=ANN)
     with pytest.raises(EWEError, match="keeps no memories"):
         _ = llm.memories
+    with pytest.raises(ConfigError, match="a folder or a MemoryService"):
+        open_llm(longterm=7)
