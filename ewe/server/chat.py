@@ -5,7 +5,7 @@ Owns: the route, and the form of a conversation's answer and chunks. Knows the s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -34,7 +34,7 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     run = await service.begin(request, _order(body))
     answer = _ChatAnswer(service, run, body)
     if body.stream:
-        return RunStream(run, answer.chunks(), service.settings.ping)
+        return RunStream(run, answer, service.settings.ping)
     generations = await answers_unless_gone(request, run)
     return JSONResponse((await answer.whole(generations)).model_dump())
 
@@ -85,12 +85,10 @@ class _ChatAnswer(ChunkedAnswer):
             ewe=ewe_result(generations),
         )
 
-    async def chunks(self) -> AsyncIterator[str]:
-        """The records of the stream, but for the last that says that it is done."""
-        for index in range(self._run.num_choices):
-            yield self._chunk([_choice(index, {"role": "assistant", "content": ""})])
-        async for chunk in super().chunks():
-            yield chunk
+    def begin(self) -> str:
+        """A chunk for every choice that says who speaks."""
+        delta = {"role": "assistant", "content": ""}
+        return "".join(self._chunk([_choice(index, delta)]) for index in range(self._run.num_choices))
 
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
         return _choice(index, {"content": text})

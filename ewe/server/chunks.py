@@ -8,14 +8,15 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from functools import cached_property
 from typing import Any
 
 from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished, ewe_result, usage
+from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
 from ewe.server.service import Service
-from ewe.server.streaming import record
+from ewe.server.streaming import RecordForm, record
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire_sampling import SamplingRequest
 from ewe.types import Generation
@@ -32,6 +33,7 @@ class ChunkedAnswer(ABC):
         self._head = {
             "id": f"{id_prefix}-{uuid.uuid4().hex}", "created": int(time.time()), "model": service.model_name,
         }  # fmt: skip
+        self._unfinished = run.num_choices
 
     @abstractmethod
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
@@ -41,30 +43,51 @@ class ChunkedAnswer(ABC):
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
         """A choice of the chunk that ends it."""
 
-    async def chunks(self) -> AsyncIterator[str]:
-        """The records of the stream, but for the last that says that it is done."""
-        async for item in self._run.events():
-            if item.event.kind == "text":
-                yield self._chunk([self._text_choice(item.choice, item.event.data["text"])])
-            elif item.event.kind == "finish":
-                yield await self._last_chunk(item)
-            else:
-                yield self._chunk([], ewe=_live_event(item))
-        if self._wants_usage:
-            yield self._chunk([], usage=usage(self._run.generations).model_dump())
+    def begin(self) -> str:
+        """The chunks before the first text."""
+        return ""
+
+    async def tell(self, item: RunEvent) -> str:
+        """The chunk of an event; raises RefusedError for the end of an answer that came to nothing."""
+        if item.event.kind == "text":
+            return self._text_forms[item.choice].fill(item.event.data["text"])
+        if item.event.kind == "finish":
+            return await self._last_chunk(item)
+        return self._live_form.fill(_live_event(item))
+
+    def end(self) -> str:
+        """The chunk of token counts, if it was asked for."""
+        return self._chunk([], usage=usage(self._run.generations).model_dump()) if self._wants_usage else ""
+
+    def fail(self, error: RefusedError) -> str:
+        """The record that says why the stream breaks off."""
+        return record(error.body)
+
+    @cached_property
+    def _text_forms(self) -> list[RecordForm]:
+        choices = (self._text_choice(index, RecordForm.HOLE) for index in range(self._run.num_choices))
+        return [RecordForm(self._data([choice])) for choice in choices]
+
+    @cached_property
+    def _live_form(self) -> RecordForm:
+        return RecordForm(self._data([], ewe=RecordForm.HOLE))
 
     async def _last_chunk(self, item: RunEvent) -> str:
         """A choice's end; that of the last choice also tells what the engine knows."""
         generation: Generation = item.event.generation
         check_finished(generation)
+        self._unfinished -= 1
         choice = await self._last_choice(item.choice, generation)
-        more = {"ewe": ewe_result(self._run.generations).model_dump()} if self._run.is_finished else {}
+        more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations).model_dump()}
         return self._chunk([choice], **more)
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> str:
+        return record(self._data(choices, **more))
+
+    def _data(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         empty = {"usage": None} if self._wants_usage else {}
         fixed = {"object": self._chunk_object, "system_fingerprint": FINGERPRINT}
-        return record({**self._head, **fixed, "choices": choices, **empty, **more})
+        return {**self._head, **fixed, "choices": choices, **empty, **more}
 
 
 def _live_event(item: RunEvent) -> dict[str, Any]:

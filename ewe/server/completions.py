@@ -45,7 +45,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     run = await service.begin(request, order)
     answer = _CompletionAnswer(service, run, body)
     if body.stream:
-        return RunStream(run, answer.chunks(), service.settings.ping)
+        return RunStream(run, answer, service.settings.ping)
     generations = await answers_unless_gone(request, run)
     return JSONResponse((await answer.whole(generations)).model_dump())
 

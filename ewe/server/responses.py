@@ -5,10 +5,9 @@ Owns: the route, and how a request and its answer look as a response. Knows the 
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -17,7 +16,7 @@ from fastapi.responses import JSONResponse
 from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
 from ewe.server.answers import check_finished, citations, ewe_result, usage
-from ewe.server.errors import RefusedError, refusal_of
+from ewe.server.errors import RefusedError
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
 from ewe.server.responses_wire import (
@@ -33,7 +32,7 @@ from ewe.server.responses_wire import (
     TopLogprob,
     UrlCitation,
 )
-from ewe.server.run import Run
+from ewe.server.run import Run, RunEvent
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
@@ -41,7 +40,6 @@ from ewe.server.wire_format import text_answer
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"])
-_log = logging.getLogger("ewe.server")
 
 
 @router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -51,7 +49,7 @@ async def create_response(body: ResponsesRequest, request: Request) -> Response:
     run = await service.begin(request, _order(body))
     answer = _Answer(service, run, body)
     if body.stream:
-        return RunStream(run, answer.records(), service.settings.ping)
+        return RunStream(run, answer, service.settings.ping)
     [generation] = await answers_unless_gone(request, run)
     return JSONResponse((await answer.finished(generation)).model_dump())
 
@@ -81,6 +79,7 @@ class _Answer:
         self._body = body
         self._item_id = f"msg_{uuid.uuid4().hex}"
         self._opening = self._open()
+        self._events = ResponseEvents(self._opening, self._item_id)
 
     async def finished(self, generation: Generation) -> ResponseBody:
         """The response with its answer."""
@@ -103,24 +102,27 @@ class _Answer:
             }
         )
 
-    async def records(self) -> AsyncIterator[str]:
-        """The records of the stream. What fails after the first is told by its last."""
-        events = ResponseEvents(self._opening, self._item_id)
-        yield events.begin()
-        try:
-            async for item in self._run.events():
-                if item.event.kind == "text":
-                    yield events.text(item.event.data["text"])
-                elif item.event.kind == "finish":
-                    check_finished(item.event.generation)
-                    yield events.finish(await self.finished(item.event.generation))
-                else:
-                    yield events.happening(item.event.kind, dict(item.event.data))
-        except Exception as error:  # the status has been sent
-            if not isinstance(error, RefusedError):
-                _log.exception("a response failed")
-            failure = ResponseError(message=str(refusal_of(error)))
-            yield events.fail(self._opening.model_copy(update={"status": "failed", "error": failure}))
+    def begin(self) -> str:
+        """The records that open the response."""
+        return self._events.begin()
+
+    async def tell(self, item: RunEvent) -> str:
+        """The records of an event; raises RefusedError for the end of an answer that came to nothing."""
+        if item.event.kind == "text":
+            return self._events.text(item.event.data["text"])
+        if item.event.kind == "finish":
+            check_finished(item.event.generation)
+            return self._events.finish(await self.finished(item.event.generation))
+        return self._events.happening(item.event.kind, dict(item.event.data))
+
+    def end(self) -> str:
+        """Nothing: the finished response was the last record."""
+        return ""
+
+    def fail(self, error: RefusedError) -> str:
+        """The record of a response that broke off."""
+        failure = ResponseError(message=str(error))
+        return self._events.fail(self._opening.model_copy(update={"status": "failed", "error": failure}))
 
     def _open(self) -> ResponseBody:
         """The response before its first word: what was asked, with the defaults of what was not."""

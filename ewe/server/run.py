@@ -9,22 +9,25 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from collections.abc import Sequence as Batch
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from ewe.client import Answer, EngineClient
 from ewe.engine.intake import Prompt
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError
+from ewe.server.mailbox import Mailbox
 from ewe.types import Generation
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
+class RunEvent(NamedTuple):
     """Something that happened to one of the request's choices."""
 
     choice: int
     event: StreamEvent
+
+
+Letter = RunEvent | EngineDeadError
 
 
 class Run:
@@ -37,17 +40,19 @@ class Run:
     def __init__(
         self,
         client: EngineClient,
+        mailbox: Mailbox[Letter],
         wanted: frozenset[str],
         on_event: Callable[[Sequence, StreamEvent], None],
         on_end: Callable[[], None],
     ) -> None:
         self.sequences: list[Sequence] = []
         self._client = client
+        self._mailbox = mailbox
         self._wanted = wanted | {"finish"}
         self._on_event = on_event
         self._on_end = on_end
-        self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[RunEvent | EngineDeadError] = asyncio.Queue()
+        self._letters: list[Letter] = []
+        self._waiter: asyncio.Future[None] | None = None
         self._generations: dict[int, Generation] = {}
         self._ended = False
 
@@ -79,17 +84,25 @@ class Run:
         """Whether every answer is finished."""
         return len(self._generations) == self.num_choices
 
-    async def events(self) -> AsyncIterator[RunEvent]:
-        """What happens, in order, until every answer is finished; raises EngineDeadError."""
+    async def events(self, silence_s: float | None = None) -> AsyncIterator[list[RunEvent]]:
+        """What happens, in order, in batches of what has come since the last, until every answer is finished.
+
+        silence_s: seconds without events after which an empty batch comes (None: none does). Raises EngineDeadError.
+        """
         while not self.is_finished:
-            item = await self._events.get()
-            if isinstance(item, EngineDeadError):
-                raise item
-            if item.event.kind == "finish":
-                self._generations[item.choice] = item.event.generation
-                if self.is_finished:
-                    self._end()
-            yield item
+            if not self._letters:
+                await self._wait(silence_s)
+            letters, self._letters = self._letters, []
+            batch = [letter for letter in letters if isinstance(letter, RunEvent)]
+            for choice, event in batch:
+                if event.kind == "finish":
+                    self._generations[choice] = event.generation
+            if self.is_finished:
+                self._end()
+            yield batch
+            for letter in letters:
+                if isinstance(letter, EngineDeadError) and not self.is_finished:
+                    raise letter
 
     async def answers(self) -> list[Generation]:
         """The finished answers; raises EngineDeadError."""
@@ -113,12 +126,27 @@ class Run:
         """Called in the engine's thread."""
         self._on_event(sequence, event)
         if event.kind in self._wanted:
-            self._post(RunEvent(choice, event))
+            self._mailbox.put(self._receive, RunEvent(choice, event))
 
     def _take_death(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):
-            self._post(answer)
+            self._mailbox.put(self._receive, answer)
 
-    def _post(self, item: RunEvent | EngineDeadError) -> None:
-        with suppress(RuntimeError):  # the event loop has been closed: nobody reads, and the engine serves others
-            self._loop.call_soon_threadsafe(self._events.put_nowait, item)
+    def _receive(self, letter: Letter) -> None:
+        self._letters.append(letter)
+        self._wake()
+
+    async def _wait(self, silence_s: float | None) -> None:
+        """Returns when there are letters, or after the silence."""
+        self._waiter = self._mailbox.loop.create_future()
+        timer = None if silence_s is None else self._mailbox.loop.call_later(silence_s, self._wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

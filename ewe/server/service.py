@@ -25,8 +25,9 @@ from ewe.llm import LLM
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
 from ewe.server.gate import Gate
+from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.run import Run
+from ewe.server.run import Letter, Run
 from ewe.server.settings import ServerSettings
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
@@ -66,6 +67,7 @@ class Service:
         self._builders = _thread()
         self._llm: LLM | None = None
         self._checks: Checks | None = None
+        self._mailbox: Mailbox[Letter] | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
         if llm is not None:
             self.open(llm)
@@ -146,9 +148,12 @@ class Service:
         )
         count = order.count * params.n
         self.gate.enter(key, count)
-        run = Run(llm.client, _events(wanted), RunMeter(self.metrics).see, partial(self.gate.leave, key, count))
+        meter, leave = RunMeter(self.metrics), partial(self.gate.leave, key, count)
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave)
         try:
-            loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
             self._check_prompts(run.sequences)
             run.submit()

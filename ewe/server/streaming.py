@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from ewe.server.answers import check_finished
 from ewe.server.errors import RefusedError, refusal_of
-from ewe.server.run import Run
+from ewe.server.run import Run, RunEvent
 from ewe.types import Generation
 
 DONE = "data: [DONE]\n\n"
@@ -26,22 +26,58 @@ PING = ": ping\n\n"
 _T = TypeVar("_T")
 
 _log = logging.getLogger("ewe.server")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_HOLE = "\0hole\0"  # in no text that an endpoint itself puts into a record
 
 
 def record(data: Any) -> str:
     """One record of a stream."""
-    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n"
+    return f"data: {_encode(data)}\n\n"
+
+
+class RecordForm:
+    """Records that are equal but for one value: `data` with HOLE in its place is encoded once."""
+
+    HOLE = _HOLE
+
+    def __init__(self, data: Any) -> None:
+        self._before, self._after = record(data).split(_encode(_HOLE))
+
+    def fill(self, value: Any) -> str:
+        """The record with this value."""
+        return f"{self._before}{_encode(value)}{self._after}"
+
+
+class StreamedAnswer(Protocol):
+    """What a stream says of a run; each call gives records, or nothing."""
+
+    def begin(self) -> str:
+        """Before anything has happened."""
+        ...
+
+    async def tell(self, item: RunEvent) -> str:
+        """Of one event; raises RefusedError where the answer came to nothing."""
+        ...
+
+    def end(self) -> str:
+        """After the last event."""
+        ...
+
+    def fail(self, error: RefusedError) -> str:
+        """Of what broke the stream off."""
+        ...
 
 
 class RunStream(StreamingResponse):
     """A run as a stream of records; the run ends when the last is sent or the reader has gone.
 
-    An error after the first record becomes a record with `error`, then the stream ends.
+    What comes together is sent together. After ping_s seconds of silence a comment is sent, so that nobody takes the
+    connection for dead.
     """
 
-    def __init__(self, run: Run, records: AsyncIterator[str], ping_s: float) -> None:
+    def __init__(self, run: Run, answer: StreamedAnswer, ping_s: float) -> None:
         super().__init__(
-            _with_pings(_with_errors(records), ping_s),
+            _records(run, answer, ping_s),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -89,29 +125,21 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-async def _with_errors(records: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIterator[str]:
+    """The records of a run; an error after the first is told in the stream, which then ends."""
+    told = answer.begin()
     try:
-        async for item in records:
-            yield item
+        if told:
+            yield told
+        async for batch in run.events(ping_s):
+            told = "" if batch else PING
+            for item in batch:
+                told += await answer.tell(item)
+            if told:
+                yield told
+        told = answer.end()
     except Exception as error:  # the status has been sent: all that is left is to say it in the stream
         if not isinstance(error, RefusedError):
             _log.exception("a stream failed")
-        yield record(refusal_of(error).body)
-    yield DONE
-
-
-async def _with_pings(records: AsyncIterator[str], ping_s: float) -> AsyncIterator[str]:
-    """The records, and a comment whenever there was none for a while, so that nobody takes the connection for dead."""
-    following: asyncio.Future[str] | None = None
-    try:
-        while True:
-            following = asyncio.ensure_future(anext(records))
-            while not (await asyncio.wait({following}, timeout=ping_s))[0]:
-                yield PING
-            try:
-                yield following.result()
-            except StopAsyncIteration:
-                return
-    finally:
-        if following is not None:
-            following.cancel()
+        told += answer.fail(refusal_of(error))
+    yield told + DONE

@@ -1,0 +1,126 @@
+"""From the engine's thread to a stream's records: nothing is lost, and what comes together goes together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from ewe.engine.sequence import StreamEvent
+from ewe.server import streaming
+from ewe.server.errors import RefusedError
+from ewe.server.mailbox import Mailbox
+from ewe.server.run import RunEvent
+from ewe.server.streaming import DONE, PING, RecordForm, record
+
+COUNT = 20_000
+
+
+def test_letters_of_a_thread_arrive_in_their_order_and_none_is_lost() -> None:
+    async def receive() -> list[int]:
+        mailbox: Mailbox[int] = Mailbox(asyncio.get_running_loop())
+        found: list[int] = []
+        done = asyncio.Event()
+
+        def take(letter: int) -> None:
+            found.append(letter)
+            if letter == COUNT - 1:
+                done.set()
+
+        thread = threading.Thread(target=lambda: [mailbox.put(take, number) for number in range(COUNT)])
+        thread.start()
+        await asyncio.wait_for(done.wait(), 400)
+        thread.join()
+        return found
+
+    assert asyncio.run(receive()) == list(range(COUNT))
+
+
+def test_letters_that_come_while_the_loop_is_busy_wake_it_once() -> None:
+    async def receive(monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[int]]:
+        loop = asyncio.get_running_loop()
+        mailbox: Mailbox[int] = Mailbox(loop)
+        found: list[int] = []
+        real, calls = loop.call_soon_threadsafe, []
+
+        def counted(call: Callable[..., Any], *arguments: Any) -> Any:
+            calls.append(call)
+            return real(call, *arguments)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+        for number in range(16):  # the loop is in this function, and so is busy
+            mailbox.put(found.append, number)
+        while len(found) < 16:
+            await asyncio.sleep(0)
+        mailbox.put(found.append, 16)
+        while len(found) < 17:
+            await asyncio.sleep(0)
+        return len(calls), found
+
+    with pytest.MonkeyPatch.context() as patch:
+        assert asyncio.run(receive(patch)) == (2, list(range(17)))
+
+
+def test_a_closed_loop_is_no_error_for_the_engine() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    Mailbox[int](loop).put(print, 1)
+
+
+def test_a_form_that_is_filled_is_the_record() -> None:
+    for value in ("plain", 'with "quotes"\n', "\u2028 é 🌊", {"a": [1, None]}, RecordForm.HOLE):
+        assert RecordForm({"id": 1, "text": RecordForm.HOLE, "b": None}).fill(value) == record(
+            {"id": 1, "text": value, "b": None}
+        )
+
+
+class Told:
+    """A run of given batches, and an answer that writes its events down; "bad" is one that fails."""
+
+    def __init__(self, *batches: str) -> None:
+        self.batches = batches
+
+    async def events(self, silence_s: float | None) -> AsyncIterator[list[RunEvent]]:
+        for batch in self.batches:
+            yield [RunEvent(0, StreamEvent(kind, {})) for kind in batch.split()]
+
+    def begin(self) -> str:
+        return record("begin")
+
+    async def tell(self, item: RunEvent) -> str:
+        if item.event.kind == "bad":
+            raise RefusedError(500, "no more", code="engine_error")
+        return record(item.event.kind)
+
+    def end(self) -> str:
+        return record("end")
+
+    def fail(self, error: RefusedError) -> str:
+        return record(error.body["error"]["code"])
+
+
+@pytest.mark.parametrize(
+    ("batches", "sent"),
+    [
+        (["a b", "", "c"], [["begin"], ["a", "b"], ["ping"], ["c"], ["end", "[DONE]"]]),
+        (["a", "b bad c"], [["begin"], ["a"], ["b", "engine_error", "[DONE]"]]),
+    ],
+)
+def test_what_comes_together_is_sent_together_and_a_failure_keeps_what_came_before_it(
+    batches: list[str], sent: list[list[str]]
+) -> None:
+    async def collect() -> list[str]:
+        told: Any = Told(*batches)
+        return [piece async for piece in streaming._records(told, told, 1.0)]
+
+    def words(piece: str) -> list[str]:
+        plain = piece.replace(PING, record("ping")).replace(DONE, record("[DONE]"))
+        return [json.loads(part.removeprefix("data: ")) for part in plain.split("\n\n")[:-1]]
+
+    assert [words(piece) for piece in asyncio.run(collect())] == sent
