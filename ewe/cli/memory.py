@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ewe.cli.memory_add import add
+from ewe.cli.memory_options import Agent, AsJSON, EncoderName, Everybody, Store, User
 from ewe.cli.memory_review import review
 from ewe.cli.options import HTMLFile
 
@@ -21,68 +23,13 @@ if TYPE_CHECKING:
 
 memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
 
-Store = Annotated[Path, typer.Argument(help="The folder of the memories.", metavar="DIR", show_default=False)]
-User = Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)]
-Agent = Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)]
-AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
-EncoderName = Annotated[
-    str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
-]
-Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
-
 
 @memory_app.callback()
 def memory() -> None:
     """Keep memories that last, and search them."""
 
 
-@memory_app.command("add")
-def add_command(
-    store: Store,
-    content: Annotated[
-        str, typer.Argument(help="What to remember; '-' reads one memory per line from standard input.")
-    ],
-    user: User = "",
-    agent: Agent = "",
-    memory_id: Annotated[str | None, typer.Option("--id", help="Its id.", show_default="made up")] = None,
-    kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
-    source: Annotated[str, typer.Option(help="Where it comes from: a kind, or KIND:ID.")] = "user",
-    reliability: Annotated[float, typer.Option(min=0, max=1, help="How far that source can be believed.")] = 0.5,
-    veracity: Annotated[float, typer.Option(min=0, max=1, help="How far the memory can be believed.")] = 0.5,
-) -> None:
-    """Add a memory, or one per line; makes the store if there is none. Prints their ids."""
-    from uuid import uuid4
-
-    from ewe.errors import InvalidRequestError
-    from ewe.longterm.records import Memory, MemorySource
-    from ewe.longterm.store import MemoryStore
-    from ewe.longterm.store.database import FILE_NAME
-
-    if content == "-" and memory_id is not None:
-        raise typer.BadParameter("--id names one memory, not the lines of standard input")
-    contents = [line.strip() for line in sys.stdin if line.strip()] if content == "-" else [content]
-    now, (source_kind, _, source_id) = time.time(), source.partition(":")
-    memories = [
-        Memory(
-            memory_id or uuid4().hex,
-            text,
-            kind,
-            MemorySource(source_kind, source_id, reliability),
-            _scope(user, agent),
-            created_at=now,
-            updated_at=now,
-            veracity=veracity,
-            uncertainty=1 - abs(2 * veracity - 1),
-        )
-        for text in contents
-    ]
-    opened = MemoryStore.open(store, read_only=False) if (store / FILE_NAME).exists() else MemoryStore.create(store)
-    with opened:
-        result = opened.add(memories)
-    for each in memories:
-        print(each.id)
-    if result.conflicts:
-        raise InvalidRequestError(f"the id {memory_id!r} stands for another memory there: choose another one")
+memory_app.command("add")(add)
 
 
 @memory_app.command("search")

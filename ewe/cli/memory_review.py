@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ewe.cli.memory_options import Agent, Everybody, Store, User
+
 if TYPE_CHECKING:
     from ewe.longterm.records import Scope
     from ewe.longterm.reviews import Reviewed
@@ -25,7 +27,7 @@ _sleep = time.sleep
 
 
 def review(
-    store: Annotated[Path, typer.Argument(help="The folder of the memories.", metavar="DIR", show_default=False)],
+    store: Store,
     datastore: Annotated[
         Path,
         typer.Option(help="Trusted passages: a folder of `ewe index build`, or a .jsonl file.", show_default=False),
@@ -40,9 +42,9 @@ def review(
             show_default=False,
         ),
     ] = None,
-    user: Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.")] = "",
-    agent: Annotated[str, typer.Option(help="With which agent; any without it.")] = "",
-    everybody: Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")] = False,
+    user: User = "",
+    agent: Agent = "",
+    everybody: Everybody = False,
     judge: Annotated[str, typer.Option(help="builtin, values, a folder or hub id, or openai:MODEL@URL.")] = "builtin",
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
 ) -> None:

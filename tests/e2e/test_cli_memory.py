@@ -68,6 +68,19 @@ def test_lines_of_standard_input_become_memories(store: Path) -> None:
     assert ewe("add", store, "-", "--id", "x", text="tea").exit_code == 2
 
 
+def test_with_a_judge_contradictions_are_found_while_adding(store: Path) -> None:
+    options = ("--user", "ann", "--source", "user:ann", "--reliability", "0.7", "--judge", "values")
+    lines = "The bridge of Lyon was opened in 1923.\nThe bridge of Lyon was opened in 1932.\n"
+    told = ewe("add", store, "-", *options, text=lines)
+    first, second = told.stdout.split()
+    assert (told.exit_code, f"{second} contradicts {first}" in told.stderr) == (0, True)
+    assert f"contradicts {second}" in done("show", store, first, "--user", "ann")
+    assert done("add", store, "The bridge of Lyon was opened in 1923.", *options).split() == [first]
+    for more in (("--id", "x"), ("--veracity", "0.5")):
+        refused = ewe("add", store, "tea", *options, *more)
+        assert (refused.exit_code, "with --judge" in " ".join(refused.stderr.split())) == (2, True)
+
+
 def test_show_tells_a_memory_and_its_history(store: Path) -> None:
     done("add", store, "tea\x1b[2J [bold]", "--id", "x", "--user", "ann", "--source", "user:ann")
     with MemoryStore.open(store, read_only=False) as opened:
