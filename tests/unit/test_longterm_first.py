@@ -33,8 +33,9 @@ def test_agreement_raises_it_and_a_contradiction_is_left_to_the_reader():
 
 def test_one_voice_per_source_and_none_for_the_same_one_or_the_distrusted():
     new = told("ann", 0.5)
-    once = FirstVeracity()(new, [neighbour("bob", 0.9, 0.0)])
-    assert FirstVeracity()(new, [neighbour("bob", 0.9, 0.0) for _ in range(20)]) == once
+    against = neighbour("cid", 0.0, 0.9)
+    once = AS_WRITTEN(new, [neighbour("bob", 0.9, 0.0), against])
+    assert AS_WRITTEN(new, [*(neighbour("bob", 0.9, 0.0) for _ in range(20)), against]) == once
     assert FirstVeracity()(new, [neighbour("ann", 0.9, 0.0), neighbour("eve", 0.9, 0.0, veracity=0.5)])[0] == 0.5
 
 
