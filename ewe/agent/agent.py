@@ -107,7 +107,7 @@ class VeriMemAgent:
         """What the model wrote as a step, at the second try at the latest; None if neither was one."""
         asked = prompt
         for _ in range(2):
-            [text] = self._completer.complete([asked])
+            text = _one_text(self._completer.complete([asked]))
             replies.append(text)
             try:
                 return read_step(text)
@@ -115,6 +115,12 @@ class VeriMemAgent:
                 problems.append(str(error))
                 asked = ask_again(prompt, text, str(error))
         return None
+
+
+def _one_text(answers: Sequence[Any]) -> str:
+    if len(answers) != 1 or not isinstance(answers[0], str):
+        raise CompletionError("the completer must give one text per prompt")
+    return answers[0]
 
 
 def _observe(tools: dict[str, Tool], call: Call) -> str:

@@ -44,6 +44,7 @@ class Desk:
         self._scopes, self._scope = visible(user, agent), Scope(user, agent)
         said = MemorySource("model", agent or "agent")
         self._source = replace(said, reliability=write_time_prior(said))
+        self._labels: dict[tuple[Scope, str], str] = {}
         self.shown: dict[tuple[Scope, str], MemoryUsed] = {}
         self.passages: dict[str, Passage] = {}
 
@@ -139,21 +140,16 @@ class Desk:
         return moved
 
     def _contradicted(self, memory: Memory) -> list[Memory]:
-        """The memories among those in sight that this one is marked as contradicting."""
+        """The memories among those in sight that this one is marked as contradicting by now."""
         assert self._memories is not None
-        found = (self._memories.store.find(scope, other) for other in memory.contradicts for scope in self._scopes)
+        store = self._memories.store
+        now = store.find(memory.scope, memory.id) or memory  # what was looked up since may contradict it
+        found = (store.find(scope, other) for other in now.contradicts for scope in self._scopes)
         return [other for other in found if other is not None and (other.scope, other.id) != (memory.scope, memory.id)]
 
     def _label(self, memory: Memory) -> str:
-        """The label of a memory; a new one if it was not shown before."""
-        key = memory.scope, memory.id
-        if key not in self.shown:
-            status = f"veracity {memory.veracity:.2f}, named by another one"
-            used = MemoryUsed(
-                f"M{len(self.shown) + 1}", memory, memory.veracity, memory.uncertainty, Action.DISREGARD, status
-            )
-            self.shown[key] = used
-        return self.shown[key].label
+        """The label of a memory; a new one if it has none."""
+        return self._labels.setdefault((memory.scope, memory.id), f"M{len(self._labels) + 1}")
 
     def _show(self, memory: Memory, veracity: float, uncertainty: float, action: Action, status: str) -> str:
         label = self._label(memory)

@@ -98,8 +98,10 @@ def _checked(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any], T
         raise ConfigError(
             f"tool {name}: JSON has nothing for one of its types: {str(error).splitlines()[0]}"
         ) from error
-    for parameter_name, default in defaults.items():
-        schema["properties"][parameter_name]["default"] = default
+    for parameter_name, told in schema.get("properties", {}).items():
+        told.pop("title", None)  # the name once more
+        if parameter_name in defaults:
+            told["default"] = defaults[parameter_name]
     return schema, checker, function
 
 

@@ -142,6 +142,7 @@ def test_a_flagged_memory_is_looked_up_and_the_observation_says_so(store: Memory
     assert f"external lookup found {fresh['memory']}: go by that one" in flagged["status"]
     assert "after it was checked again, flagged (below 0.50)" in flagged["status"]
     assert flagged["content"] == FALSE
+    assert (fresh["contradicts"], flagged["contradicts"]) == ([flagged["memory"]], [fresh["memory"]])
     assert {one.memory.id: one.action for one in result.memories}[lie.id] is Action.DISREGARD
 
 
@@ -269,6 +270,26 @@ def test_steps_are_bounded_and_the_last_action_is_not_taken() -> None:
     assert calls == [0, 1]
     assert "no answer in 3 steps" in result.error
     assert [prompt.endswith("it must be an answer.") for prompt in model.prompts] == [False, False, True]
+
+
+def test_a_completer_that_breaks_its_protocol_ends_the_run() -> None:
+    class Silent:
+        def complete(self, prompts: Sequence[str]) -> Any:
+            return []
+
+    result = VeriMemAgent(Silent()).run("?")
+    assert (result.stopped, result.error) == (Stopped.MODEL_FAILED, "the completer must give one text per prompt")
+
+
+def test_what_is_only_named_as_a_contradiction_was_not_shown(store: MemoryStore) -> None:
+    memories = service(store)
+    memories.add("Nobody asks for penguins born in 1932", ANN, person("ann", 0.9))
+    memories.add("The bridge with no penguins was born in 1923", ANN, person("bob", 0.9))
+    model = Script(act("search_memory", query="bridge"), answer())
+    result = VeriMemAgent(model, memories, name="helper").run("?", user="ann")
+    [told] = observed(result)["memories"]
+    assert (told["memory"], told["contradicts"]) == ("M1", ["M2"])
+    assert [one.label for one in result.memories] == ["M1"]
 
 
 def test_a_model_that_fails_ends_the_run_with_what_it_has() -> None:

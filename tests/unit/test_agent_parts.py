@@ -111,6 +111,14 @@ def test_no_hostile_text_gets_a_line_or_a_control_token_of_its_own(text: str) ->
     assert not spells_control_tokens(one_line(text))
 
 
+@given(st.text())
+def test_a_line_of_the_model_s_own_stays_one_line(text: str) -> None:
+    told = one_line(text)
+    assert told.isprintable()
+    assert not set("<>[]") & set(told)
+    assert len(told.splitlines()) <= 1
+
+
 def test_what_is_nested_too_deeply_is_left_out() -> None:
     deep: Any = "bottom"
     for _ in range(5000):
@@ -139,7 +147,7 @@ def test_a_tool_s_schema_comes_from_its_signature() -> None:
     tool = Tool.of(look)
     assert (tool.name, tool.description) == ("look", "Looks something up.\n\nIn many places.")
     properties = tool.parameters["properties"]
-    assert (properties["query"]["type"], properties["most"]["maximum"]) == ("string", 9)
+    assert (properties["query"], properties["most"]["maximum"]) == ({"type": "string"}, 9)
     assert (properties["most"]["default"], properties["places"]["default"]) == (3, None)
     assert (tool.parameters["required"], tool.parameters["additionalProperties"]) == (["query"], False)
     assert "Looks something up. In many places." in fill_prompt([tool], "?", [], 2)
