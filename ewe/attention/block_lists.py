@@ -1,66 +1,105 @@
 """The lists of blocks that kernels find segments by.
 
-Owns: turning slots into blocks, once per unit, and laying the lists of one plan out in a row. Knows no rows and no
-device.
+Owns: turning slots into blocks, once per unit, knowing units and whole memories again from step to step, and laying the
+lists of one plan out in a row. Knows no rows and no device.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
 from ewe.attention.metadata import IntArray
 
-# Units that are remembered at most; twice as many lists may be held.
-_MOST_UNITS = 4096
+# Units or memories that are remembered at most; then all are forgotten, which costs one slower step.
+_MOST_KNOWN = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The units of one row that hold tokens: their numbers (int64 [n]) and their places among the row's units.
+
+    slots: what it was made of, kept so that nothing else gets its identity.
+    """
+
+    numbers: IntArray
+    places: IntArray
+    slots: tuple[IntArray, ...]
 
 
 class BlockLists:
-    """Block lists of units by the identity of their slot arrays, which hardly change from step to step.
+    """Numbers units by their blocks; a slot array that was seen before is known by its identity.
 
-    A unit whose table hands out the same array again is looked up; any other array costs a division per block.
+    A table hands out the same array as long as nothing changes, so most steps look a row's memory up and compute
+    nothing. `blocks` and `lengths` hold what belongs to each number.
     """
 
     def __init__(self, block_size: int) -> None:
+        self.blocks: list[IntArray] = []
+        self.lengths: list[int] = []
         self._block_size = block_size
-        # By id, with the array itself, so that the id stays its own.
-        self._new: dict[int, tuple[IntArray, IntArray, bytes]] = {}
-        self._old: dict[int, tuple[IntArray, IntArray, bytes]] = {}
+        self._numbers: dict[tuple[bytes, int], int] = {}
+        self._known: dict[int, tuple[int, IntArray]] = {}
+        self._memories: dict[tuple[int, ...], Memory] = {}
 
-    def blocks(self, slots: IntArray) -> IntArray:
+    def begin(self) -> None:
+        """To be called before a plan is made: numbers hold until the next call."""
+        if max(len(self._known), len(self._memories)) > _MOST_KNOWN:
+            self.blocks, self.lengths = [], []
+            self._numbers, self._known, self._memories = {}, {}, {}
+
+    def of_context(self, slots: IntArray) -> IntArray:
         """Blocks of a segment, whose tokens fill blocks from the first slot of one on."""
         return slots[:: self._block_size] // self._block_size
 
-    def unit(self, slots: IntArray) -> tuple[IntArray, bytes]:
-        """A unit's blocks, and the same as bytes to know it by."""
-        known = self._new.get(id(slots)) or self._old.get(id(slots))
-        if known is None:
-            blocks = self.blocks(slots)
-            known = (slots, blocks, blocks.tobytes())
-        if len(self._new) >= _MOST_UNITS:
-            self._old, self._new = self._new, {}
-        self._new[id(slots)] = known
-        return known[1:]
+    def unit(self, slots: IntArray) -> int:
+        """The number of a unit."""
+        known = self._known.get(id(slots))
+        if known is not None:
+            return known[0]
+        blocks = self.of_context(slots)
+        number = self._numbers.setdefault((blocks.tobytes(), len(slots)), len(self.blocks))
+        if number == len(self.blocks):
+            self.blocks.append(blocks)
+            self.lengths.append(len(slots))
+        self._known[id(slots)] = number, slots
+        return number
+
+    def memory(self, unit_slots: Sequence[IntArray]) -> Memory:
+        """A row's units, those without tokens left out."""
+        key = tuple(map(id, unit_slots))
+        found = self._memories.get(key)
+        if found is None:
+            places = [place for place, slots in enumerate(unit_slots) if len(slots)]
+            numbers = [self.unit(unit_slots[place]) for place in places]
+            found = Memory(np.array(numbers, np.int64), np.array(places, np.int64), tuple(unit_slots))
+            self._memories[key] = found
+        return found
 
 
 class Tables:
     """One plan's lists in a row; a unit's list is kept once."""
 
     def __init__(self, lists: BlockLists) -> None:
+        lists.begin()
+        self.lists = lists
         self.parts: list[IntArray] = []
         self.length = 0
-        self._lists = lists
-        self._begins: dict[bytes, int] = {}
+        self._begins: dict[int, int] = {}
 
-    def add_unit(self, slots: IntArray) -> int:
-        """Where the unit's list begins."""
-        blocks, key = self._lists.unit(slots)
-        begin = self._begins.setdefault(key, self.length)
+    def add_unit(self, number: int) -> int:
+        """Where the list of the unit of this number begins."""
+        begin = self._begins.setdefault(number, self.length)
         if begin == self.length:
-            self._append(blocks)
+            self._append(self.lists.blocks[number])
         return begin
 
     def add_context(self, slots: IntArray) -> int:
         """Where the context's list begins."""
         begin = self.length
-        self._append(self._lists.blocks(slots))
+        self._append(self.lists.of_context(slots))
         return begin
 
     def _append(self, blocks: IntArray) -> None:

@@ -103,22 +103,29 @@ def decode_arrays(rows: Sequence[PlacedRow], tables: Tables, window: int | None,
 
 
 def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> _Segments:
-    groups: dict[tuple[int, int, int], int] = {}
-    found: list[tuple[int, int, int]] = []
+    lists = tables.lists
+    memories = [lists.memory(item.row.unit_slots) for item in rows]
+    numbers, unit_group = np.unique(np.concatenate([memory.numbers for memory in memories]), return_inverse=True)
+    # Groups are the distinct units, then the contexts.
+    spans = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
     biases: list[float] = []
-    for place, item in enumerate(rows):
-        for number, (slots, bias) in enumerate(zip(item.row.unit_slots, item.unit_biases, strict=True)):
-            if len(slots):
-                span = (tables.add_unit(slots), 0, len(slots))
-                found.append((groups.setdefault(span, len(groups)), place, number))
-                biases.append(bias)
+    for item, memory in zip(rows, memories, strict=True):
         context = item.row.context_slots
         first = 0 if window is None else max(0, len(context) - window)
-        span = (tables.add_context(context), first, len(context))
-        found.append((groups.setdefault(span, len(groups)), place, len(item.unit_biases)))
+        spans.append((tables.add_context(context), first, len(context)))
+        whole = len(memory.numbers) == len(item.unit_biases)
+        biases += item.unit_biases if whole else [item.unit_biases[place] for place in memory.places]
         biases.append(item.context_bias)
-    group, row, number_of = np.array(found).T
-    return _Segments(np.array(list(groups)), group, row, number_of, np.array(biases, np.float32))
+    counts = np.array([len(memory.numbers) + 1 for memory in memories])
+    contexts = np.cumsum(counts) - 1  # each row's last segment
+    units = np.ones(len(biases), bool)
+    units[contexts] = False
+    group, number_of = np.empty((2, len(biases)), np.int64)
+    group[units], group[contexts] = unit_group, len(numbers) + np.arange(len(rows))
+    number_of[units] = np.concatenate([memory.places for memory in memories])
+    number_of[contexts] = [len(item.unit_biases) for item in rows]
+    row = np.repeat(np.arange(len(rows)), counts)
+    return _Segments(np.array(spans), group, row, number_of, np.array(biases, np.float32))
 
 
 def _before(counts: IntArray) -> IntArray:

@@ -110,7 +110,7 @@ def _prefill_arrays(tables: Tables, rows: Sequence[PlacedRow]) -> dict[str, np.n
     biases: list[float] = []
     for item in rows:
         runs.append((item.begin, item.num_new, len(segments), len(item.unit_biases)))
-        segments += [(tables.add_unit(slots), len(slots)) for slots in item.row.unit_slots]
+        segments += [(tables.add_unit(tables.lists.unit(slots)), len(slots)) for slots in item.row.unit_slots]
         segments.append((tables.add_context(item.row.context_slots), len(item.row.context_slots)))
         biases += [*item.unit_biases, item.context_bias]
     return {

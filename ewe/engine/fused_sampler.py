@@ -15,7 +15,8 @@ from ewe_kernels.sampling import penalise, sample_tokens
 from torch import Tensor
 
 from ewe.attention.packed import to_device
-from ewe.engine.sampler import SamplingRow, Token, uniform
+from ewe.engine.random_streams import first_uniforms
+from ewe.engine.sampler import SamplingRow, Token, random_stream
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
 _DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")
@@ -49,16 +50,27 @@ def _parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
             max(row.params.top_k, 0),
             row.params.top_p,
             row.params.min_p,
-            uniform(row) if row.temperature else 0.0,
+            point,
             row.params.repetition_penalty,
             row.params.presence_penalty,
             row.params.frequency_penalty,
         )
-        for row in rows
+        for row, point in zip(rows, _points(rows), strict=True)
     ]
     columns = np.array(table, np.float32).T
     arrays = {name: np.ascontiguousarray(column) for name, column in zip(_PER_ROW, columns, strict=True)}
     return {**arrays, "top_ks": np.array([line[1] for line in table], np.int32)}
+
+
+def _points(rows: Sequence[SamplingRow]) -> list[float]:
+    """`sampler.uniform` of every row that draws, 0 for the others."""
+    points = np.zeros(len(rows))
+    drawn = [number for number, row in enumerate(rows) if row.temperature]
+    if drawn:
+        streams = [random_stream(rows[number]) for number in drawn]
+        keys, counters = (np.array(part, np.uint64) for part in zip(*streams, strict=True))
+        points[drawn] = first_uniforms(keys, counters)
+    return points.tolist()
 
 
 def _pairs(row: SamplingRow) -> list[tuple[int, int, float]]:

@@ -20,6 +20,8 @@ from torch import Tensor
 from ewe.attention.choose import missing_for_kernels
 from ewe.sampling import SamplingParams
 
+_MASK_64 = (1 << 64) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -154,7 +156,10 @@ def _truncated(logits: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
 
 def uniform(row: SamplingRow) -> float:
     """A number in [0, 1) that depends on seed, answer, position and rewind count alone."""
-    mask = (1 << 64) - 1
-    key = np.array([row.seed & mask, row.index], dtype=np.uint64)
-    counter = np.array([0, 0, len(row.output_ids), row.stream], dtype=np.uint64)
+    key, counter = (np.array(part, dtype=np.uint64) for part in random_stream(row))
     return float(np.random.Generator(np.random.Philox(key=key, counter=counter)).random())
+
+
+def random_stream(row: SamplingRow) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
+    """Philox's key and counter of a row's next draw; a seed of any size and sign is taken."""
+    return (row.seed & _MASK_64, row.index), (0, 0, len(row.output_ids), row.stream)
