@@ -35,6 +35,7 @@ from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
 from ewe.longterm.live import LiveMemories, LiveRules
+from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.open import open_service
 from ewe.longterm.service import MemoryService
 from ewe.memory.precomputed import PrecomputedUnits
@@ -203,12 +204,20 @@ def _memories(
     settings = config.longterm
     rules = LiveRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
     if service is not None:
-        return LiveMemories(service, rules)
+        return LiveMemories(service, rules, reviews=_reviews(service, settings))
+    if settings.review_every is not None and trusted is None:
+        raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     if settings.path is None:
         return None
     judge = _judge(config, verifier)
     opened = open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
-    return LiveMemories(opened, rules, owns_store=True)
+    return LiveMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
+
+
+def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:
+    if settings.review_every is None:
+        return None
+    return BackgroundReviews(service.reviewer(), every_s=settings.review_every)
 
 
 def _judge(config: Config, verifier: Verifier | None) -> Judge:

@@ -153,9 +153,9 @@ class LongTermConfig(_Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
     path: the folder of their store, made if it is not there; None: there are none. user, agent: whose they are where a
-    request does not say. scorer: how far they are believed (docs/longterm_scoring.md). threshold: the veracity asked
-    for, in [0, 1]; None: theta(q), the more the more depends on the answer. top_k: most memories that one retrieval
-    brings. promote: whether what a check supported becomes a memory.
+    request does not say. scorer: how far they are believed. threshold: the veracity asked for; None: theta(q). top_k:
+    most memories per retrieval. promote: whether what a check supported becomes a memory. review_every: seconds
+    between reviews of those that need it most, by the datastore; None: no reviews.
     """
 
     path: str | None = None
@@ -165,6 +165,7 @@ class LongTermConfig(_Settings):
     threshold: float | None = Field(None, ge=0, le=1)
     top_k: int = Field(2, gt=0)
     promote: bool = False
+    review_every: float | None = Field(None, gt=0)
 
 
 class CacheConfig(_Settings):

@@ -16,15 +16,16 @@ from dataclasses import dataclass, replace
 from ewe.longterm.learning import Lesson, learn
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
+from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.search import as_passage, visible
 from ewe.longterm.service import MemoryService
 from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
 
 EVENTS = (
-    *("recalled", "verified", "promoted"),
-    *("recall_failed", "learning_failed", "request_failed", "not_learnt"),
+    *("recalled", "verified", "promoted", "reviewed"),
+    *("recall_failed", "learning_failed", "request_failed", "review_failed", "not_learnt"),
 )
-"""What is counted: memories brought, moved and made; failures; answers that were not learnt from."""
+"""What is counted: memories brought, moved, made and reviewed; failures; answers that were not learnt from."""
 
 MOST_WAITING = 1000
 """Answers whose checks wait to be learnt from; what comes while there are more is not learnt from."""
@@ -49,13 +50,23 @@ class LiveRules:
 class LiveMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
+    reviews: run from now on, until `close`.
+
     Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
     counted.
     """
 
-    def __init__(self, service: MemoryService, rules: LiveRules, *, owns_store: bool = False) -> None:
+    def __init__(
+        self,
+        service: MemoryService,
+        rules: LiveRules,
+        *,
+        reviews: BackgroundReviews | None = None,
+        owns_store: bool = False,
+    ) -> None:
         self.service = service
         self._owns_store = owns_store
+        self._reviews = None if reviews is None else reviews.start()
         self._rules = rules
         self._counts: Counter[str] = Counter()
         self._waiting = 0
@@ -66,7 +77,10 @@ class LiveMemories:
     def counts(self) -> dict[str, int]:
         """How often each of `EVENTS` happened, so far."""
         with self._changed:
-            return dict(self._counts)
+            counts = dict(self._counts)
+        if self._reviews is not None:
+            counts |= {"reviewed": self._reviews.status.reviewed, "review_failed": self._reviews.status.failed}
+        return counts
 
     def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
         """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails.
@@ -99,8 +113,14 @@ class LiveMemories:
         _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
 
     def close(self) -> None:
-        """Learns what is still to be learnt, within the rules' patience, and closes the store if it owns it."""
-        if not self.wait(self._rules.patience_s):
+        """Ends the reviews, learns what is still to be learnt, and closes the store if it owns it.
+
+        Waits for either no longer than the rules' patience.
+        """
+        patience_s = self._rules.patience_s
+        if self._reviews is not None and not self._reviews.stop(patience_s):
+            _log.warning("closed while a memory was reviewed")
+        if not self.wait(patience_s):
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:

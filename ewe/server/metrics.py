@@ -136,7 +136,7 @@ class _MemoryFigures(Collector):
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Every event, also those that have not happened."""
         counts = self._counts()
-        text = "Long-term memories recalled, verified, promoted; failures; answers not learnt from."
+        text = "Long-term memories recalled, verified, promoted, reviewed; failures; answers not learnt from."
         family = CounterMetricFamily("ewe:longterm_events", text, labels=["event"])
         for event in EVENTS:
             family.add_metric([event], counts.get(event, 0))

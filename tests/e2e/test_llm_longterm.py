@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,14 @@ LIE, TRUTH = "Nurim Nurner was born in 1890.", "Nurim Nurner was a geologist."
 ANN, BOB = MemoryOptions("ann"), MemoryOptions("bob")
 PARAMS = SamplingParams(max_tokens=24)
 LONG = 400.0
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Waits until something is so."""
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +203,20 @@ def test_memories_are_judged_as_sentences_are(open_llm: Callable[..., LLM]) -> N
     store = llm.memories.service.store
     assert store.get(Scope("ann"), true.id).veracity > 0.9
     assert store.get(Scope("bob"), wrong.id).veracity < 0.3
+
+
+def test_old_memories_are_reviewed_while_the_engine_runs(open_llm: Callable[..., LLM], tmp_path: Path) -> None:
+    with MemoryStore.create(tmp_path / "memories") as store:
+        store.add([Memory("old", LIE, scope=Scope("ann"), veracity=0.6, created_at=1.0, updated_at=1.0)])
+    llm = open_llm("longterm.review_every=3600")
+    wait_for(lambda: llm.memories.counts["reviewed"] == 1, "the memory is reviewed")
+    store = llm.memories.service.store
+    assert store.get(Scope("ann"), "old").veracity < 0.3
+    assert store.history(Scope("ann"), "old")[-1].reason == "reviewed"
+    assert llm.memories.counts["review_failed"] == 0
+    llm.close()
+    with pytest.raises(ConfigError, match="set one"):
+        open_llm("longterm.review_every=3600", "datastore=null", "verifier=null")
 
 
 def test_the_command_line_remembers(tmp_path: Path) -> None:
