@@ -13,7 +13,8 @@ def memory(**changes: Any) -> dict[str, Any]:
     values = {
         "id": "wrong", "content": CONTENT, "kind": "fact",
         "source": {"kind": "user", "id": "ann", "reliability": 0.7}, "scope": {"user": "ann", "agent": ""},
-        "metadata": {"place": "Orvane"}, "created_at": BORN, "updated_at": BORN + 90 * DAY, "veracity": 0.1,
+        "metadata": {"place": "Orvane"}, "created_at": BORN, "updated_at": BORN + 90 * DAY,
+        "confirmed_at": BORN + 2 * DAY, "veracity": 0.1,
         "uncertainty": 0.2, "recall_count": 3, "correct_count": 1, "incorrect_count": 1,
         "contradicts": ["right", "gone"],
     }  # fmt: skip

@@ -54,7 +54,7 @@ def test_the_memory_and_how_far_it_is_believed_stand_at_the_top(page: Any) -> No
     widths = [node.rect["width"] / find(page, ".meter-track").rect["width"] for node in all_of(page, ".meter-fill")]
     assert widths == pytest.approx([0.1, 0.2], abs=0.01)
     facts = find(page, "#facts").text
-    assert all(part in facts for part in ("3 times", "2025-10-09 08:53:20", "place", "Orvane"))
+    assert all(part in facts for part in ("3 times", "2025-10-09 08:53:20", "last confirmed", "place", "Orvane"))
     assert not find(page, "noscript").is_displayed()
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ewe import VeriMemAgent
 from ewe.agent import AgentResult, Stopped, Tool
@@ -270,6 +272,37 @@ def test_steps_are_bounded_and_the_last_action_is_not_taken() -> None:
     assert calls == [0, 1]
     assert "no answer in 3 steps" in result.error
     assert [prompt.endswith("it must be an answer.") for prompt in model.prompts] == [False, False, True]
+
+
+REPLIES = st.sampled_from(
+    [
+        act("double", number=2), act("double", number="x"), act("fails"), act("nothing"), answer(),
+        "Thought: hm", "Observation: {}", "Action: {}", act("double", number=1) + "\nAction: {}",
+    ]
+) | st.text()  # fmt: skip
+
+
+@given(st.lists(REPLIES, min_size=1, max_size=12), st.integers(1, 5))
+def test_whatever_a_model_writes_a_run_ends_within_its_bounds_and_says_why(replies: list[str], limit: int) -> None:
+    calls: list[int] = []
+
+    def double(number: int) -> int:
+        """Doubles."""
+        calls.append(number)
+        return 2 * number
+
+    def fails() -> None:
+        """Fails."""
+        raise OSError("no")
+
+    model = Script(*(replies * 2 * limit))
+    result = VeriMemAgent(model, tools=[double, fails], max_steps=limit).run("?")
+    assert 1 <= len(result.steps) <= limit
+    assert len(model.prompts) == sum(len(step.replies) for step in result.steps) <= 2 * limit
+    assert len(calls) < limit
+    assert (result.answer is not None) == (result.stopped is Stopped.ANSWERED) == (not result.error)
+    assert all(step.observation for step in result.steps[:-1])
+    assert result.steps[-1].observation == ""
 
 
 def test_a_completer_that_breaks_its_protocol_ends_the_run() -> None:

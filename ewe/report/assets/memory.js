@@ -82,6 +82,7 @@ class MemoryPage {
     byId('chips').replaceChildren(...chips.filter(Boolean).map((chip) => el('span', { class: 'chip' }, clip(chip, 120))));
     byId('meters').replaceChildren(meter('veracity', memory.veracity, believed(memory.veracity)), meter('uncertainty', memory.uncertainty, known(memory.uncertainty)));
     const facts = [['written down', moment(memory.created_at)], ['last changed', moment(memory.updated_at)],
+      ...(memory.confirmed_at ? [['last confirmed', moment(memory.confirmed_at)]] : []),
       ['recalled', count(memory.recall_count, 'time')], ['said to be correct', count(memory.correct_count, 'time')],
       ['said to be incorrect', count(memory.incorrect_count, 'time')], ...Object.entries(memory.metadata)];
     byId('facts').replaceChildren(...facts.map(([name, value]) => el('div', null, el('dt', null, name), el('dd', null, value))));
