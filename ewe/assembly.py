@@ -12,17 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-import torch
-
-from ewe.config import CacheConfig, Config, RetrievalConfig
+from ewe.config import Config, LongTermConfig, RetrievalConfig
 from ewe.engine import calls
+from ewe.engine.budget import MemoryBudget, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
 from ewe.engine.grammar import Grammars
 from ewe.engine.intake import Intake, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.out_of_memory import FrugalRunner, Runner
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
 from ewe.engine.precompute import open_precomputed
@@ -35,8 +34,8 @@ from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
 from ewe.longterm.live import LiveMemories, LiveRules
-from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.open import open_service
+from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.service import MemoryService
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
@@ -53,9 +52,6 @@ from ewe.verification.judges.protocol import Judge
 from ewe.verification.open import open_verifier
 from ewe.verification.value_verifier import ValueVerifier
 from ewe.world.builtin import builtin_datastore
-
-_CPU_POOL_BYTES = 1 << 30
-_GPU_SHARE = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +82,7 @@ class Engine:
     changed: threading.Event
     pool: KVPool
     precomputed: PrecomputedUnits | None
+    budget: MemoryBudget | None
 
 
 def make_components(
@@ -132,13 +129,13 @@ def build_engine(
     if loaded.tokenizer is None and components != Components(None, None):
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
-    dtype, device = loaded.model.dtype, loaded.model.device
-    num_blocks = _num_blocks(config.cache, KVPool.bytes_per_block(shapes, config.cache.block_size, dtype), device)
-    pool = KVPool(shapes, num_blocks, config.cache.block_size, dtype, device)
+    budget = plan_memory(config, loaded, shapes)
+    pool = make_pool(budget, shapes, loaded.model.dtype)
     if config.model.compile:
         compile_layers(loaded.model)
     runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)
-    return wire(config, components, on_finish, loaded, pool, runner)
+    frugal = FrugalRunner(runner, budget.summary())
+    return wire(config, components, on_finish, loaded, pool, frugal, budget)
 
 
 def wire(
@@ -147,7 +144,8 @@ def wire(
     on_finish: Callable[[Sequence, Generation], None],
     loaded: LoadedModel,
     pool: KVPool,
-    runner: ModelRunner,
+    runner: Runner,
+    budget: MemoryBudget | None = None,
 ) -> Engine:
     """The engine around a runner and its pool (tests bring a runner without a model)."""
     manager = BlockManager(pool.num_blocks, pool.block_size)
@@ -180,7 +178,7 @@ def wire(
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed)
+    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
 
 
 def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:
@@ -205,10 +203,10 @@ def _memories(
     rules = LiveRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
     if service is not None:
         return LiveMemories(service, rules, reviews=_reviews(service, settings))
-    if settings.review_every is not None and trusted is None:
-        raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     if settings.path is None:
         return None
+    if settings.review_every is not None and trusted is None:
+        raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     judge = _judge(config, verifier)
     opened = open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
     return LiveMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
@@ -227,19 +225,3 @@ def _judge(config: Config, verifier: Verifier | None) -> Judge:
     settings = config.verification
     name = "values" if isinstance(verifier, ValueVerifier) else settings.judge
     return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))
-
-
-def _num_blocks(config: CacheConfig, bytes_per_block: int, device: torch.device) -> int:
-    if config.num_blocks is not None:
-        return config.num_blocks + 1  # the null block holds no tokens
-    if config.memory_gib is not None:
-        available = int(config.memory_gib * (1 << 30))
-    elif device.type == "cuda":
-        available = int(torch.cuda.mem_get_info(device)[0] * _GPU_SHARE)
-    else:
-        available = min(_CPU_POOL_BYTES, psutil.virtual_memory().available // 2)
-    if available < 2 * bytes_per_block:
-        raise ConfigError(
-            f"{available >> 20} MiB do not hold one block of {bytes_per_block >> 20} MiB: raise cache.memory_gib"
-        )
-    return available // bytes_per_block

@@ -171,7 +171,8 @@ class LongTermConfig(_Settings):
 class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
-    Without either the pool takes 1 GiB of host memory, or 85% of what a GPU has left beside the weights.
+    Without either the pool takes 1 GiB of host memory, or what is left of `gpu_share`, the share of a GPU's memory that
+    weights, activations and pool may fill.
     unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host memory
     that may hold precomputed units beside a GPU.
     """
@@ -181,6 +182,7 @@ class CacheConfig(_Settings):
     memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True
     host_gib: float = Field(4.0, ge=0)
+    gpu_share: float = Field(0.9, gt=0, le=1)
 
 
 class SchedulerConfig(_Settings):

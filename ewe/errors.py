@@ -44,6 +44,10 @@ class JudgeError(EWEError):
     """A judge of claims cannot be loaded, or gave an answer that is none."""
 
 
+class DeviceMemoryError(EWEError):
+    """The model's device has too little memory; the message says what the budget was and which setting to change."""
+
+
 class OutOfBlocksError(EWEError):
     """The KV pool has too few free blocks; the scheduler answers by waiting or swapping."""
 

@@ -41,5 +41,10 @@ def open_llm(config: Config) -> LLM:
 
     from ewe.llm import LLM
 
-    with Console(stderr=True).status(f"loading {config.model.name} ..."):
-        return LLM(config=config)
+    console = Console(stderr=True)
+    with console.status(f"loading {config.model.name} ..."):
+        llm = LLM(config=config)
+    budget = llm.client.engine.budget
+    if console.is_terminal and budget is not None:
+        console.print(f"memory: {budget.summary()}", style="bright_black", markup=False)
+    return llm

@@ -14,7 +14,8 @@ from dataclasses import replace
 from itertools import islice
 
 from ewe.config import Config
-from ewe.engine.model_runner import ForwardResult, ModelRunner
+from ewe.engine.model_runner import ForwardResult
+from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish
 from ewe.engine.pauses import Action, Pauses, next_action
 from ewe.engine.refresh import MemoryKeeper
@@ -37,7 +38,7 @@ class EngineCore:
     def __init__(
         self,
         config: Config,
-        runner: ModelRunner,
+        runner: Runner,
         scheduler: Scheduler,
         keeper: MemoryKeeper,
         pauses: Pauses,

@@ -20,7 +20,7 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, DeviceMemoryError
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
@@ -51,7 +51,13 @@ def load_model(config: ModelConfig) -> LoadedModel:
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
     refuse_unsupported(model_config, model_class)
     max_model_len = _max_model_len(model_config, config.max_model_len)
-    model = _model(source, model_config, config, options).eval().requires_grad_(False)
+    try:
+        model = _model(source, model_config, config, options).eval().requires_grad_(False)
+    except torch.OutOfMemoryError as error:
+        raise DeviceMemoryError(
+            f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, model.device to "
+            f"another device, or take a smaller model ({error})"
+        ) from error
     attention_layers(model)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)

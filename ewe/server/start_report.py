@@ -34,16 +34,9 @@ def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Seque
 def report_engine(llm: LLM, seconds: float) -> None:
     """Prints what the engine is and what its memory holds, once it is loaded."""
     engine, config = llm.client.engine, llm.config
-    parameters = sum(item.numel() * item.element_size() for item in engine.loaded.model.parameters())
-    pool = sum(item.numel() * item.element_size() for item in (*engine.pool.keys, *engine.pool.values))
-    blocks = engine.manager.num_blocks - 1
-    tokens = blocks * engine.manager.block_size
     _say(f"phase loading: {seconds:.2f} s ({config.model.name} on {engine.loaded.model.device})")
-    _say(f"memory weights: {parameters / (1 << 20):.1f} MiB")
-    _say(f"memory KV pool: {pool / (1 << 20):.1f} MiB, {blocks} blocks, {tokens} tokens (cache.memory_gib)")
-    if config.memory.num_units:
-        units = config.memory.num_units * -(-config.memory.unit_tokens // engine.manager.block_size)
-        _say(f"memory of one answer: up to {units} of the blocks hold {config.memory.num_units} units")
+    for line in engine.budget.lines() if engine.budget is not None else ():
+        _say(f"memory {line}")
     if llm.client.components.memories is not None:
         _say(f"memories: {len(llm.memories.service.store)} in {config.longterm.path} (longterm.path)")
     for line in changed("", config):
