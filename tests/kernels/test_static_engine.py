@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 from tolerances import LOGPROBS
 from triton_interpreter import INTERPRETED
 
@@ -13,8 +12,8 @@ from benchmarks.common import SMOKE
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
-from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.model_runner import ModelRunner
 from ewe.engine.static_decode import StaticDecoder
 
 # As small as sentences allow; the interpreter is slow.
@@ -35,7 +34,7 @@ CONFIG = {
 
 
 class Counted(StaticDecoder):
-    """Notes how many steps it ran, and how many rows each had."""
+    """Notes how many rows each step had."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -48,34 +47,41 @@ class Counted(StaticDecoder):
 
 def write(device, static):
     """Answers, and the decoder that ran the steps (None without static buffers)."""
-    torch.manual_seed(0)
+    decoders = []
+
+    def make(runner):
+        model, pool = runner._model, runner._pool
+        backend = TritonBackend(model.device, pool.block_size, pool.keys[0].shape[1])
+        decoders.append(Counted(model, runner._layers, pool, "paper", backend, capture=device == "cuda"))
+        return decoders[0]
+
     loaded = load_synthetic(SIZE, device)
     library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
-    with LLM(config=CONFIG, loaded=loaded, datastore=library, verifier=library) as llm:
-        runner, pool = llm.client.engine.core._runner, llm.client.engine.pool
-        runner.static = None
-        if static:
-            backend = TritonBackend(loaded.model.device, pool.block_size, pool.keys[0].shape[1])
-            layers = attention_layers(loaded.model)
-            runner.static = Counted(loaded.model, layers, pool, "paper", backend, capture=device == "cuda")
-        params = [
-            SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
-            for length, seed in ((20, 1), (14, 2))
-        ]
-        answers = write_together(llm, [([5, 6, 7 + n], item, None) for n, item in enumerate(params)])
-        llm.check_integrity()
-    return sorted(answers, key=lambda answer: len(answer.token_ids)), runner.static
+    config = CONFIG | {"scheduler": {"cuda_graphs": static}}
+    params = [
+        SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
+        for length, seed in ((20, 1), (14, 2))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelRunner, "_static_decoder", make)
+        with LLM(config=config, loaded=loaded, datastore=library, verifier=library) as llm:
+            answers = write_together(llm, [([5, 6, 7 + n], item, None) for n, item in enumerate(params)])
+            llm.check_integrity()
+    return sorted(answers, key=lambda answer: len(answer.token_ids)), decoders[0] if decoders else None
 
 
 @pytest.mark.parametrize(
     "device",
     [
-        pytest.param("cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="with a GPU at hand, kernels run there")),
+        pytest.param(
+            "cpu", marks=[pytest.mark.slow, pytest.mark.skipif(not INTERPRETED, reason="kernels run on the GPU")]
+        ),
         pytest.param("cuda", marks=pytest.mark.gpu),
     ],
 )
 def test_the_same_texts_are_written(device):
-    (found, decoder), (expected, _) = write(device, True), write(device, False)
+    (found, decoder), (expected, without) = write(device, True), write(device, False)
+    assert without is None
     assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.stats.tokens_discarded == other.stats.tokens_discarded
