@@ -119,8 +119,8 @@ def make_pool(budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.d
 def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     """Bytes that the largest forward pass takes beside weights and KV, for transformers' decoder layers.
 
-    At its peak a layer holds about three tensors of the width of its MLP and four of the model's width (its queries', if
-    that is larger) per token; logits are computed for one token per sequence.
+    At its peak a layer holds per token about three tensors of the width of its MLP and four of the model's width, or of
+    its queries' if that is larger; logits are computed for one token per sequence.
     """
     text: Any = loaded.model.config.get_text_config()
     hidden, heads = text.hidden_size, text.num_attention_heads

@@ -76,7 +76,8 @@ def open_precomputed(
     if loaded.tokenizer is None:
         raise ConfigError("this model has no tokenizer, so it can hold no units: unset memory.precomputed")
     folder = Path(config.memory.precomputed).expanduser()
-    host_bytes = int(config.cache.host_gib * (1 << 30))
+    # Without a GPU the files' pages, which the system caches, are host memory already.
+    host_bytes = int(config.cache.host_gib * (1 << 30)) if pool.device.type == "cuda" else 0
     return PrecomputedUnits(folder, identity_of(loaded, config.memory), pool, host_bytes, changed)
 
 

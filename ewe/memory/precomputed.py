@@ -36,9 +36,8 @@ class Load(Enum):
 class PrecomputedUnits:
     """The units of one folder, for one pool.
 
-    host_bytes: host memory (pinned) that may hold units beside a GPU; without a GPU the files' pages are host memory
-    already. changed: called from another thread when a unit has been read. Raises PrecomputedError as
-    `open_units` does.
+    host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from another
+    thread when a unit has been read. Raises PrecomputedError as `open_units` does.
     """
 
     def __init__(
@@ -46,9 +45,9 @@ class PrecomputedUnits:
     ) -> None:
         self._units = open_units(folder, identity)
         self._pool = pool
-        self._is_pinned = pool.device.type == "cuda"
         self._changed = changed
-        self.host = HostUnits(host_bytes if self._is_pinned else 0)
+        self._keeps = host_bytes > 0
+        self.host = HostUnits(host_bytes)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ewe-units")
 
     def __len__(self) -> int:
@@ -85,8 +84,8 @@ class PrecomputedUnits:
     def _read(self, key: bytes, stored: StoredUnit) -> Tensor:
         """A unit's KV in host memory, all of it read and checked; from a reader's thread."""
         kv = stored.read()
-        if self._is_pinned:
-            kv = torch.empty_like(kv, pin_memory=True).copy_(kv)
+        if self._keeps:
+            kv = torch.empty(kv.shape, dtype=kv.dtype, pin_memory=self._pool.device.type == "cuda").copy_(kv)
             self.host.put(key, kv)
         return kv
 

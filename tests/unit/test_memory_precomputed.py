@@ -39,14 +39,14 @@ def kv_of(tokens: tuple[int, ...]) -> torch.Tensor:
 class Rig:
     """A folder of units, a pool, and a cache that hands out places in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host_bytes: int = 0) -> None:
         with UnitWriter(folder, IDENTITY) as writer:
             for tokens in UNITS:
                 writer.add(tokens, kv_of(tokens))
         self.pool = KVPool(SHAPES, 20, 4, torch.float32, "cpu")
         self.cache = UnitCache(BlockManager(20, 4), keep_unused=True)
         self.changed = threading.Event()
-        self.units = PrecomputedUnits(folder, IDENTITY, self.pool, 1 << 20, self.changed.set)
+        self.units = PrecomputedUnits(folder, IDENTITY, self.pool, host_bytes, self.changed.set)
 
     def load(self, unit: EncodedUnit) -> Load:
         """Until it is there or turns out not to be."""
@@ -95,6 +95,23 @@ def test_a_damaged_unit_is_reported_and_encoded_and_the_others_are_loaded(
         assert rig.load(rig.cache.acquire(UNITS[0], salt="another")) is Load.ABSENT
     [record] = caplog.records
     assert "shard-00000.safetensors is damaged" in record.getMessage()
+    rig.units.close()
+
+
+@pytest.mark.parametrize("num_kept", [0, 1, 3])
+def test_what_is_in_host_memory_is_not_read_again(tmp_path: Path, num_kept: int) -> None:
+    sizes = [kv_of(tokens).nbytes for tokens in UNITS]
+    rig = Rig(tmp_path, sum(sizes[len(sizes) - num_kept :]))
+    for tokens in UNITS:
+        assert rig.load(rig.cache.acquire(tokens)) is Load.DONE
+    (tmp_path / "shard-00000.safetensors").write_bytes(b"\0" * (tmp_path / "shard-00000.safetensors").stat().st_size)
+    states = []
+    for tokens in UNITS:
+        unit = rig.cache.acquire(tokens, salt="again")
+        states.append(rig.load(unit))
+        if states[-1] is Load.DONE:
+            assert torch.equal(rig.pool.read_slots(unit.table.slots()), kv_of(tokens))
+    assert states == [Load.ABSENT] * (len(UNITS) - num_kept) + [Load.DONE] * num_kept
     rig.units.close()
 
 
