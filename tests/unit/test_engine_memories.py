@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from conftest import Bench
-from engine_parts import Answers, Notebook, words
+from engine_parts import Answers, Judge, Notebook, sentences, words
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ewe.config import Config
 from ewe.engine import calls
@@ -42,13 +45,13 @@ class Diary:
         return [ScoredPassage(own, 1.0, owner=user), ScoredPassage(shared, 0.5)]
 
 
-def settings(**groups: Any) -> Config:
+def configured(**groups: Any) -> Config:
     return Config.from_mapping({"memory": MEMORY, "longterm": {"path": "somewhere"}, **groups})
 
 
 def bench(diary: Diary, retriever: Any = None, verifier: Any = None, **groups: Any) -> Bench:
     feedback = {"retrieve_every": 1, "verify_every": 1, "max_attempts": 2}
-    return Bench(settings(feedback=feedback, **groups), retriever, verifier, words("Aa. Bb."), memories=diary)
+    return Bench(configured(feedback=feedback, **groups), retriever, verifier, words("Aa. Bb."), memories=diary)
 
 
 def add(on: Bench, name: str, memory: MemoryOptions | None, n: int = 1) -> Any:
@@ -104,6 +107,70 @@ def test_a_text_that_somebody_guesses_does_not_tell_that_it_is_remembered() -> N
     on.core.add(guess)
     [event] = [event for event in on.run()["b", 0].trace if event.kind == "refresh" and "document" in str(event.data)]
     assert event.data["cached"] is False
+
+
+class Initials(Diary):
+    """What it remembers of a user begins with the user's name."""
+
+    def _of(self, user: str) -> list[ScoredPassage]:
+        own = Passage(f"memory:{user}//1", f"{user} private", veracity=0.9)
+        return [ScoredPassage(own, 1.0, owner=user), ScoredPassage(Passage("memory://2", "common"), 0.5)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    users=st.lists(st.sampled_from("abc"), min_size=2, max_size=6),
+    num_blocks=st.integers(64, 110),
+    mode=st.sampled_from(["blocking", "optimistic"]),
+)
+def test_nobody_attends_to_anothers_memory_however_short_the_pool_is(
+    users: list[str], num_blocks: int, mode: str
+) -> None:
+    wrong: list[tuple[str, tuple[str, ...]]] = []
+    read: set[str] = set()
+
+    def script(context: str, units: tuple[str, ...]) -> str:
+        own = {unit for unit in units if "private" in unit}
+        read.update(own)
+        if own - {f"{context[0]} private"}:
+            wrong.append((context, units))
+        return sentences(context, units)
+
+    values = {
+        "memory": {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 2},
+        "feedback": {"mode": mode, "verify_every": 5, "retrieve_every": 3},
+        "cache": {"block_size": 2},
+        "scheduler": {"max_num_seqs": 4},
+    }
+    on = Bench(configured(**values), None, Judge(), script, num_blocks=num_blocks, memories=Initials())
+    for number, user in enumerate(users):
+        params = SamplingParams(max_tokens=24)
+        on.core.add(on.engine.intake.build(f"r{number}", f"{user} asks:", params, memory=MemoryOptions(user)))
+    finished = on.run()
+    assert not wrong
+    assert {generation.finish_reason for generation in finished.values()} <= {"length", "stop"}
+    assert read == {f"{user} private" for user in users}
+
+
+def test_memories_that_hang_cost_their_retrieval_and_not_the_answer() -> None:
+    class Stuck(Diary):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = threading.Event()
+
+        def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
+            self.gate.wait()
+            return [[] for _ in queries]
+
+    stuck = Stuck()
+    on = Bench(configured(feedback={"timeout": 0.05}), script=words("Aa."), memories=stuck)
+    add(on, "a", ANN)
+    generation = on.run()["a", 0]
+    stuck.gate.set()
+    assert generation.text == "Aa."
+    errors = [event.data.get("error", "") for event in generation.trace if event.kind == "retrieval"]
+    assert errors
+    assert all("did not answer" in error for error in errors)
 
 
 def test_the_evidence_of_every_check_is_kept_with_that_of_discarded_wordings() -> None:
