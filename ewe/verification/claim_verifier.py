@@ -24,6 +24,9 @@ from ewe.verification.selection import SentenceSelector, Window
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
 
+_TOLD_INSTEAD = 4
+"""Pieces shown of what a complete collection tells in place of a claim that nothing in it supports."""
+
 
 class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
@@ -120,7 +123,8 @@ class ClaimVerifier:
     def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
         decision = combine(pieces, self._thresholds)
         if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence:
-            return Decision(Verdict.REFUTED, 1.0)
+            told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
+            return Decision(Verdict.REFUTED, 1.0, tuple(told))
         return decision
 
 

@@ -96,6 +96,8 @@ def test_what_nothing_settles_is_inconclusive_without_evidence():
 def test_a_complete_collection_refutes_what_it_does_not_tell_but_not_what_it_disputes():
     [result] = ask(verifier(ROSES, assume_complete=True), "Ada was born in Rome")
     assert result.verdict is Verdict.REFUTED
+    # What is told instead is there for whoever writes the sentence again.
+    assert [(piece.passage.id, piece.stance) for piece in result.evidence] == [("roses", Verdict.REFUTED)]
     [result] = ask(verifier(BORN, PARIS, assume_complete=True), "Ada was born in Warsaw")
     assert result.verdict is Verdict.INCONCLUSIVE
 

@@ -47,6 +47,14 @@ CASES = {
         "In 1891, she moved to Paris, where she studied physics.",
         ["In 1891, Marie Curie moved to Paris.", "Marie Curie studied physics in Paris."],
     ),
+    "where, with a time": (
+        "She settled in Paris, where she lived until her death in 1934.",
+        ["Marie Curie settled in Paris.", "Marie Curie lived in Paris until her death in 1934."],
+    ),
+    "there": (
+        "She moved to Paris in 1891 and taught there.",
+        ["Marie Curie moved to Paris in 1891.", "Marie Curie taught in Paris."],
+    ),
     "participle at the beginning": (
         "Born in Warsaw, Marie Curie studied in Paris.",
         ["Marie Curie was born in Warsaw.", "Marie Curie studied in Paris."],

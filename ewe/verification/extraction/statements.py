@@ -16,7 +16,8 @@ from ewe.verification.extraction.forms import PRESENT, be_before, borrowed_subje
 from ewe.verification.extraction.joining import read_words
 from ewe.verification.extraction.lists import JOINT_PASSIVE, KNOWN_FOR, OF_THINGS
 from ewe.verification.extraction.nouns import is_definite, noun_phrase
-from ewe.verification.extraction.words import Tag, Word, put_in
+from ewe.verification.extraction.whereabouts import at_place_before, there_spelt_out
+from ewe.verification.extraction.words import Tag, Word
 from ewe.verification.wordlists import words_of
 
 
@@ -121,6 +122,7 @@ class StatementBuilder:
             return None
         head = self._words[clause.verb.head]
         subject = borrowed_subject(host.subject)
+        rest = there_spelt_out(rest, host.rest)
         if head.tag is Tag.ING and not clause.verb.finite:
             return self._from_ing(host, verb, rest)
         bare = not any(word.tag in (Tag.BE, Tag.HAVE, Tag.MODAL, Tag.DO) for word in verb)
@@ -143,7 +145,7 @@ class StatementBuilder:
             return Statement([*owner_of(antecedent), *own], verb, rest) if antecedent else None
         if own and (opener == "where" or (opener == "which" and not simple)):
             if any(word.tag in (Tag.PRONOUN, Tag.NAME) for word in own):
-                return Statement(own, verb, [*rest, *self._place(clause, rest, opener)])
+                return Statement(own, verb, at_place_before(self._words, clause, rest) if opener == "where" else rest)
             return None
         if own or not simple or opener not in ("who", "which", "that"):
             return None
@@ -170,15 +172,6 @@ class StatementBuilder:
             if norms != ["one", "of"] and (personal or told):
                 return borrowed_subject(host.subject)
         return phrase if is_definite(phrase) and set_off else []
-
-    def _place(self, clause: Clause, rest: Sequence[Word], opener: str) -> list[Word]:
-        """Where it was, if the clause behind "where" names no place itself."""
-        start, end = noun_phrase(self._words, clause.start)
-        phrase = self._words[start:end]
-        settled = any(word.tag is Tag.NAME for word in rest) or not is_definite(phrase)
-        if opener != "where" or settled or (len(phrase) > 1 and phrase[0].tag not in (Tag.DETERMINER, Tag.POSSESSIVE)):
-            return []
-        return [put_in("in", Tag.PREPOSITION), *(word.borrowed() for word in phrase)]
 
     def _participle(self, clause: Clause, verb: list[Word], rest: list[Word]) -> Statement | None:
         host = self._host(clause)
