@@ -19,7 +19,7 @@ from ewe.longterm.evidence import is_memory
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.verimem_sources import write_time_prior
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
 from ewe.longterm.scoring.verimem_uncertainty import veracity_uncertainty
 from ewe.longterm.search import address, visible
 from ewe.longterm.service import MemoryService
@@ -44,6 +44,7 @@ class Desk:
         self._scopes, self._scope = visible(user, agent), Scope(user, agent)
         said = MemorySource("model", agent or "agent")
         self._source = replace(said, reliability=write_time_prior(said))
+        self._asked = VeracityThreshold().base  # the veracity that the last search asked for
         self._labels: dict[tuple[Scope, str], str] = {}
         self.shown: dict[tuple[Scope, str], MemoryUsed] = {}
         self.passages: dict[str, Passage] = {}
@@ -65,10 +66,11 @@ class Desk:
         """
         assert self._memories is not None
         recall = self._memories.search(query, self._scopes, most)
+        self._asked = recall.threshold
         rows = [*recall.used, *recall.disregarded]
         for one in rows:  # labels first: a flagged memory names the one that was found in its place
             self._label(one.memory)
-        found = [self._recalled(one, recall.threshold) for one in rows]
+        found = [self._recalled(one) for one in rows]
         return {"veracity_asked_for": round(recall.threshold, 2), "memories": found}
 
     def remember(self, content: str) -> dict[str, Any]:
@@ -95,10 +97,10 @@ class Desk:
         passages = [hit.passage for hit in hits if not is_memory(hit.passage.id)]
         return {"passages": [self._passage(one) for one in passages], "memories_moved": self._weighed(passages)}
 
-    def _recalled(self, one: Recalled, threshold: float) -> dict[str, Any]:
+    def _recalled(self, one: Recalled) -> dict[str, Any]:
         memory = one.memory
         instead = self._label(one.replaced_by) if one.replaced_by is not None else ""
-        status = memory_status(one, threshold, instead)
+        status = memory_status(one, self._asked, instead)
         label = self._show(memory, one.belief, one.uncertainty, one.action, status)
         told: dict[str, Any] = {"memory": label, "status": status}
         if one.action is not Action.DISREGARD or instead:
@@ -134,9 +136,11 @@ class Desk:
             now = service.store.find(before.memory.scope, before.memory.id)
             if now is None or now.veracity == before.memory.veracity:
                 continue
-            change = f"veracity {before.memory.veracity:.2f} before, {now.veracity:.2f} after it was looked up"
-            self._show(now, now.veracity, now.uncertainty, before.action, change)
-            moved.append(f"{before.label}: {change}")
+            told = f"veracity {before.memory.veracity:.2f} before, {now.veracity:.2f} after it was looked up"
+            enough = now.veracity >= self._asked
+            told += "" if enough else f", flagged (below {self._asked:.2f})"
+            action = Action.USE if enough else Action.USE_WITH_UNCERTAINTY
+            moved.append(f"{self._show(now, now.veracity, now.uncertainty, action, told)}: {told}")
         return moved
 
     def _contradicted(self, memory: Memory) -> list[Memory]:

@@ -53,7 +53,7 @@ class MemoryWriter:
     ) -> Memory:
         """The new memory, or the one that says the same words already.
 
-        The same words from another voice support the memory that is there, from the same voice they change nothing.
+        The same words from another voice that is believed support the memory that is there, else they change nothing.
         `contradicts`: ids in the scope that it is known to contradict. Raises InvalidRequestError for what is no
         memory, JudgeError as the judge does.
         """
@@ -112,8 +112,12 @@ class MemoryWriter:
             return self._store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
-        """Somebody else said the same; counted once per voice, as their feedback."""
-        if memory.scope == scope and voice_of(memory) != (source.kind, source.id or scope.user):
+        """Somebody else said the same; counted once per voice, as their feedback.
+
+        Whose word is believed 1/2 or less confirms nothing: a model that repeats what it read makes it no truer.
+        """
+        other_voice = voice_of(memory) != (source.kind, source.id or scope.user)
+        if memory.scope == scope and other_voice and source.reliability > 0.5:
             self._evidence.feedback(memory.scope, memory.id, True, source)
 
     def _mark(self, scope: Scope, memory_id: str, by_id: str) -> None:

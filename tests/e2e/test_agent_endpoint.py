@@ -14,12 +14,14 @@ from server_rig import LONG, serving
 
 from ewe import LLM, SamplingParams, VeriMemAgent
 from ewe.agent import Stopped
+from ewe.agent.models import STOP
 from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.open import open_retriever
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
+from ewe.verification.endpoint.chat import EndpointCompleter
 from ewe.verification.judges.load import load_judge
 from ewe.world.builtin import model_path
 
@@ -129,11 +131,12 @@ def test_a_prompt_that_does_not_fit_the_model_ends_the_run_with_the_reason() -> 
 
 @pytest.mark.skipif(not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights here")
 def test_this_engine_s_server_and_the_model_in_the_same_process_give_the_same_run() -> None:
-    params = SamplingParams(max_tokens=200, stop=("\nObservation:",))
+    params = SamplingParams(max_tokens=200, stop=STOP)
     with LLM("builtin", datastore=None, verifier=None) as llm:
         here = VeriMemAgent(llm, params=params).run(QUESTION)
         with serving(create_app(llm, ServerSettings(max_tokens=1100, max_prompt_tokens=4000))) as url:
-            there = VeriMemAgent(f"openai:builtin@{url}/v1").run(QUESTION)
+            patient = EndpointCompleter("builtin", url, stop=STOP, request_timeout_s=LONG, time_limit_s=LONG)
+            there = VeriMemAgent(patient).run(QUESTION)
     for result in (here, there):  # it was taught to write encyclopedia articles, no steps
         assert (result.answer, result.stopped) == (None, Stopped.MALFORMED), result.error
         assert result.error

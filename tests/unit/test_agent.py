@@ -173,7 +173,9 @@ def test_what_is_looked_up_moves_the_memories_shown(store: MemoryStore) -> None:
          "from": "encyclopedia"},
     ]  # fmt: skip
     now = store.get(ANN, memory.id)
-    assert told["memories_moved"] == [f"M1: veracity 0.70 before, {now.veracity:.2f} after it was looked up"]
+    status = f"veracity 0.70 before, {now.veracity:.2f} after it was looked up, flagged (below 0.50)"
+    assert told["memories_moved"] == [f"M1: {status}"]
+    assert [one.flagged for one in result.memories] == [True]
     assert now.veracity < 0.3
     assert [one.veracity for one in result.memories] == [now.veracity]
     assert result.passages == {"E1": ENCYCLOPEDIA}

@@ -114,6 +114,16 @@ def test_the_same_words_at_the_same_time_are_one_memory_with_two_voices(store: M
     assert len(store) == 2
 
 
+def test_a_voice_that_is_not_believed_confirms_nothing_by_repeating_it(store: MemoryStore) -> None:
+    memories = service(store)
+    known = memories.add(TRUE, ANN, person("ann"))
+    for words in (TRUE, "They say that the bridge opened in 1932"):
+        memories.add(words, ANN, MemorySource("model", "helper", 0.5))
+    assert store.get(ANN, known.id) == known
+    memories.add(TRUE, ANN, person("bob", 0.6))
+    assert store.get(ANN, known.id).correct_count == 1
+
+
 def test_a_correction_in_words_that_are_there_already_marks_both(store: MemoryStore) -> None:
     memories = MemoryService(store, clock=Clock())  # without a judge nobody else finds it
     wrong, right = memories.add(FALSE, ANN, person("ann")), memories.add(TRUE, ANN, person("ann"))
