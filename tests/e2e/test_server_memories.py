@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import LONG, PROMPT, events_of, httpx, serving, wait_for, wait_until_idle
+from server_rig import LONG, PROMPT, ServerProcess, events_of, httpx, serving, wait_for, wait_until_idle
 
 from ewe import LLM, MemoryOptions, SamplingParams
 from ewe.longterm.records import Scope
+from ewe.longterm.store import MemoryStore
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 
@@ -51,6 +53,9 @@ class Client:
     def __init__(self, url: str, key: str = "") -> None:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(base_url=url, timeout=LONG, headers=headers)
+
+    def close(self) -> None:
+        self._http.close()
 
     def call(self, method: str, path: str, status: int = 200, **body: Any) -> Any:
         given = {"params": body} if method in ("GET", "DELETE") else {"json": body}
@@ -275,6 +280,22 @@ def test_the_python_interface_sees_what_was_said_over_http(client: Client, llm: 
     client.add(LIE, "ann")
     [generation] = llm.generate(PROMPT, SamplingParams(max_tokens=10), memory=MemoryOptions("ann"))
     assert LIE in {passage.text for passage in generation.sources.values()}
+
+
+def test_a_server_that_is_told_to_stop_learns_what_is_left_and_lets_go_of_the_store(tmp_path: Path) -> None:
+    folder = tmp_path / "memories"
+    with ServerProcess("--set", f"longterm.path={folder}") as server:
+        client = Client(server.wait_until_ready())
+        lie = client.add(LIE, "ann")
+        answer = client.call("POST", "/v1/chat/completions", **CHAT, memory={"user": "ann"})
+        assert LIE in {source["text"] for source in answer["ewe"]["sources"]}
+        client.close()  # the server waits for connections that are kept open
+        assert server.stop(signal.SIGTERM) == 0
+        assert "memories: 0 in " in server.output
+        assert LIE not in server.output, "the log holds nothing of what was said"
+    with MemoryStore.open(folder, read_only=False) as store:
+        assert [revision.reason for revision in store.history(Scope("ann"), lie)] == ["added", "verified"]
+        assert store.verify() == []
 
 
 def test_without_a_store_the_routes_say_so() -> None:
