@@ -84,7 +84,8 @@ class MemoryPage {
     const facts = [['written down', moment(memory.created_at)], ['last changed', moment(memory.updated_at)],
       ...(memory.confirmed_at ? [['last confirmed', moment(memory.confirmed_at)]] : []),
       ['recalled', count(memory.recall_count, 'time')], ['said to be correct', count(memory.correct_count, 'time')],
-      ['said to be incorrect', count(memory.incorrect_count, 'time')], ...Object.entries(memory.metadata)];
+      ['said to be incorrect', count(memory.incorrect_count, 'time')],
+      ...Object.entries(memory.metadata).map(([name, value]) => [clip(name, 60), clip(value, 300)])];
     byId('facts').replaceChildren(...facts.map(([name, value]) => el('div', null, el('dt', null, name), el('dd', null, value))));
     byId('against').hidden = !this.contradictions.length;
     byId('contradictions').replaceChildren(...this.contradictions.map((other, place) => contradictionNode(other, place, this.revisions)));
