@@ -15,7 +15,7 @@ from typing import Any
 
 from ewe.assembly import Components, build_engine
 from ewe.config import Config
-from ewe.config_files import load_yaml
+from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.core import EngineCore
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.loader import LoadedModel
@@ -121,7 +121,7 @@ def resolve_config(model: str | None, config: Any) -> Config:
     if isinstance(config, Config):
         values = config.model_dump(exclude_unset=True)
     elif isinstance(config, str | Path):
-        values = load_yaml(config)
+        values = load_engine_yaml(config)
     elif config is not None:
         values = dict(config)
     elif model in (None, "builtin"):

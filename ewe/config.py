@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from ewe.config_files import apply_assignments, explain, load_yaml
+from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -252,8 +252,10 @@ class Config(_Settings):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Config:
-        """Settings from a YAML file; raises ConfigError if it cannot be read or holds unknown settings."""
-        return cls.from_mapping(load_yaml(path))
+        """Settings from a YAML file, those of the server left aside; raises ConfigError if it cannot be read or holds
+        unknown settings.
+        """
+        return cls.from_mapping(load_engine_yaml(path))
 
     def override(self, assignments: Iterable[str]) -> Config:
         """A copy with `group.key=value` assignments applied; values are parsed as YAML."""

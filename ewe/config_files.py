@@ -15,6 +15,9 @@ from pydantic import BaseModel
 
 from ewe.errors import ConfigError
 
+SERVER_GROUP = "server"
+"""The settings in a file that are the server's own."""
+
 
 def load_yaml(path: str | Path) -> dict[str, Any]:
     """The mapping in a YAML file; raises ConfigError if it is missing, malformed or not a mapping."""
@@ -28,6 +31,13 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path} must hold a mapping of settings, found {type(values).__name__}")
+    return values
+
+
+def load_engine_yaml(path: str | Path) -> dict[str, Any]:
+    """The same without the group `server`: one file may serve `ewe serve` and every other command."""
+    values = load_yaml(path)
+    values.pop(SERVER_GROUP, None)
     return values
 
 

@@ -1,6 +1,6 @@
 """`ewe validate`: are these configuration files right?
 
-Owns: the report per file. Knows `ewe.config`.
+Owns: the report per file. Knows the settings of the engine, and of the server where a file has some.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ def validate(
 ) -> None:
     """Load configuration files and name every setting that is wrong. Exit code 1 if any is."""
     from ewe.config import Config
+    from ewe.config_files import SERVER_GROUP, load_yaml
     from ewe.errors import ConfigError
 
     failed = 0
     for file in files:
         try:
             Config.from_yaml(file)
+            if SERVER_GROUP in load_yaml(file):
+                from ewe.server.settings import ServerSettings
+
+                ServerSettings.from_yaml(file)
         except ConfigError as error:
             failed += 1
             print(f"{file}: not valid")

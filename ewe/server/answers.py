@@ -25,14 +25,18 @@ from ewe.server.wire import (
 from ewe.types import Claim, Generation, Passage, Sentence, Verdict
 
 
-def check_finished(generation: Generation) -> None:
-    """Raises RefusedError for what is no answer: it failed, was broken off, or its time ran out before it began."""
+def check_finished(generation: Generation, own_deadline: bool) -> None:
+    """Raises RefusedError for what is no answer: it failed, was broken off, or its time ran out before it began.
+
+    own_deadline: whether the time was the request's own. Then it gets what there is, be it nothing; but a server that
+    has no time for a first token is overloaded.
+    """
     reason = generation.finish_reason
     if reason == "error":
         raise RefusedError(500, generation.error, code="engine_error", may_retry=False)
     if reason == "abort":
         raise RefusedError(503, "the server is shutting down", code="shutting_down")
-    if reason == "timeout" and not generation.token_ids:
+    if reason == "timeout" and not generation.token_ids and not own_deadline:
         raise RefusedError(503, "the deadline passed before the first token", code="deadline", may_retry=False)
 
 

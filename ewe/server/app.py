@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
 from ewe.server import chat, completions, memories, operation, responses, verify
-from ewe.server.border import Border
+from ewe.server.border import Border, Journal
 from ewe.server.errors import add_handlers
 from ewe.server.page import routes as page
 from ewe.server.service import Service
@@ -51,8 +51,9 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     add_handlers(app)
     app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
-        # Outermost, because a browser asks for permission without a key and must be able to read refusals.
+        # Around the border, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
         exposed = ["x-request-id", "retry-after"]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
+    app.add_middleware(Journal)
     return app

@@ -28,6 +28,35 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _log = logging.getLogger("ewe.server")
 
 
+class Journal:
+    """Gives every request an id, which every answer to it carries, and a line in the log. Goes around all else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        begin, status = time.monotonic(), 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_marked)
+        finally:
+            log_request(scope, request_id, status, time.monotonic() - begin)
+
+
 class Border:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
@@ -45,31 +74,25 @@ class Border:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        begin, status = time.monotonic(), 0
+        has_begun = False
 
-        async def send_marked(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+        async def send_seen(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
             await send(message)
 
         try:
-            await self._serve(scope, headers, receive, send_marked)
+            await self._serve(scope, headers, receive, send_seen)
         except RefusedError as error:
-            await answer_of(error, _challenge(error, headers))(scope, receive, send_marked)
+            await answer_of(error, _challenge(error, headers))(scope, receive, send)
         except Exception as error:  # whatever it is, the client gets an answer and the log the reason
-            _log.exception("request %s failed", request_id)
-            if not status:
-                await answer_of(refusal_of(error))(scope, receive, send_marked)
-        finally:
-            log_request(scope, request_id, status, time.monotonic() - begin)
+            _log.exception("request %s failed", scope["state"]["request_id"])
+            if not has_begun:
+                await answer_of(refusal_of(error))(scope, receive, send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if self._keys and scope["path"] not in _OPEN:
-            scope.setdefault("state", {})["key"] = self._check_key(headers.get("authorization", ""))
+            scope["state"]["key"] = self._check_key(headers.get("authorization", ""))
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_body_bytes:
             raise self._too_large()

@@ -75,7 +75,7 @@ class ChunkedAnswer(ABC):
     async def _last_chunk(self, item: RunEvent) -> str:
         """A choice's end; that of the last choice also tells what the engine knows."""
         generation: Generation = item.event.generation
-        check_finished(generation)
+        check_finished(generation, self._run.own_deadline)
         self._unfinished -= 1
         choice = await self._last_choice(item.choice, generation)
         more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations).model_dump()}

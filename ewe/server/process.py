@@ -6,6 +6,7 @@ Owns: the order of starting and stopping, signals, and what is printed meanwhile
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import signal
 import socket
@@ -24,6 +25,7 @@ from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import report_engine, report_start
 
+_LONG_LOADING_S = 600.0  # then every thread's stack is printed once, and loading goes on
 _FLUSH_S = 5  # for answers that were broken off to reach their readers
 _log = logging.getLogger("ewe.server")
 
@@ -47,6 +49,7 @@ def serve(settings: ServerSettings, load: Callable[[], LLM], notes: Sequence[str
         server_header=False,
     )
     server = _Server(config, app.state.service, settings.drain)
+    _dump_stacks()
     loader = threading.Thread(target=server.load, args=(load, begin), name="ewe-load", daemon=True)
     loader.start()
     try:
@@ -55,6 +58,13 @@ def serve(settings: ServerSettings, load: Callable[[], LLM], notes: Sequence[str
         server.close()
     if server.failure is not None:
         raise server.failure
+
+
+def _dump_stacks() -> None:
+    """Has a process that hangs say where: on SIGUSR1, and by itself if loading takes very long."""
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1)
+    faulthandler.dump_traceback_later(_LONG_LOADING_S)
 
 
 def _listen(settings: ServerSettings) -> socket.socket:
@@ -88,6 +98,8 @@ class _Server(uvicorn.Server):
             self.failure = error
             self.should_exit = True
             return
+        finally:
+            faulthandler.cancel_dump_traceback_later()
         self._llm = llm
         self._service.open(llm)
         _log.info("ready", extra={"fields": {"model": self._service.model_name}})

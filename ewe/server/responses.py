@@ -111,7 +111,7 @@ class _Answer:
         if item.event.kind == "text":
             return self._events.text(item.event.data["text"])
         if item.event.kind == "finish":
-            check_finished(item.event.generation)
+            check_finished(item.event.generation, self._run.own_deadline)
             return self._events.finish(await self.finished(item.event.generation))
         return self._events.happening(item.event.kind, dict(item.event.data))
 

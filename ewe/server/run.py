@@ -35,6 +35,7 @@ class Run:
 
     wanted: kinds of events to pass on; "finish" always is. on_event: hears every event at once, in the engine's thread,
     so it must not raise. on_end: called once, on the event loop, when the engine has ended the run or it was closed.
+    own_deadline: whether the request named the time at which its answers end.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Run:
         wanted: frozenset[str],
         on_event: Callable[[Sequence, StreamEvent], None],
         on_end: Callable[[], None],
+        own_deadline: bool = False,
     ) -> None:
         self.sequences: list[Sequence] = []
+        self.own_deadline = own_deadline
         self._client = client
         self._mailbox = mailbox
         self._wanted = wanted | {"finish"}

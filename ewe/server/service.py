@@ -152,7 +152,8 @@ class Service:
         loop = asyncio.get_running_loop()
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
-        run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave)
+        own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
+        run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
             self._check_prompts(run.sequences)

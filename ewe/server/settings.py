@@ -14,11 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from ewe.client import resolve_config
 from ewe.config import Config
-from ewe.config_files import apply_assignments, explain, load_yaml
+from ewe.config_files import SERVER_GROUP, apply_assignments, explain, load_yaml
 from ewe.errors import ConfigError
 
 PREFIX = "EWE_ENGINE_"
-_GROUP = "server"
 
 
 class ServerSettings(BaseModel):
@@ -53,6 +52,11 @@ class ServerSettings(BaseModel):
     ping: float = Field(15.0, gt=0)
     stalled_after: float = Field(60.0, gt=0)
     log_format: Literal["text", "json"] = "text"
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> ServerSettings:
+        """The settings in the group `server` of a YAML file, which need not be there; raises ConfigError."""
+        return cls.from_mapping(_group_of(load_yaml(path)))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ServerSettings:
@@ -90,17 +94,25 @@ def resolve_settings(
     assignments: `group.key=value` of the command line, as YAML. Raises ConfigError.
     """
     values = load_yaml(file) if file is not None else {}
-    group = values.pop(_GROUP, None) or {}
-    if not isinstance(group, dict):
-        raise ConfigError("server must be a group of settings")
+    group = _group_of(values)
+    values.pop(SERVER_GROUP, None)
     from_environment, unknown = read_environment(environ)
     named = from_environment.pop("model.name", None)
     model = model if model is not None else None if named is None else str(yaml.safe_load(named))
     given = [*(f"{key}={value}" for key, value in from_environment.items()), *assignments]
-    for_server = [item.removeprefix(f"{_GROUP}.") for item in given if item.strip().startswith(f"{_GROUP}.")]
-    for_engine = [item for item in given if not item.strip().startswith(f"{_GROUP}.")]
+    for_server = [
+        item.removeprefix(f"{SERVER_GROUP}.") for item in given if item.strip().startswith(f"{SERVER_GROUP}.")
+    ]
+    for_engine = [item for item in given if not item.strip().startswith(f"{SERVER_GROUP}.")]
     config = resolve_config(model, values if file is not None else None).override(for_engine)
     return config, ServerSettings.from_mapping(apply_assignments(group, for_server)), unknown
+
+
+def _group_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    group = values.get(SERVER_GROUP) or {}
+    if not isinstance(group, dict):
+        raise ConfigError("server must be a group of settings")
+    return group
 
 
 def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -114,7 +126,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[s
         if not name.startswith(PREFIX):
             continue
         path = name.removeprefix(PREFIX).lower().split("__")
-        if path[0] in Config.model_fields or (path[0] == _GROUP and len(path) > 1):
+        if path[0] in Config.model_fields or (path[0] == SERVER_GROUP and len(path) > 1):
             # A text stays what it is: a key of digits, a folder called "no".
             found[".".join(path)] = yaml.safe_dump(value) if _is_text(path) else value
         else:
@@ -123,8 +135,8 @@ def read_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], list[s
 
 
 def _is_text(path: list[str]) -> bool:
-    kind: Any = ServerSettings if path[0] == _GROUP else Config
-    for part in path[1:] if path[0] == _GROUP else path:
+    kind: Any = ServerSettings if path[0] == SERVER_GROUP else Config
+    for part in path[1:] if path[0] == SERVER_GROUP else path:
         field = getattr(kind, "model_fields", {}).get(part)
         kind = field.annotation if field is not None else None
     return bool({str, SecretStr, Path} & {kind, *get_args(kind)})

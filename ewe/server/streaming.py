@@ -100,7 +100,7 @@ async def answers_unless_gone(request: Request, run: Run) -> list[Generation]:
     finally:
         run.close()
     for generation in generations:
-        check_finished(generation)
+        check_finished(generation, run.own_deadline)
     return generations
 
 

@@ -163,7 +163,7 @@ def test_events_of_the_engine_come_if_they_are_asked_for(url: str) -> None:
 
 
 def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(generation: Generation) -> None:
+    def fail(generation: Generation, own_deadline: bool) -> None:
         raise RefusedError(500, "NaN in the logits", code="engine_error", may_retry=False)
 
     for module in ("responses", "streaming"):  # the streamed and the whole answer

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import random
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -80,6 +81,31 @@ class HangingLibrary:
         return [[] for _ in queries]
 
 
+def ask_bare(url: Any, body: Any) -> socket.socket:
+    """A connection that has asked and reads nothing; closing it hangs up."""
+    content = json.dumps(body).encode()
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "
+    connection = socket.create_connection((url.host, url.port))
+    connection.sendall(f"{head}{len(content)}\r\n\r\n".encode() + content)
+    return connection
+
+
+def test_a_browser_of_another_site_may_ask_if_it_is_allowed_to(loaded: LoadedModel) -> None:
+    settings = ServerSettings.from_mapping({"api_key": KEY, "cors_origins": ["https://a.example"]})
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
+    with server(loaded, settings) as client:
+        allowed = client.options("/v1/chat/completions", headers=asked)
+        assert allowed.status_code == 200, "the browser asks without a key"
+        assert allowed.headers["access-control-allow-origin"] == "https://a.example"
+        assert allowed.headers["x-request-id"]
+        refused = client.get("/ready", headers={"origin": "https://a.example", "x-request-id": "mine"})
+        assert (refused.status_code, refused.headers["x-request-id"]) == (401, "mine")
+        assert refused.headers["access-control-allow-origin"] == "https://a.example", "and can read why not"
+        other = client.options("/v1/chat/completions", headers={**asked, "origin": "https://b.example"})
+        assert (other.status_code, "access-control-allow-origin" in other.headers) == (400, False)
+        assert other.headers["x-request-id"]
+
+
 def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
     settings = ServerSettings.from_mapping({"api_key": KEY, "max_body_bytes": 2000})
     with server(loaded, settings) as client:
@@ -125,8 +151,8 @@ def test_a_full_queue_a_greedy_key_and_clients_that_go(loaded: LoadedModel) -> N
             assert (full.status_code, full.json()["error"]["code"]) == (503, "queue_full")
             assert int(full.headers["retry-after"]) > 0
             # A client that does not stream goes, too.
-            with pytest.raises(httpx.ReadTimeout):
-                client.post("/v1/chat/completions", json=ENDLESS, timeout=0.5)
+            with ask_bare(client.base_url, ENDLESS):
+                wait_for(lambda: client.llm.client.status().running == 2, "both are under way")
             wait_for(lambda: client.app.state.service.gate.num_inside == 1, "the one without a stream is gone")
         wait_until_idle(client.llm)
         assert 'finished_reason="abort"} 2.0' in client.get("/metrics").text
@@ -173,14 +199,24 @@ def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMo
     assert library.queries[0] == PROMPT, "not the chat template's text"
 
 
-def test_deadlines_and_failures_of_the_engine(loaded: LoadedModel) -> None:
+def test_deadlines_of_a_request_and_of_the_server(loaded: LoadedModel) -> None:
     hanging = Hanging()
     with server(loaded, verifier=hanging) as client:
-        answer = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": 2.0}})
-        if answer.status_code == 200:  # else the machine was too slow for a first token
+        for deadline_s in (1e-6, 1.0):
+            answer = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": deadline_s}})
+            assert answer.status_code == 200, "who names a time gets what there is then, be it nothing"
             assert answer.json()["ewe"]["finish_reasons"] == ["timeout"]
             assert answer.json()["choices"][0]["finish_reason"] == "length"
+        brief = {"input": PROMPT, "ewe": {"deadline_s": 1e-6}}
+        assert client.post("/v1/responses", json=brief).json()["status"] == "incomplete"
+        client.app.state.service.settings = ServerSettings(deadline=1e-6)
+        late = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": 5.0}})
+        assert (late.status_code, late.json()["error"]["code"]) == (503, "deadline")
+        assert late.headers["x-should-retry"] == "false"
         hanging.gate.set()
+
+
+def test_failures_of_the_engine(loaded: LoadedModel) -> None:
     with server(loaded) as client:
         runner = client.llm.client.engine.core._runner
         real, runner.forward = runner.forward, _break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import threading
@@ -39,6 +40,8 @@ def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
     }
     with ServerProcess("--config", str(settings), "--set", "server.max_tokens=3000", **environment) as server:
         url = server.wait_until_ready()
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: "in _run_once" in server.output, "it says where its threads are")
         for line in (
             *("setting server.max_waiting = 5", "setting server.max_n = 4", "setting server.max_tokens = 3000"),
             *("setting verifier = builtin", "route POST /v1/chat/completions", "memory weights", "memory KV pool"),
@@ -82,6 +85,80 @@ def test_answers_that_do_not_end_in_time_are_broken_off_and_a_killed_server_star
     with ServerProcess("--port", port) as server:
         url = server.wait_until_ready()
         assert url.endswith(port)
+        assert httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG).status_code == 200
+
+
+STREAMS = 40
+
+
+def ask_many(url: str, tokens: int) -> tuple[list[threading.Thread], list[Any]]:
+    """Sends many streams at once; what each has read comes into the list. Returns when all are under way."""
+    read: list[Any] = []
+
+    def ask(seed: int) -> None:
+        body = {**CHAT, "max_tokens": tokens, "ignore_eos": True, "stream": True, "temperature": 0.8, "seed": seed}
+        text = ""
+        try:
+            with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=LONG) as answer:
+                for piece in answer.iter_text():
+                    text += piece
+        except httpx.TransportError:
+            text += "cut"
+        read.append(text)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(STREAMS)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: _under_way(url) == STREAMS or read, "all are under way")
+    return threads, read
+
+
+def _under_way(url: str) -> float:
+    figures = httpx.get(f"{url}/metrics", timeout=LONG).text
+    return sum(float(number) for number in re.findall(r"^ewe:num_requests_(?:running|waiting) (\S+)", figures, re.M))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("drain_s", "tokens"), [(300, 40), (0.2, 1500)])
+def test_sigterm_under_load(drain_s: float, tokens: int) -> None:
+    with ServerProcess("--set", f"server.drain={drain_s}", "--set", "verifier=null") as server:
+        url = server.wait_until_ready()
+        threads, read = ask_many(url, tokens)
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "draining" in server.output, "it drains")
+        try:
+            refused = httpx.get(f"{url}/ready", timeout=LONG)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "shutting_down")
+        except httpx.TransportError:
+            assert server.wait() == 0  # so fast that all was over
+        assert server.wait() == 0, server.output
+        for thread in threads:
+            thread.join(LONG)
+    assert len(read) == STREAMS
+    ends = [json.loads(events_of(text)[-2]) for text in read]
+    assert {events_of(text)[-1] for text in read} == {"[DONE]"}, "every stream has its end"
+    finished = [end for end in ends if "error" not in end]
+    assert {end["choices"][0]["finish_reason"] for end in finished} <= {"length"}
+    assert {end["error"]["code"] for end in ends if "error" in end} <= {"shutting_down"}
+    if drain_s > 1:
+        assert len(finished) == STREAMS, "there was time enough"
+        assert "answers broken off" not in server.output
+    else:
+        assert len(finished) < STREAMS
+
+
+@pytest.mark.slow
+def test_kill_9_under_load_and_a_start_on_the_same_port() -> None:
+    with ServerProcess() as server:
+        url = server.wait_until_ready()
+        threads, read = ask_many(url, 1500)
+        server.stop(signal.SIGKILL)
+        for thread in threads:
+            thread.join(LONG)
+        assert len(read) == STREAMS
+        assert all(text.endswith("cut") and "[DONE]" not in text for text in read), "nobody takes it for an end"
+    with ServerProcess("--port", url.rpartition(":")[2]) as server:
+        assert server.wait_until_ready() == url
         assert httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG).status_code == 200
 
 

@@ -8,6 +8,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+from typer.testing import CliRunner
+
+from ewe.cli.main import app
+from ewe.client import resolve_config
+from ewe.config import Config
 from ewe.errors import ConfigError
 from ewe.server.settings import ServerSettings, read_environment, resolve_settings
 
@@ -98,3 +103,16 @@ def test_a_group_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="server must be a group"):
         resolve_settings(None, file, {}, [])
     assert read_environment({"PATH": "x"}) == ({}, [])
+
+
+def test_a_file_may_hold_the_servers_settings_for_every_command(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("server: {port: 9000}\nmemory: {retrieval_units: 3}\n")
+    bad.write_text("server: {prot: 9000}\n")
+    assert Config.from_yaml(good).memory.retrieval_units == 3
+    assert resolve_config(None, good).memory.retrieval_units == 3
+    assert ServerSettings.from_yaml(good).port == 9000
+    told = CliRunner().invoke(app, ["validate", str(good), str(bad)])
+    assert told.exit_code == 1
+    assert f"{good}: ok" in told.output
+    assert "unknown setting prot; did you mean port?" in told.output
