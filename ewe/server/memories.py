@@ -26,6 +26,7 @@ from ewe.server.wire_memories import (
     Deleted,
     FeedbackAnswer,
     FoundMemory,
+    MemoryDeletion,
     MemoryFeedback,
     MemoryList,
     MemoryPlace,
@@ -43,6 +44,7 @@ router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSE
 
 _T = TypeVar("_T")
 _Place = Annotated[MemoryPlace, Query()]
+_Deletion = Annotated[MemoryDeletion, Query()]
 
 
 class _Caller:
@@ -196,28 +198,31 @@ async def give_feedback(memory_id: str, body: MemoryFeedback, request: Request) 
 
 
 @router.delete("/{memory_id}")
-async def delete_memory(memory_id: str, place: _Place, request: Request) -> Deleted:
+async def delete_memory(memory_id: str, place: _Deletion, request: Request) -> Deleted:
     """Deletes a memory with its history, for good."""
     caller = _Caller(request)
 
     def delete(service: MemoryService) -> Deleted:
         memory = caller.find(service, place, memory_id, to_change=True)
-        return _delete(service, memory.scope, [memory.id])
+        return _delete(service, memory.scope, [memory.id], place.scrub)
 
     return await caller.served(delete)
 
 
 @router.delete("")
-async def delete_memories(place: _Place, request: Request) -> Deleted:
+async def delete_memories(place: _Deletion, request: Request) -> Deleted:
     """Deletes all memories of a user, of an agent, or of a user with one agent; the shared ones stay."""
     caller = _Caller(request)
     if not place.user and not place.agent:
         raise RefusedError(400, "user: say whose memories are to be deleted, with user, agent or both", param="user")
-    return await caller.served(lambda service: _delete(service, caller.scope(place), None))
+    return await caller.served(lambda service: _delete(service, caller.scope(place), None, place.scrub))
 
 
-def _delete(service: MemoryService, scope: Scope, ids: list[str] | None) -> Deleted:
-    return Deleted(deleted=service.store.delete(scope, ids, at=time.time(), reason="asked for over HTTP"))
+def _delete(service: MemoryService, scope: Scope, ids: list[str] | None, scrub: bool) -> Deleted:
+    deleted = service.store.delete(scope, ids, at=time.time(), reason="asked for over HTTP")
+    if scrub:
+        service.store.scrub()
+    return Deleted(deleted=deleted)
 
 
 def _source(given: Source, user: str) -> MemorySource:

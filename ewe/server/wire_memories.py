@@ -32,6 +32,12 @@ class MemoryPlace(RequestModel):
     agent: Name = ""
 
 
+class MemoryDeletion(MemoryPlace):
+    """What is to be deleted; scrub: whether the store is rewritten without its last traces, while others wait."""
+
+    scrub: Annotated[bool, Field(strict=False)] = False  # in an address it is text
+
+
 class MemoryChoice(MemoryPlace):
     """Whose long-term memories a request may use.
 

@@ -117,6 +117,18 @@ def test_the_life_of_a_memory(client: Client) -> None:
         assert client.call(method, path, 404, user="ann")["error"]["code"] == "memory_not_found"
 
 
+def test_a_scrubbed_store_holds_no_trace_of_what_was_deleted(client: Client, llm: LLM) -> None:
+    store = llm.memories.service.store
+    secret = client.add("The door opens with xylophone seven.", "ann")
+    client.add("Another one.", "ann")
+    assert client.call("DELETE", f"/v1/memories/{secret}", user="ann")["deleted"] == 1
+    assert store.stats()["deleted_and_not_scrubbed"] > 0
+    assert client.call("DELETE", "/v1/memories", user="ann", scrub="true")["deleted"] == 1
+    assert store.stats()["deleted_and_not_scrubbed"] == 0
+    assert not any(b"xylophone" in file.read_bytes() for file in store.path.iterdir())
+    assert client.call("DELETE", "/v1/memories", 400, user="ann", scrub="perhaps")["error"]["param"] == "scrub"
+
+
 def test_the_memories_of_one_user_do_not_exist_for_another(client: Client) -> None:
     mine, ours = client.add("The code word is swordfish.", "ann"), client.add("The code word is old.")
     client.add("The code word is mackerel.", "bob")
