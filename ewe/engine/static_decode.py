@@ -47,7 +47,8 @@ def lanes_for(num_rows: int) -> int:
 class StaticStep:
     """One step of fixed sizes: `fill` it, then `run` it.
 
-    sizes: of the plan per distinct sliding window; windows: each layer's.
+    sizes: of the plan per distinct sliding window; windows: each layer's. outputs: logits [lanes, vocab] by lanes, of
+    all steps together, so that no graph keeps its own.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class StaticStep:
         lanes: int,
         windows: Sequence[int | None],
         sizes: Mapping[int | None, PlanSizes],
+        outputs: dict[int, torch.Tensor],
     ) -> None:
         each: tuple[Shape, Any] = ((lanes,), np.int64)
         layout = {"token_ids": each, "positions": each, "write_slots": each}
@@ -73,9 +75,8 @@ class StaticStep:
             backend,
             self._packed.device["write_slots"],
         )
-        self._model = model
+        self._model, self._lanes, self._outputs = model, lanes, outputs
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._logits: torch.Tensor | None = None
         self.runs = 0
 
     def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged]) -> None:
@@ -97,10 +98,10 @@ class StaticStep:
         """Logits [lanes, vocab] of what was filled in, in the model's precision; valid until any step runs again."""
         self.runs += 1
         if self._graph is None:
-            return self._call()
-        self._graph.replay()
-        assert self._logits is not None
-        return self._logits
+            self._call()
+        else:
+            self._graph.replay()
+        return self._outputs[self._lanes]
 
     def capture(self, memory: Any) -> None:
         """Records the step's kernels, which must have run before; `run` replays them from now on. Computes nothing.
@@ -110,7 +111,7 @@ class StaticStep:
         graph = torch.cuda.CUDAGraph()
         # Other threads (encoders, judges) use the device meanwhile, and may.
         with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
-            self._logits = self._call()
+            self._call()
         self._graph = graph
 
     @property
@@ -118,9 +119,12 @@ class StaticStep:
         """Whether `run` replays a graph."""
         return self._graph is not None
 
-    def _call(self) -> torch.Tensor:
+    def _call(self) -> None:
         tensors = self._packed.device
-        return run_flat(self._model, tensors["token_ids"], tensors["positions"], 0, self._step)
+        logits = run_flat(self._model, tensors["token_ids"], tensors["positions"], 0, self._step)
+        if self._lanes not in self._outputs:
+            self._outputs[self._lanes] = torch.empty_like(logits)
+        self._outputs[self._lanes].copy_(logits)
 
 
 class StaticDecoder:
@@ -139,6 +143,7 @@ class StaticDecoder:
         self._capture = capture
         self._memory = torch.cuda.graph_pool_handle() if capture else None
         self._steps: OrderedDict[Any, StaticStep] = OrderedDict()
+        self._outputs: dict[int, torch.Tensor] = {}
 
     @property
     def num_graphs(self) -> int:
@@ -168,7 +173,7 @@ class StaticDecoder:
         if key not in self._steps:
             if len(self._steps) == _MOST_STEPS:
                 self._steps.popitem(last=False)
-            self._steps[key] = StaticStep(self._model, self._pool, self._backend, lanes, windows, sizes)
+            self._steps[key] = StaticStep(self._model, self._pool, self._backend, lanes, windows, sizes, self._outputs)
         self._steps.move_to_end(key)
         return self._steps[key]
 
