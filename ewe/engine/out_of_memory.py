@@ -95,11 +95,14 @@ def _cut(number: int, row: ForwardRow, most: int) -> Iterator[tuple[int, Forward
 
 
 def _packed(pieces: Sequence[tuple[int, ForwardRow]], most: int) -> Iterator[list[tuple[int, ForwardRow]]]:
-    """The pieces in order, as many at a time as hold at most `most` tokens; those of one row never share a pass."""
+    """The pieces in order, as many at a time as hold at most `most` tokens.
+
+    Pieces of one row never share a pass: all but its last hold `most`.
+    """
     part: list[tuple[int, ForwardRow]] = []
     for number, row in pieces:
         tokens = sum(len(item.token_ids) for _, item in part) + len(row.token_ids)
-        if part and (tokens > most or part[-1][0] == number):
+        if part and tokens > most:
             yield part
             part = []
         part.append((number, row))

@@ -36,8 +36,8 @@ class Load(Enum):
 class PrecomputedUnits:
     """The units of one folder, for one pool.
 
-    host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from another
-    thread when a unit has been read. Raises PrecomputedError as `open_units` does.
+    host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from
+    another thread when a unit has been read. Raises PrecomputedError as `open_units` does.
     """
 
     def __init__(
