@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ewe.config import LongTermConfig
 from ewe.longterm.scoring.default import DefaultScorer
+from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.protocol import MemoryScorer
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.service import MemoryRules, MemoryService
@@ -38,7 +39,9 @@ def open_service(
     store = MemoryStore.open(folder, read_only=False) if (folder / FILE_NAME).exists() else MemoryStore.create(folder)
     try:
         chosen = SentenceEncoder(encoder) if store.stats()["encoder"] is not None else None
-        rules = MemoryRules(scorer=_SCORERS[settings.scorer](judge))
+        # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
+        first = FirstVeracity(contradictions=settings.scorer != "default")
+        rules = MemoryRules(scorer=_SCORERS[settings.scorer](judge), first=first)
         return MemoryService(store, judge=judge, trusted=trusted, encoder=chosen, rules=rules)
     except BaseException:
         store.close()

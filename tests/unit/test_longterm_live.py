@@ -259,6 +259,10 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
     assert again.store.get(Scope("ann"), told.id).recall_count == 1
     with pytest.raises(DatastoreError, match="is writing"):
         open_service(tmp_path / "new", LongTermConfig(), judge)
+    against = again.add(FALSE, Scope("ann"), MemorySource("user", "bob", 0.8))
+    # The default weighs the contradiction when it is read.
+    assert against.contradicts == (told.id,)
+    assert (against.veracity == 0.8) == (scorer == "default")
     again.store.close()
 
 
