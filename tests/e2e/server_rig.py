@@ -20,6 +20,8 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 pytest.importorskip("prometheus_client", reason="the server's packages are not installed")
 
 LONG = 400.0
+# One for all: making a client takes longer than most requests. Connections are not kept, since servers come and go.
+http = httpx.Client(timeout=LONG, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 PROMPT = "Who was Nurim Nurner?"
 
 
@@ -55,7 +57,7 @@ def wait_until_idle(llm: Any) -> None:
 
 
 def _status(url: str) -> int:
-    return int(httpx.get(url, timeout=LONG).status_code)
+    return int(http.get(url).status_code)
 
 
 def events_of(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from ewe.types import Generation
 openai = pytest.importorskip("openai", reason="the openai package is not installed")
 
 TOKENS = 400
+BRIEF = 24
 OPENING = ["response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"]
 CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"]
 
@@ -36,6 +37,12 @@ def url(llm: LLM) -> Iterator[str]:
 def expected(llm: LLM) -> Generation:
     """What the engine itself says to the prompt."""
     return llm.chat([{"role": "user", "content": PROMPT}], SamplingParams(max_tokens=TOKENS))[0]
+
+
+@pytest.fixture(scope="module")
+def brief(llm: LLM) -> Generation:
+    """The same, cut."""
+    return llm.chat([{"role": "user", "content": PROMPT}], SamplingParams(max_tokens=BRIEF))[0]
 
 
 @pytest.fixture(params=[False, True], ids=["lax", "strict"])
@@ -104,26 +111,28 @@ def test_an_answer_that_is_cut_says_so(responses: Any) -> None:
     assert events[-1].type == "response.incomplete"
 
 
-def test_log_probabilities_are_those_of_the_text(responses: Any, expected: Generation) -> None:
-    response = ask(responses, top_logprobs=2)
+def test_log_probabilities_are_those_of_the_text(responses: Any, brief: Generation) -> None:
+    response = ask(responses, top_logprobs=2, max_output_tokens=BRIEF)
     tokens = response.output[0].content[0].logprobs
-    assert "".join(token.token for token in tokens) == expected.text
-    assert [token.logprob for token in tokens] == pytest.approx(expected.logprobs, abs=1e-3)
+    assert "".join(token.token for token in tokens) == brief.text
+    assert [token.logprob for token in tokens] == pytest.approx(brief.logprobs, abs=1e-3)
     assert {len(token.top_logprobs) for token in tokens} == {2}
-    [last] = list(ask(responses, include=["message.output_text.logprobs"], stream=True))[-1:]
+    logged = {"include": ["message.output_text.logprobs"], "max_output_tokens": BRIEF}
+    [last] = list(ask(responses, **logged, stream=True))[-1:]
     assert len(last.response.output[0].content[0].logprobs) == len(tokens)
 
 
 def test_a_conversation_goes_on_with_what_was_answered(responses: Any) -> None:
     first = ask(responses, max_output_tokens=20)
     said = [{"role": "user", "content": PROMPT}, *[item.model_dump() for item in first.output]]
-    second = responses.create(model="builtin", input=[*said, {"role": "user", "content": "Go on."}])
+    more = [*said, {"role": "user", "content": "Go on."}]
+    second = responses.create(model="builtin", input=more, max_output_tokens=5)
     assert second.usage.input_tokens > first.usage.input_tokens
 
 
 def test_documents_fill_the_memory(responses: Any) -> None:
     text = "Nurim Nurner kept bees in Tenford."
-    response = ask(responses, extra_body={"documents": [{"id": "bees", "text": text}]})
+    response = ask(responses, max_output_tokens=5, extra_body={"documents": [{"id": "bees", "text": text}]})
     told = response.ewe if isinstance(response.ewe, dict) else response.ewe.model_dump()
     assert text in [source["text"] for source in told["sources"] if source["id"] == "bees"]
 
@@ -155,10 +164,10 @@ def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], p
 
 def test_events_of_the_engine_come_if_they_are_asked_for(url: str) -> None:
     client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
-    events = list(ask(client.responses, stream=True, extra_body={"ewe": {"events": True}}))
+    events = list(ask(client.responses, stream=True, max_output_tokens=40, extra_body={"ewe": {"events": True}}))
     happened = [event.event for event in events if event.type == "response.ewe.event"]
     assert {"draft", "retrieval", "verification", "refresh", "sentence"} <= set(happened)
-    assert events[-1].type == "response.completed"
+    assert events[-1].type == "response.incomplete"
     assert [event.sequence_number for event in events] == list(range(len(events)))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import LONG, PROMPT, ServerProcess, events_of, httpx, wait_for
+from server_rig import LONG, PROMPT, ServerProcess, events_of, http, httpx, wait_for
 
 CHAT = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 60}
 
@@ -19,13 +19,25 @@ CHAT = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 60}
 def ask_in_background(url: str, body: dict[str, Any]) -> tuple[threading.Thread, list[Any]]:
     """Sends a request; its answer comes into the list. Returns when the server has taken it in."""
     answers: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: answers.append(httpx.post(f"{url}/v1/chat/completions", json=body, timeout=LONG))
-    )
+    thread = threading.Thread(target=lambda: answers.append(http.post(f"{url}/v1/chat/completions", json=body)))
     thread.start()
     running = "num_requests_running 1.0"
-    wait_for(lambda: running in httpx.get(f"{url}/metrics", timeout=LONG).text or answers, "it has begun")
+    wait_for(lambda: running in http.get(f"{url}/metrics").text or answers, "it has begun")
     return thread, answers
+
+
+def check_that_it_drains(server: ServerProcess, url: str) -> None:
+    """A server that is stopping says so and takes nothing new; one that has already stopped has nothing to say."""
+    try:
+        ready = http.get(f"{url}/ready")
+        refused = http.post(f"{url}/v1/chat/completions", json=CHAT)
+        alive = http.get(f"{url}/health")
+    except httpx.TransportError:
+        assert server.wait() == 0, server.output
+        return
+    assert (ready.status_code, ready.json()["error"]["code"]) == (503, "shutting_down")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert alive.status_code == 200
 
 
 def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
@@ -48,16 +60,11 @@ def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
             *("phase loading", "EWE_ENGINE_PORT is no setting"),
         ):  # fmt: skip
             assert line in server.output
-        body = {**CHAT, "max_tokens": 600, "ignore_eos": True, "stream": True}
+        body = {**CHAT, "max_tokens": 200, "ignore_eos": True, "stream": True}
         thread, answers = ask_in_background(url, body)
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "draining" in server.output, "it drains")
-        if not answers:
-            ready = httpx.get(f"{url}/ready", timeout=LONG)
-            assert (ready.status_code, ready.json()["error"]["code"]) == (503, "shutting_down")
-            refused = httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG)
-            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-            assert httpx.get(f"{url}/health", timeout=LONG).status_code == 200
+        check_that_it_drains(server, url)
         assert server.wait() == 0, server.output
         thread.join(LONG)
         records = events_of(answers[0].text)
@@ -85,7 +92,7 @@ def test_answers_that_do_not_end_in_time_are_broken_off_and_a_killed_server_star
     with ServerProcess("--port", port) as server:
         url = server.wait_until_ready()
         assert url.endswith(port)
-        assert httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG).status_code == 200
+        assert http.post(f"{url}/v1/chat/completions", json=CHAT).status_code == 200
 
 
 STREAMS = 40
@@ -99,7 +106,7 @@ def ask_many(url: str, tokens: int) -> tuple[list[threading.Thread], list[Any]]:
         body = {**CHAT, "max_tokens": tokens, "ignore_eos": True, "stream": True, "temperature": 0.8, "seed": seed}
         text = ""
         try:
-            with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=LONG) as answer:
+            with http.stream("POST", f"{url}/v1/chat/completions", json=body) as answer:
                 for piece in answer.iter_text():
                     text += piece
         except httpx.TransportError:
@@ -114,7 +121,7 @@ def ask_many(url: str, tokens: int) -> tuple[list[threading.Thread], list[Any]]:
 
 
 def _under_way(url: str) -> float:
-    figures = httpx.get(f"{url}/metrics", timeout=LONG).text
+    figures = http.get(f"{url}/metrics").text
     return sum(float(number) for number in re.findall(r"^ewe:num_requests_(?:running|waiting) (\S+)", figures, re.M))
 
 
@@ -126,11 +133,7 @@ def test_sigterm_under_load(drain_s: float, tokens: int) -> None:
         threads, read = ask_many(url, tokens)
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "draining" in server.output, "it drains")
-        try:
-            refused = httpx.get(f"{url}/ready", timeout=LONG)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "shutting_down")
-        except httpx.TransportError:
-            assert server.wait() == 0  # so fast that all was over
+        check_that_it_drains(server, url)
         assert server.wait() == 0, server.output
         for thread in threads:
             thread.join(LONG)
@@ -159,7 +162,7 @@ def test_kill_9_under_load_and_a_start_on_the_same_port() -> None:
         assert all(text.endswith("cut") and "[DONE]" not in text for text in read), "nobody takes it for an end"
     with ServerProcess("--port", url.rpartition(":")[2]) as server:
         assert server.wait_until_ready() == url
-        assert httpx.post(f"{url}/v1/chat/completions", json=CHAT, timeout=LONG).status_code == 200
+        assert http.post(f"{url}/v1/chat/completions", json=CHAT).status_code == 200
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import LONG, PROMPT, events_of, httpx, serving, wait_until_idle
+from server_rig import LONG, PROMPT, events_of, http, serving, wait_until_idle
 
 from ewe import LLM
 from ewe.server.app import create_app
@@ -42,7 +42,7 @@ def url() -> Iterator[str]:
 )
 def test_what_is_not_supported_is_refused_by_name(url: str, field: str, value: Any) -> None:
     body = {"model": "builtin", "messages": MESSAGES, field: value}
-    answer = httpx.post(f"{url}/v1/chat/completions", content=_json(body), headers={"content-type": "application/json"})
+    answer = http.post(f"{url}/v1/chat/completions", content=_json(body), headers={"content-type": "application/json"})
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
     assert error["param"].split(".")[0] == field
@@ -53,12 +53,12 @@ def test_what_is_not_supported_is_refused_by_name(url: str, field: str, value: A
 def test_null_is_the_same_as_leaving_out(url: str) -> None:
     names = ("temperature", "top_p", "stop", "tools", "response_format", "seed", "stream_options", "user", "logprobs")
     body = {"messages": MESSAGES, "max_tokens": 5, **dict.fromkeys(names)}
-    assert httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60).status_code == 200
+    assert http.post(f"{url}/v1/chat/completions", json=body).status_code == 200
 
 
 def test_records_end_with_done_and_silence_with_comments(url: str) -> None:
     body = {"messages": MESSAGES, "max_tokens": 30, "stream": True}
-    answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
+    answer = http.post(f"{url}/v1/chat/completions", json=body)
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert events_of(answer.text)[-1] == "[DONE]"
     records = answer.text.split("\n\n")
