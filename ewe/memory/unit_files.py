@@ -132,7 +132,10 @@ def check_manifest(folder: Path, identity: UnitIdentity) -> None:
             layers = tuple(tuple(layer) for layer in values["identity"].pop("layers"))
             made_for = UnitIdentity(**values["identity"], layers=layers)
     except OSError as error:
-        raise PrecomputedError(f"{folder} holds no precomputed units ({MANIFEST}: {error.strerror})") from error
+        raise PrecomputedError(
+            f"{folder} holds no precomputed units ({MANIFEST}: {error.strerror}): name a folder that "
+            "`ewe index precompute` made, or a new one to make"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PrecomputedError(f"{path} is damaged: delete the folder and precompute again") from error
     if version != FORMAT:
