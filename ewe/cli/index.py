@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ewe.retrieval.ingest import Report, Request
 
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
+index_app.command("precompute")(precompute_command)
 
 
 class Copies(StrEnum):
@@ -69,9 +70,6 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="One setting, e.g. retrieval.retriever=hybrid. Repeatable."),
 ]
 AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
-
-
-index_app.command("precompute")(precompute_command)
 
 
 @index_app.callback()
