@@ -61,7 +61,7 @@ SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3))
 FIELDS = [
     *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
-    *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
+    *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools", "response_format"),
     *("memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)

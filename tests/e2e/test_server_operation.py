@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-import random
 import socket
 import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from server_rig import LONG, PROMPT, events_of, http, httpx, serving, wait_for, wait_until_idle
+from builtin_rig import CHAT, ENDLESS, server
+from server_rig import LONG, PROMPT, events_of, wait_for, wait_until_idle
 
-from ewe import LLM
-from ewe.client import resolve_config
-from ewe.engine.loader import LoadedModel, load_model
-from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 from ewe.types import Claim, Verdict, VerificationResult
 
-CHAT: Any = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 12}
-ENDLESS: Any = {**CHAT, "max_tokens": 1500, "ignore_eos": True}
 KEY = "open s\u00e9same"
-CONFIG = resolve_config("builtin", None)
-
-
-@pytest.fixture(scope="module")
-def loaded() -> LoadedModel:
-    return load_model(CONFIG.model)
-
-
-@contextlib.contextmanager
-def server(loaded: LoadedModel, settings: ServerSettings | None = None, **changes: Any) -> Iterator[Any]:
-    """A server around the built-in model; gives a client, with the engine as its `llm`. Nothing may be left in it."""
-    assignments = changes.pop("assignments", [])
-    with LLM(config=CONFIG.override(assignments), loaded=loaded, **changes) as llm:
-        app = create_app(llm, settings or ServerSettings())
-        with serving(app) as url, httpx.Client(base_url=url, timeout=LONG) as client:
-            client.llm, client.app = llm, app
-            yield client
-            wait_until_idle(llm)
-            assert app.state.service.gate.num_inside == 0
 
 
 class Hanging:
@@ -90,10 +61,10 @@ def ask_bare(url: Any, body: Any) -> socket.socket:
     return connection
 
 
-def test_a_browser_of_another_site_may_ask_if_it_is_allowed_to(loaded: LoadedModel) -> None:
+def test_a_browser_of_another_site_may_ask_if_it_is_allowed_to() -> None:
     settings = ServerSettings.from_mapping({"api_key": KEY, "cors_origins": ["https://a.example"]})
     asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
-    with server(loaded, settings) as client:
+    with server(settings) as client:
         allowed = client.options("/v1/chat/completions", headers=asked)
         assert allowed.status_code == 200, "the browser asks without a key"
         assert allowed.headers["access-control-allow-origin"] == "https://a.example"
@@ -106,9 +77,9 @@ def test_a_browser_of_another_site_may_ask_if_it_is_allowed_to(loaded: LoadedMod
         assert other.headers["x-request-id"]
 
 
-def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
+def test_keys_limits_and_request_ids() -> None:
     settings = ServerSettings.from_mapping({"api_key": KEY, "max_body_bytes": 2000})
-    with server(loaded, settings) as client:
+    with server(settings) as client:
         assert client.get("/health").status_code == 200
         for path in ("/", "/ready", "/metrics", "/v1/models", "/openapi.json", "/nowhere"):
             refused = client.get(path, headers={"authorization": "Bearer wrong"})
@@ -135,10 +106,10 @@ def test_keys_limits_and_request_ids(loaded: LoadedModel) -> None:
         assert "ewe:num_requests_running 0.0" in figures
 
 
-def test_a_full_queue_a_greedy_key_and_clients_that_go(loaded: LoadedModel) -> None:
+def test_a_full_queue_a_greedy_key_and_clients_that_go() -> None:
     hanging = Hanging()
     settings = ServerSettings.from_mapping({"max_waiting": 1, "max_per_key": 2, "ping": 0.02})
-    with server(loaded, settings, verifier=hanging, assignments=["scheduler.max_num_seqs=2"]) as client:
+    with server(settings, verifier=hanging, assignments=["scheduler.max_num_seqs=2"]) as client:
         with client.stream("POST", "/v1/chat/completions", json={**ENDLESS, "stream": True}) as first:
             lines = first.iter_lines()
             assert next(lines).startswith("data: ")
@@ -159,9 +130,9 @@ def test_a_full_queue_a_greedy_key_and_clients_that_go(loaded: LoadedModel) -> N
         hanging.gate.set()
 
 
-def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedModel) -> None:
+def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text() -> None:
     hanging = Hanging()
-    with server(loaded, verifier=hanging, assignments=["feedback.timeout=0.2"]) as client:
+    with server(verifier=hanging, assignments=["feedback.timeout=0.2"]) as client:
         told = client.post("/v1/chat/completions", json={**CHAT, "max_tokens": 20}).json()["ewe"]["sentences"]
         assert told
         assert all(item["verdict"] == "not_checked" for item in told)
@@ -169,7 +140,7 @@ def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMod
         checked = client.post("/v1/verify", json={"text": "He was born in 1850."}).json()
         assert "did not answer within 0.2 s" in checked["error"]
         hanging.gate.set()
-    with server(loaded, verifier=Failing()) as client:
+    with server(verifier=Failing()) as client:
         answer = client.post("/v1/chat/completions", json={**CHAT, "max_tokens": 20})
         assert "on holiday" in answer.json()["ewe"]["sentences"][0]["reason"]
         checked = client.post("/v1/verify", json={"text": "He was born in 1850. It is so."})
@@ -183,10 +154,10 @@ def test_a_verifier_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMod
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedModel, is_broken: bool) -> None:
+def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(is_broken: bool) -> None:
     library = HangingLibrary(is_broken)
     changes = ["feedback.timeout=0.2", "verifier=null", "feedback.retrieve_every=4"]
-    with server(loaded, datastore=library, assignments=changes) as client:
+    with server(datastore=library, assignments=changes) as client:
         answer = client.post("/v1/chat/completions", json=CHAT)
         assert answer.status_code == 200
         assert answer.json()["choices"][0]["message"]["content"]
@@ -199,9 +170,9 @@ def test_a_retriever_that_hangs_or_fails_does_not_stop_the_text(loaded: LoadedMo
     assert library.queries[0] == PROMPT, "not the chat template's text"
 
 
-def test_deadlines_of_a_request_and_of_the_server(loaded: LoadedModel) -> None:
+def test_deadlines_of_a_request_and_of_the_server() -> None:
     hanging = Hanging()
-    with server(loaded, verifier=hanging) as client:
+    with server(verifier=hanging) as client:
         for deadline_s in (1e-6, 1.0):
             answer = client.post("/v1/chat/completions", json={**ENDLESS, "ewe": {"deadline_s": deadline_s}})
             assert answer.status_code == 200, "who names a time gets what there is then, be it nothing"
@@ -216,8 +187,8 @@ def test_deadlines_of_a_request_and_of_the_server(loaded: LoadedModel) -> None:
         hanging.gate.set()
 
 
-def test_failures_of_the_engine(loaded: LoadedModel) -> None:
-    with server(loaded) as client:
+def test_failures_of_the_engine() -> None:
+    with server() as client:
         runner = client.llm.client.engine.core._runner
         real, runner.forward = runner.forward, _break
         broken = client.post("/v1/chat/completions", json=CHAT)
@@ -236,11 +207,11 @@ def test_failures_of_the_engine(loaded: LoadedModel) -> None:
         assert client.post("/v1/chat/completions", json=CHAT).json()["error"]["code"] == "engine_dead"
 
 
-def test_keys_do_not_share_encoded_texts(loaded: LoadedModel, tmp_path: Any) -> None:
+def test_keys_do_not_share_encoded_texts(tmp_path: Any) -> None:
     (tmp_path / "keys").write_text("one\ntwo\n")
     settings = ServerSettings(api_key_file=tmp_path / "keys")
     body = {**CHAT, "max_tokens": 1, "documents": ["Some text of the first."]}
-    with server(loaded, settings, assignments=["datastore=null", "verifier=null"]) as client:
+    with server(settings, assignments=["datastore=null", "verifier=null"]) as client:
         texts = []
         for key, salt, misses in (("one", None, 1), ("one", None, 1), ("two", None, 2), ("two", "own", 3)):
             headers = {"authorization": f"Bearer {key}"}
@@ -248,44 +219,6 @@ def test_keys_do_not_share_encoded_texts(loaded: LoadedModel, tmp_path: Any) -> 
             texts.append(answer.json()["choices"][0]["message"]["content"])
             assert client.llm.client.status().unit_misses == misses
         assert len(set(texts)) == 1
-
-
-def test_many_streams_at_once_are_those_of_single_runs_and_half_of_the_clients_may_go(loaded: LoadedModel) -> None:
-    many(loaded, 16, 10)
-
-
-@pytest.mark.slow
-def test_hundreds_of_streams_at_once(loaded: LoadedModel) -> None:
-    many(loaded, 500, 40)
-
-
-def many(loaded: LoadedModel, count: int, tokens: int) -> None:
-    bodies = [
-        {**CHAT, "max_tokens": tokens, "temperature": 0.8, "seed": seed % 4, "stream": True} for seed in range(count)
-    ]
-    rng = random.Random(1)
-    goes = [rng.random() * 3 if rng.random() < 0.5 else None for _ in bodies]
-    with server(loaded, ServerSettings(max_waiting=600), assignments=["verifier=null"]) as client:
-        alone = [_text(client, body, None) for body in bodies[:4]]
-        with ThreadPoolExecutor(count) as pool:
-            together = list(pool.map(lambda body: _text(client, body, None), bodies))
-            assert together == [alone[seed % 4] for seed in range(count)]
-            list(pool.map(lambda body, after: _text(client, body, after), bodies, goes))
-        wait_until_idle(client.llm)
-
-
-def _text(client: Any, body: Any, go_after: float | None) -> str:
-    """The text of a stream; go_after: seconds after which the client hangs up at its next record."""
-    text, begin = "", time.monotonic()
-    with http.stream("POST", client.base_url.join("/v1/chat/completions"), json=body) as answer:
-        assert answer.status_code == 200
-        for line in answer.iter_lines():
-            if go_after is not None and time.monotonic() - begin > go_after:
-                break
-            if line.startswith("data: {"):
-                for choice in json.loads(line.removeprefix("data: "))["choices"]:
-                    text += choice["delta"].get("content", "")
-    return text
 
 
 def _break(rows: Any) -> Any:
