@@ -61,8 +61,8 @@ SCALAR = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
 VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3))
 FIELDS = [
     *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
-    *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools", "response_format"),
-    *("memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
+    *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
+    *("response_format", "memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})
