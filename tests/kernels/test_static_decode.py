@@ -155,9 +155,11 @@ def test_padding_lanes_write_nowhere_and_bring_no_nan(device):
 @on_devices
 def test_steps_of_the_same_size_share_buffers_and_others_do_not(device, monkeypatch):
     monkeypatch.setattr("ewe.attention.static_plan._LEAST_PIECES", 16)
-    decoding = Decoding("llama", True, device)
-    for taking_part in ([0, 1, 2], [0, 2, 3], [0, 1, 2, 3], [1], [0, 1, 2]):
-        decoding.step([(number, 7) for number in taking_part])
+    decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
+    for taking_part in ([0, 1, 2], [1, 3, 0], [0, 1, 2, 3], [1], [3, 1, 0]):
+        # What a larger step left in the buffers does nothing in a smaller one.
+        found, expected = (item.step([(number, 7) for number in taking_part]) for item in (decoding, present))
+        torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
     # Three and four sequences take four lanes; one takes one, as the prompt of one token did.
     assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2, 4]
 
