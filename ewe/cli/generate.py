@@ -47,6 +47,7 @@ def generate(
     logit_bias: options.LogitBias = None,
     logprobs: options.Logprobs = None,
     deadline_s: options.DeadlineS = None,
+    json_schema: options.JSONSchema = None,
 ) -> None:
     """Write answers to one prompt or to many."""
     from ewe.cli.batch import Batch

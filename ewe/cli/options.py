@@ -5,6 +5,7 @@ Owns: their names, help and checks. Knows typer and `SamplingParams`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -114,17 +115,39 @@ DeadlineS = Annotated[
     float | None, typer.Option(rich_help_panel=_SAMPLING, help="Seconds after which an answer ends with what it has.")
 ]
 
+JSONSchema = Annotated[
+    Path | None,
+    typer.Option(
+        "--json-schema", rich_help_panel=_SAMPLING, help="Answers are JSON that satisfies the schema in this file.",
+        exists=True, dir_okay=False,
+    ),
+]  # fmt: skip
+
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:
     """The SamplingParams among a subcommand's parameters (they have the same names); lists left out are empty.
 
-    Raises InvalidRequestError for values out of range, BadParameter for a logit bias that is not ID=VALUE.
+    Raises InvalidRequestError for values out of range, BadParameter for a logit bias that is not ID=VALUE or a schema
+    that is no JSON object.
     """
     chosen = {item.name: values[item.name] for item in fields(SamplingParams) if item.name in values}
     chosen["stop"] = tuple(chosen.get("stop") or ())
     chosen["stop_token_ids"] = tuple(chosen.get("stop_token_ids") or ())
     chosen["logit_bias"] = _logit_biases(chosen.get("logit_bias"))
+    chosen["json_schema"] = _schema(chosen.get("json_schema"))
     return SamplingParams(**chosen)
+
+
+def _schema(path: Path | None) -> Mapping[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is no JSON: {error}", param_hint="--json-schema") from error
+    if not isinstance(schema, dict):
+        raise typer.BadParameter(f"{path} holds no JSON object", param_hint="--json-schema")
+    return schema
 
 
 def _logit_biases(assignments: list[str] | None) -> dict[int, float]:

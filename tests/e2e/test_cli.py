@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from ewe.cli.generate import generate
 from ewe.cli.main import app
+from ewe.cli.options import sampling_params
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
 
@@ -260,3 +261,14 @@ def test_every_verdict_has_a_sign_of_its_own() -> None:
 
     assert set(MARKS) == set(Verdict)
     assert len({sign for sign, _ in MARKS.values()}) == len(Verdict)
+
+
+def test_a_schema_comes_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"type": "object"}')
+    assert sampling_params({"json_schema": path}).json_schema == {"type": "object"}
+    for wrong, reason in (("[1", "is no JSON"), ("[1]", "holds no JSON object")):
+        path.write_text(wrong)
+        result = ewe("generate", "x", "--json-schema", str(path))
+        assert result.exit_code == 2
+        assert reason in " ".join(result.output.split())
