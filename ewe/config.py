@@ -238,8 +238,7 @@ class Config(_Settings):
         if self.memory.retrieval_units == 0 or self.feedback.retrieval_threshold >= 1:
             raise ValueError("longterm needs memory.retrieval_units >= 1 and feedback.retrieval_threshold < 1")
         if "veracity_weighting" not in self.memory.model_fields_set:
-            weighed = self.memory.model_copy(update={"veracity_weighting": "linear"})
-            object.__setattr__(self, "memory", weighed)
+            object.__setattr__(self, "memory", self.memory.model_copy(update={"veracity_weighting": "linear"}))
         return self
 
     @classmethod
@@ -252,9 +251,7 @@ class Config(_Settings):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Config:
-        """Settings from a YAML file, those of the server left aside; raises ConfigError if it cannot be read or holds
-        unknown settings.
-        """
+        """Settings from a YAML file, those of the server left aside; raises ConfigError, for unknown settings too."""
         return cls.from_mapping(load_engine_yaml(path))
 
     def override(self, assignments: Iterable[str]) -> Config:
