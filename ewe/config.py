@@ -173,8 +173,8 @@ class CacheConfig(_Settings):
 
     Without either the pool takes 1 GiB of host memory, or what is left of `gpu_share`, the share of a GPU's memory that
     weights, activations and pool may fill.
-    unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host memory
-    that may hold precomputed units beside a GPU.
+    unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host
+    memory that may hold precomputed units beside a GPU.
     """
 
     block_size: int = Field(16, gt=0)

@@ -70,7 +70,15 @@ def test_sampling_parameters_and_their_defaults() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        *(types.MemoryOptions, types.Passage, types.Generation, types.Sentence, types.Claim, types.Evidence, types.VerificationResult),
+        *(
+            types.MemoryOptions,
+            types.Passage,
+            types.Generation,
+            types.Sentence,
+            types.Claim,
+            types.Evidence,
+            types.VerificationResult,
+        ),
         *(checked.CheckedText, checked.CheckedSentence, types.GenerationStats),
     ],
 )
