@@ -36,7 +36,7 @@ class EndpointCompleter:
 
     url: the base with its version ("http://127.0.0.1:8000/v1"; without a path, /v1 is assumed). max_tokens: per
     answer; an answer that is cut there is an error. stop: texts before which an answer ends. attempts: tries per
-    prompt, at 408, 425, 429, 5xx and broken connections, with random exponential waits or the time that Retry-After names.
+    prompt, at 408, 425, 429, 5xx and broken connections, with random exponential waits or as long as Retry-After says.
     request_timeout_s: for one try; time_limit_s: for one call of `complete`, waits included. The key is taken from the
     environment variable `api_key_variable` when the completer is made, and sent to this URL only. Raises ConfigError.
     """
