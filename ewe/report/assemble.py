@@ -1,4 +1,4 @@
-"""Self-contained HTML pages from a template, a style, scripts and data.
+"""Self-contained HTML pages from a body, the frame of all pages, a style, scripts and data.
 
 Owns: how the files beside this module become one page that is safe to open. Knows nothing of what the pages show. All
 data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's own
@@ -20,20 +20,21 @@ from ewe.report.jsonable import jsonable
 _HERE = Path(__file__).parent / "assets"
 
 
-def assemble(template: str, scripts: Sequence[str], title: str, data: Any, plain: str) -> str:
-    """One page of HTML; template and scripts are files in assets/, plain is markup for readers without scripts."""
+def assemble(body: str, scripts: Sequence[str], title: str, data: Any, plain: str) -> str:
+    """One page of HTML; body and scripts are files in assets/, plain is markup for readers without scripts."""
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in scripts) + "})();\n"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     parts = {
         "TITLE": html.escape(title),
         "POLICY": f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         "STYLE": _asset("page.css"),
+        "BODY": _asset(body),
         "SCRIPT": script,
         "DATA": _script_safe(jsonable(data)),
         "PLAIN": plain,
     }
-    # The template is cut at its marks instead of replaced in turn: data that contains a mark stays data.
-    pieces = _asset(template).split("@@")
+    # The frame is cut at its marks instead of replaced in turn: data that contains a mark stays data.
+    pieces = _asset("frame.html").split("@@")
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 

@@ -68,6 +68,10 @@ def keys(browser: Any, key: str) -> None:
     webdriver.ActionChains(browser).send_keys(key).perform()
 
 
-def contrast(browser: Any, selector: str) -> float:
-    """The WCAG contrast of an element's text."""
-    return ratio(browser.execute_script(f"return ({PAINTED})(arguments[0])", selector))
+def expect_readable(browser: Any, *selectors: str) -> None:
+    """The texts of these elements can be read on light and on dark pages (WCAG AA)."""
+    for scheme in ("light", "dark"):
+        show_as(browser, scheme=scheme)
+        for selector in selectors:
+            painted = browser.execute_script(f"return ({PAINTED})(arguments[0])", selector)
+            assert ratio(painted) >= 4.5, (scheme, selector)

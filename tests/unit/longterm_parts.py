@@ -1,4 +1,4 @@
-"""Parts that the tests of long-term memory share: an encoder of words, and stores that need not survive a power cut."""
+"""Parts that tests of long-term memory share: an encoder of words, a judge of years, stores that wait for no disk."""
 
 from __future__ import annotations
 
@@ -40,6 +40,18 @@ class WordEncoder:
 def digest_place(name: str, dimension: int) -> int:
     """A place that every vector of an encoder has something at, so that none is zero."""
     return hashlib.sha256(name.encode()).digest()[0] % dimension
+
+
+class YearJudge:
+    """Texts that end in the same year support each other, other years refute, texts without a year say nothing."""
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        rows = []
+        for evidence, claim in pairs:
+            years = [text.split()[-1] for text in (evidence, claim)]
+            open_row = not all(year.isdigit() for year in years)
+            rows.append((0, 0, 1) if open_row else (0.95, 0, 0.05) if years[0] == years[1] else (0, 0.95, 0.05))
+        return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 
 def new_store(path: Path) -> MemoryStore:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from longterm_parts import YearJudge
 
 from ewe import VeriMemAgent
 from ewe.agent import AgentResult, Stopped, Tool
@@ -28,18 +28,6 @@ DAY = 86400.0
 ANN, SHARED = Scope("ann", "helper"), Scope()
 TRUE, FALSE = "The bridge opened in 1932", "The bridge opened in 1923"
 ENCYCLOPEDIA = Passage("p1", "The old bridge opened in 1932", "Bridges", "encyclopedia", veracity=0.95)
-
-
-class YearJudge:
-    """Texts that end in the same year support each other, other years refute, texts without a year say nothing."""
-
-    def judge(self, pairs: Any) -> Any:
-        rows = []
-        for evidence, claim in pairs:
-            years = [text.split()[-1] for text in (evidence, claim)]
-            open_row = not all(year.isdigit() for year in years)
-            rows.append((0, 0, 1) if open_row else (0.95, 0, 0.05) if years[0] == years[1] else (0, 0.95, 0.05))
-        return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 
 class Library:

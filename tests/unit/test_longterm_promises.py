@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from longterm_parts import YearJudge
 
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.search import MemorySearch, as_passage, visible
@@ -20,18 +20,6 @@ DAY = 86400.0
 SHARED, ANN, BOB, EVE = Scope(), Scope("ann"), Scope("bob"), Scope("eve")
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TRUE, FALSE = "The bridge opened in 1932", "The bridge opened in 1923"
-
-
-class YearJudge:
-    """Texts that end in the same year support each other, others refute; what has no year is open."""
-
-    def judge(self, pairs: Any) -> np.ndarray:
-        rows = []
-        for one, other in pairs:
-            first, second = one.split()[-1], other.split()[-1]
-            known = first.isdigit() and second.isdigit()
-            rows.append((0, 0, 1) if not known else (0.95, 0, 0.05) if first == second else (0, 0.95, 0.05))
-        return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 
 class Clock:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from longterm_parts import YearJudge
 
 from ewe.longterm.neighbours import neighbours
 from ewe.longterm.records import Memory, MemorySource, Scope
@@ -28,18 +28,6 @@ TRUE, FALSE = "The bridge opened in 1932", "The bridge opened in 1923"
 
 def person(name: str, reliability: float = 0.7) -> MemorySource:
     return MemorySource("user", name, reliability)
-
-
-class YearJudge:
-    """Texts that end in the same year support each other, other years refute, texts without a year say nothing."""
-
-    def judge(self, pairs: Any) -> Any:
-        rows = []
-        for evidence, claim in pairs:
-            years = [text.split()[-1] for text in (evidence, claim)]
-            open_row = not all(year.isdigit() for year in years)
-            rows.append((0, 0, 1) if open_row else (0.95, 0, 0.05) if years[0] == years[1] else (0, 0.95, 0.05))
-        return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 
 class MeetingJudge(YearJudge):
