@@ -11,6 +11,7 @@ costs nothing, and as many layers take turns as the cache cannot hold; on a CPU 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks import attention_peers as peers
+from benchmarks import plots
 from benchmarks.attention_problem import BLOCK, Problem, Shape
 from benchmarks.common import Sections, parse_arguments, pick_size, seconds
 from ewe.attention.backend import LayerCall
@@ -153,9 +155,68 @@ def label(point: Point) -> str:
     return "b{}_k{}_m{}_l{}".format(*point)
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures = document["figures"]
+
+    def bars(prefix: str, spell: Callable[[str], str] = _spelled) -> dict[str, float]:
+        return {spell(name): value for name, value in plots.found(figures, rf"{prefix}_(b?\d.*)").items()}
+
+    names = {
+        "sdpa": "torch's fused attention, dense copy",
+        "literal": "equation 1 as written",
+        "flex": "FlexAttention",
+        "flashinfer": "FlashInfer",
+        "flashinfer_cascade": "FlashInfer's cascade",
+    }
+    others = {text: bars(f"{name}_over_engine") for name, text in names.items()}
+    return [
+        plots.Panel(
+            "Decoding: how near the engine comes to a copy",
+            "",
+            "bytes per second over those of a large copy",
+            {"engine": bars("decode_of_copy_rate")},
+            (1.0, "a copy of 1 GiB"),
+        ),
+        plots.Panel(
+            "Decoding: time of others (longer: the engine wins)",
+            "",
+            "time over the engine's",
+            {name: points for name, points in others.items() if points},
+            (1.0, "the engine"),
+        ),
+        plots.Panel(
+            "What it saves to read units once that all rows share",
+            "",
+            "time with separate units over time with shared ones",
+            {"engine": bars("unshared_over_shared")},
+        ),
+        plots.Panel(
+            "Prefill: how near the engine comes to a matrix product",
+            "",
+            "operations per second over those of a large product",
+            {"engine": bars("prefill_of_product_rate", _spelled_prefill)},
+            (1.0, "a matrix product"),
+        ),
+    ]
+
+
+def _spelled(name: str) -> str:
+    """A point's name in words."""
+    batch, units, length, context, *rest = re.findall(r"\d+|shared", name)
+    memory = f"{units} {'shared ' if rest else ''}units of {length}"
+    return f"batch {batch}, {memory},\ncontext {context}"
+
+
+def _spelled_prefill(name: str) -> str:
+    """A prefill's name in words."""
+    runs, tokens, *memory = re.findall(r"\d+", name)
+    return f"{runs} x {tokens} tokens" + (",\n{} units of {}".format(*memory) if memory else "")
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     heads = size.model["num_attention_heads"]
     shape = Shape(
@@ -189,7 +250,7 @@ def main() -> None:
     for point in shared:
         cascade = partial(measure_peer, clock, point, "flashinfer_cascade", peers.flashinfer_cascade, True)
         sections.take(f"flashinfer_cascade {label(point)}", cascade)
-    sections.close()
+    plots.draw(arguments.plot, panels, sections.close())
 
 
 if __name__ == "__main__":

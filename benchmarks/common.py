@@ -184,11 +184,12 @@ class Sections:
         self._figures |= figures
         keep(self._arguments, self._document() | {"unfinished": True})
 
-    def close(self) -> None:
-        """Ends with the JSON line."""
+    def close(self) -> dict[str, Any]:
+        """Ends with the JSON line; returns the document."""
         document = self._document()
         keep(self._arguments, document)
         print(json.dumps(document), flush=True)
+        return document
 
     def _document(self) -> dict[str, Any]:
         document = describe(self._name, self._arguments, self._settings, self._figures)
@@ -202,13 +203,16 @@ def require(package: str) -> Any:
     return importlib.import_module(package)
 
 
-def report(name: str, arguments: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]) -> None:
-    """Prints the figures for people, then everything as one JSON document on the last line."""
+def report(
+    name: str, arguments: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]
+) -> dict[str, Any]:
+    """Prints the figures for people, then everything as one JSON document on the last line; returns the document."""
     for key, value in figures.items():
         print(f"{key:44} {value}")
     document = describe(name, arguments, settings, figures)
     keep(arguments, document)
     print(json.dumps(document), flush=True)
+    return document
 
 
 def keep(arguments: argparse.Namespace, document: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
+from benchmarks import plots
 from benchmarks.common import Size, parse_arguments, pick_size, report, seconds, synchronize
 from benchmarks.rig import Rig, load_synthetic, transformers_twin
 
@@ -82,9 +83,39 @@ def line(points: list[tuple[int, float]]) -> dict[str, float]:
     }
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures, unit = document["figures"], document["settings"]["unit_tokens"]
+    steps = plots.found(figures, r"ms_context_(\d+_units_\d+)")
+    ours = {
+        int(context) + int(units) * unit: steps[f"{context}_units_{units}"] for context, units in map(_split, steps)
+    }
+    theirs = plots.by_number(plots.found(figures, r"transformers_ms_keys_(\d+)"))
+    refreshes = plots.found(figures, r"decode_ms_per_token_refreshes_(\d+)")
+    return [
+        plots.Panel(
+            "One token: what its keys cost",
+            "keys that it attends to (context and units)",
+            "milliseconds per token",
+            {"engine": dict(sorted(ours.items())), "transformers": theirs},
+        ),
+        plots.Panel(
+            "One token: what refreshes leave behind (their own time aside)",
+            "units replaced on the way",
+            "milliseconds per token",
+            {"engine": plots.by_number(refreshes)},
+        ),
+    ]
+
+
+def _split(name: str) -> list[str]:
+    """Context and units of a figure's name."""
+    return name.split("_units_")
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size: Size = pick_size(arguments)
     lengths = (32, 64) if arguments.smoke else (512, 2048, 6144)
     tokens = 8 if arguments.smoke else 64
@@ -115,7 +146,7 @@ def main() -> None:
         "prompt_tokens": size.prompt_tokens,
         "answer_tokens": tokens,
     }
-    report("cost_per_token", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("cost_per_token", arguments, settings, figures))
 
 
 if __name__ == "__main__":

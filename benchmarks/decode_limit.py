@@ -6,13 +6,14 @@ held against: (bytes of weights + bytes of distinct keys and values) / the rate 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
+from benchmarks import plots
 from benchmarks.common import Size, seconds, text_of
 from benchmarks.rig import Rig, write_together
 from ewe import LLM, SamplingParams
@@ -141,6 +142,38 @@ def measure_step(loaded: LoadedModel, limit: Limit, load: Load, repeats: int) ->
         f"{load.name}_step_ms": round(step * 1e3, 3),
         f"{load.name}_step_of_limit": round(limit.step_seconds(load) / step, 3),
     }
+
+
+def limit_panels(figures: Mapping[str, float]) -> list[plots.Panel]:
+    """Pictures of these figures and of the peers', by answers at once."""
+
+    def line(name: str) -> dict[float, float]:
+        return plots.by_number(plots.found(figures, rf"batch_(\d+)_{name}"))
+
+    writers = {
+        "engine": "engine",
+        "engine, compiled": "compiled_engine",
+        "transformers, static cache": "transformers_static",
+        "transformers, continuous batching": "transformers_continuous",
+        "vLLM": "vllm",
+    }
+    rates = {name: line(f"{key}_tokens_per_s") for name, key in writers.items()}
+    return [
+        plots.Panel(
+            "Decoding: how near the engine comes to the bandwidth",
+            "answers at once",
+            "least time to read weights and keys over the time taken",
+            {"whole engine": line("engine_of_limit"), "one step of the model": line("step_of_limit")},
+            (1.0, "bandwidth limit"),
+        ),
+        plots.Panel(
+            "Decoding: tokens per second",
+            "answers at once",
+            "tokens per second, all answers together",
+            {name: points for name, points in rates.items() if points},
+            log_values=True,
+        ),
+    ]
 
 
 def timed(run: Callable[[int], Any], answer: int, device: str) -> float:

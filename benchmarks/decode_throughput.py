@@ -25,6 +25,7 @@ from statistics import median
 import torch
 from transformers import StoppingCriteriaList
 
+from benchmarks import plots
 from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds, text_of
 from benchmarks.decode_limit import (
     CPU_LOADS,
@@ -33,6 +34,7 @@ from benchmarks.decode_limit import (
     Limit,
     Load,
     copy_rate,
+    limit_panels,
     measure_engine,
     measure_step,
 )
@@ -190,9 +192,23 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
         sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures = document["figures"]
+    runs = plots.found(figures, r"(batch_.*)_total_transformers_over_engine")
+    ratios = {
+        part: {run.replace("_", " "): figures[f"{run}_{part}_transformers_over_engine"] for run in runs}
+        for part in ("decode", "total")
+    }
+    contest = plots.Panel(
+        "transformers' generate (longer: the engine wins)", "", "time over the engine's", ratios, (1.0, "the engine")
+    )
+    return [*limit_panels(figures), contest]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = size_for(arguments)
     batch, shortest, longest = _lengths(arguments)
     settings = {
@@ -210,7 +226,7 @@ def main() -> None:
         sections.take("contest", partial(measure_contest, contest, arguments))
         contest.llm.close()
     measure_limits(sections, size, arguments)
-    sections.close()
+    plots.draw(arguments.plot, panels, sections.close())
 
 
 if __name__ == "__main__":

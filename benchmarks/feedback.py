@@ -17,6 +17,7 @@ from hashlib import sha256
 
 import torch
 
+from benchmarks import plots
 from benchmarks.common import Sections, Size, parse_arguments, pick_size, text_of
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
@@ -116,9 +117,32 @@ def measure(loaded: LoadedModel, size: Size, work: Work, base: dict[str, float],
     }
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+
+    def lines(mode: str) -> dict[str, dict[float, float]]:
+        figures = plots.found(document["figures"], rf"{mode}_latency_(\d+_ms_refuted_\d+)_percent_over_plain")
+        by_latency: dict[int, dict[str, float]] = {}
+        for name, share in figures.items():
+            latency, refuted = name.split("_ms_refuted_")
+            by_latency.setdefault(int(latency), {})[refuted] = share
+        return {f"{latency} ms per check": plots.by_number(points) for latency, points in sorted(by_latency.items())}
+
+    return [
+        plots.Panel(
+            f"Checks while {what} ({mode})",
+            "sentences refuted at their first attempt (percent)",
+            "tokens per second over plain decoding's",
+            lines(mode),
+            (1.0, "plain decoding"),
+        )
+        for mode, what in (("optimistic", "decoding goes on"), ("blocking", "the sequence waits"))
+    ]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     on_gpu = arguments.device.startswith("cuda")
     work = Work(32, 96, size.unit_tokens) if on_gpu else Work(4, 48, size.unit_tokens // 4)
@@ -148,7 +172,7 @@ def main() -> None:
             for mode in ("optimistic", "blocking"):
                 script = Script(latency, share, mode)
                 sections.take(script.name, partial(measure, loaded, size, work, base, script))
-    sections.close()
+    plots.draw(arguments.plot, panels, sections.close())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, pick_size, report, seconds
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import ForwardRow, IntArray, place_rows
@@ -62,9 +63,21 @@ def _literal_rows(context: IntArray, units: list[IntArray]) -> list[ForwardRow]:
     return [*rows, ForwardRow([0], 0, context)]
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+
+    def line(name: str) -> dict[float, float]:
+        return plots.by_number(plots.found(document["figures"], rf"{name}_us_context_(\d+)"))
+
+    settings = document["settings"]
+    title = f"One layer's attention under {settings['units']} units of {settings['unit_tokens']} tokens"
+    forms = {"one softmax (the engine's form)": line("folded"), "equation 1 as written": line("literal")}
+    return [plots.Panel(title, "tokens of context", "microseconds", forms, log_values=True)]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     unit_tokens = 16 if arguments.smoke else 64
     lengths = (64,) if arguments.smoke else (256, 1024, 4096, 8192)
@@ -82,7 +95,7 @@ def main() -> None:
         figures[f"literal_us_context_{length}"] = round(min(literal) * 1e6, 1)
         figures[f"literal_over_folded_context_{length}"] = round(min(literal) / folded, 2)
     settings = {"shape": size.name, "dtype": size.dtype, "units": size.units, "unit_tokens": unit_tokens}
-    report("folded_vs_literal", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("folded_vs_literal", arguments, settings, figures))
 
 
 if __name__ == "__main__":

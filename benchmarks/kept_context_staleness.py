@@ -16,6 +16,7 @@ from statistics import fmean
 
 import torch
 
+from benchmarks import plots
 from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import Rig, load_synthetic
 from ewe.attention.metadata import IntArray
@@ -96,9 +97,17 @@ def compare(rig: Rig, case: Case, lengths: Lengths, replaced: int) -> tuple[floa
     return float(divergence), float(agreement)
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    line = plots.by_number(plots.found(document["figures"], r"kl_nats_replaced_(\d+)"))
+    title = "How far the next tokens drift because the context's keys are kept"
+    places = f"units replaced, of {document['settings']['units']}"
+    return [plots.Panel(title, places, "KL divergence from recomputed keys (nats)", {"": line})]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     if arguments.smoke:
         rig, lengths = Rig(load_synthetic(SMOKE, arguments.device), SMOKE.unit_tokens, _CAPACITY), Lengths(2, 4, 4)
         cases = list(random_cases(rig, lengths, 2))
@@ -118,7 +127,7 @@ def main() -> None:
         "tokens_before_refresh": lengths.before,
         "tokens_after_refresh": lengths.after,
     }
-    report("kept_context_staleness", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("kept_context_staleness", arguments, settings, figures))
 
 
 if __name__ == "__main__":

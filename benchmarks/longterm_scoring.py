@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 from benchmarks.session_figures import Figures, markdown, plot
 from benchmarks.sessions import DAY, SHARED, Fact, FormJudge, Library, Tally, World, ask, fact_of, tell
@@ -153,7 +154,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=180, help="days of seven statements and four questions")
     parser.add_argument("--seeds", type=int, default=3, help="worlds, over which figures are averaged")
     parser.add_argument("--judge-error", type=float, default=0.05, help="share of pairs that the judge gets wrong")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw answers and calibration (PNG, SVG)")
+    plots.add_option(parser)
     parser.add_argument("--markdown", action="store_true", help="print the figures as a table, too")
 
 

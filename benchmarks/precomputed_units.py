@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import plots
 from benchmarks.common import CPU, GPU, SMOKE, Size, parse_arguments, pick_size, report, seconds
 from benchmarks.rig import Rig, load_synthetic
 from ewe.config import MemoryConfig, ModelConfig
@@ -52,6 +53,15 @@ _SHAPES: dict[str, dict[str, Any]] = {
 _FILES_ONLY = 0  # bytes of host memory
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    names = ("encode", "load_from_disk", "load_from_page_cache", "load_from_host_memory")
+    figures = {name.replace("_", " "): document["figures"].get(f"{name}_ms") for name in names}
+    times = {name: value for name, value in figures.items() if value is not None}
+    unit = f"{document['settings']['unit_tokens']} tokens, {document['figures']['unit_mib']} MiB"
+    return [plots.Panel(f"One memory unit ({unit}): encoded or loaded", "", "milliseconds per unit", {"": times})]
+
+
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, _add_options)
@@ -75,7 +85,8 @@ def main() -> None:
     ratios = {f"encode_over_{n}": round(times["encode"] / value, 2) for n, value in times.items() if n != "encode"}
     settings = {"model": size.name, "dtype": size.dtype, "units": size.units, "unit_tokens": size.unit_tokens}
     settings |= {"layers": len(identity.layers), "layers_of_the_model": _layers_of_the_model(size, identity)}
-    report("precomputed_units", arguments, settings, {"unit_mib": round(unit_bytes / (1 << 20), 2)} | per_unit | ratios)
+    figures = {"unit_mib": round(unit_bytes / (1 << 20), 2)} | per_unit | ratios
+    plots.draw(arguments.plot, panels, report("precomputed_units", arguments, settings, figures))
 
 
 class Loader:
@@ -128,6 +139,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", choices=["builtin", "100m", *_SHAPES, "8b"], help="the model's shape; 100m on a CPU, 8b on a GPU"
     )
+    plots.add_option(parser)
     parser.add_argument("--folder", type=Path, help="where the units are written; the system's temporary folder")
 
 

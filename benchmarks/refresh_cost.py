@@ -14,14 +14,31 @@ from functools import partial
 
 import torch
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, pick_size, report, seconds
 from benchmarks.rig import Rig, load_synthetic, transformers_twin
 from ewe.engine.model_runner import ForwardRow
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures, settings = document["figures"], document["settings"]
+    unit, units = settings["unit_tokens"], settings["units"]
+    prompt = units * unit + settings["prompt_tokens"] + settings["text_tokens"]
+    names = {
+        f"transformers over {unit} tokens alone": "unit_tokens_in_transformers_s",
+        f"engine: one unit of {unit} tokens": "refresh_one_unit_s",
+        "engine: one unit and the next token": "next_token_after_one_unit_s",
+        f"engine: all {units} units": "refresh_all_units_s",
+        f"transformers: the prompt again\n({prompt} tokens)": "rebuild_prompt_s",
+    }
+    times = {name: 1000 * figures[key] for name, key in names.items() if key in figures}
+    return [plots.Panel("What it costs to bring new knowledge in", "", "milliseconds", {"": times})]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     text_tokens = 8 if arguments.smoke else 256
     memory_tokens = size.units * size.unit_tokens
@@ -72,7 +89,7 @@ def main() -> None:
         "rebuild_over_one_unit": round(rebuilt / one, 2),
         "rebuild_over_all_units": round(rebuilt / every, 2),
     }
-    report("refresh_cost", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("refresh_cost", arguments, settings, figures))
 
 
 if __name__ == "__main__":

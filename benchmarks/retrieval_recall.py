@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.protocols import Retriever
 from ewe.retrieval.bm25 import BM25Retriever
@@ -142,25 +143,11 @@ def sweep(tasks: Sequence[Task], encoder: SentenceEncoder) -> None:
         print(f"depth {depth:3} k {offset:4g} weights {weights}", *(f"{value:.4f}" for value in found), f"{least:+.4f}")
 
 
-def plot(path: Path, table: dict[str, dict[str, float]]) -> None:
-    """Recall per set as bars, one colour per retriever."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(7, 3.2))
-    for place, (name, color) in enumerate((("bm25", "#b3452c"), ("dense", "#2c6fb3"), ("hybrid", "#3f8f5b"))):
-        values = [figures[f"{name}_recall_at_5"] for figures in table.values()]
-        positions = [index + 0.27 * (place - 1) for index in range(len(table))]
-        axis.bar_label(axis.bar(positions, values, 0.25, label=name, color=color), fmt="%.3f", fontsize=7)
-    axis.set_xticks(range(len(table)), list(table))
-    axis.set_ylabel("recall@5")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(loc="lower right", fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    names = {"BM25": "bm25", "dense": "dense", "hybrid": "hybrid"}
+    recalls = {title: plots.found(document["figures"], rf"(.+): {name}_recall_at_5") for title, name in names.items()}
+    return [plots.Panel("Gold evidence among the first five passages", "", "recall", recalls)]
 
 
 def main() -> None:
@@ -170,7 +157,7 @@ def main() -> None:
         parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the public sets")
         parser.add_argument("--encoder", help="another sentence encoder: a hub id or a folder")
         parser.add_argument("--sweep", action="store_true", help="print recall for other constants of the fusion")
-        parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the recalls (PNG, SVG)")
+        plots.add_option(parser)
 
     arguments = parse_arguments(__doc__, add)
     readers = (read_fever, read_xquad, read_fool_me_twice)
@@ -180,11 +167,9 @@ def main() -> None:
         sweep([task.half(0) for task in tasks], encoder)
         tasks = [task.half(1) for task in tasks]
     table = {task.name: measure(task, encoder) for task in tasks}
-    if arguments.plot:
-        plot(arguments.plot, table)
     settings = {"encoder": encoder.name, "queries": "odd half" if arguments.sweep else "all"}
     figures = {f"{name}: {key}": round(value, 4) for name, column in table.items() for key, value in column.items()}
-    report("retrieval_recall", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("retrieval_recall", arguments, settings, figures))
 
 
 def _read(path: Path) -> Collection[dict[str, Any]]:

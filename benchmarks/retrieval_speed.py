@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.dense_index import DenseIndex
@@ -162,10 +163,26 @@ def measure_encoder(repeats: int) -> dict[str, float]:
     return figures | {"encoded_passages_per_s": len(texts) / (time.perf_counter() - start)}
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+
+    def bars(name: str) -> dict[str, float]:
+        return plots.found(document["figures"], rf"(\w+): {name}")
+
+    passages = f"{document['settings']['passages']:,} passages"
+    times = {"half of them": bars("p50_ms"), "95 in 100": bars("p95_ms")}
+    built = {"indexed": bars("indexed_(?:passages|vectors)_per_s"), "encoded": bars("encoded_passages_per_s")}
+    return [
+        plots.Panel(f"One query over {passages}", "", "milliseconds", times, log_values=True),
+        plots.Panel("Building the index", "", "passages or vectors per second", built, log_values=True),
+    ]
+
+
 def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
+        plots.add_option(parser)
         parser.add_argument("--passages", type=int, default=1_000_000, help="how many, of each sort")
         parser.add_argument("--queries", type=int, default=200, help="how many, of each sort")
         parser.add_argument("--indexes", nargs="*", default=["ivf"], help="dense indexes: ivf, hnsw, pq, flat")
@@ -187,7 +204,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     settings = {"passages": count, "queries": queries, "top_k": _TOP_K, "dimension": _DIMENSION}
     figures = {f"{name}: {key}": round(value, 3) for name, column in table.items() for key, value in column.items()}
-    report("retrieval_speed", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("retrieval_speed", arguments, settings, figures))
 
 
 def _resident() -> int:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import plots
 from benchmarks.common import GPU, SMOKE, Sections, parse_arguments
 from benchmarks.rig import load_synthetic
 from benchmarks.serve_client import Load, run_clients
@@ -48,6 +49,31 @@ def summary(load: Load, answers: Sequence[Sequence[float]], limits: Limits) -> d
     return figures
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures, settings = document["figures"], document["settings"]
+
+    def line(name: str) -> dict[float, float]:
+        return plots.by_number(plots.found(figures, rf"rate_([\d.]+)_{name}"))
+
+    def times(name: str) -> dict[str, dict[float, float]]:
+        return {"half of them": line(f"{name}_ms_p50"), "95 in 100": line(f"{name}_ms_p95")}
+
+    rates, seconds = "requests that arrive per second", settings["seconds_per_rate"]
+    sent = {rate: count / seconds for rate, count in line("requests").items()}
+    first, following = (1000 * settings[f"{name}_token_limit_s"] for name in ("first", "next"))
+    return [
+        plots.Panel("Time to the first token", rates, "milliseconds", times("first_token"), (first, "limit")),
+        plots.Panel("Time from token to token", rates, "milliseconds", times("next_token"), (following, "limit")),
+        plots.Panel(
+            "Requests that keep to both limits",
+            rates,
+            "requests per second",
+            {"have arrived": sent, "kept to both limits": line("goodput_per_s")},
+        ),
+    ]
+
+
 def open_engine(device: str, smoke: bool) -> Any:
     """The engine to be served, which does nothing but write."""
     from ewe import LLM
@@ -62,7 +88,7 @@ def open_engine(device: str, smoke: bool) -> Any:
 
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     on_gpu = arguments.device.startswith("cuda")
     rates, seconds, prompt, answer = ([2, 8, 16, 32], 10.0, 512, 64) if on_gpu else ([2, 8, 16], 10.0, 16, 32)
     if arguments.smoke:
@@ -90,7 +116,7 @@ def main() -> None:
         for load in loads:
             run = partial(clients.submit, run_clients, port, load)
             sections.take(f"rate {load.rate}", lambda run=run, load=load: summary(load, run().result(), limits))  # type: ignore[misc]
-    sections.close()
+    plots.draw(arguments.plot, panels, sections.close())
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 
 BATCH = 16
@@ -30,9 +31,18 @@ _HOST = "127.0.0.1"
 _TEXT = re.compile(rb'"text":"[^"]')
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    names = {"engine": "engine alone", "http": "over HTTP", "http_with_events": "over HTTP with events"}
+    figures = plots.found(document["figures"], r"(\w+)_inter_token_ms")
+    times = {text: figures[name] for name, text in names.items() if name in figures}
+    title = f"From token to token, {document['settings']['batch']} answers at once"
+    return [plots.Panel(title, "", "milliseconds", {"": times})]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     num_tokens = 8 if arguments.smoke else 200
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     with open_engine(arguments.device) as llm, serving(llm) as port, ProcessPoolExecutor(1, context) as clients:
@@ -51,7 +61,7 @@ def main() -> None:
         shares = [taken[name] / taken["engine"] - 1 for taken in rounds]
         figures[f"{name}_overhead_share"] = round(statistics.median(shares), 4)
     settings = {"model": "builtin", "policy": "plain", "batch": BATCH, "answer_tokens": num_tokens}
-    report("server_overhead", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("server_overhead", arguments, settings, figures))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What sessions of long-term memory showed of each system: its figures, a table and a plot.
 
-Owns: how answers and beliefs become figures. Knows the tallies of the sessions and matplotlib.
+Owns: how answers and beliefs become figures. Knows the tallies of the sessions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import plots
 from benchmarks.sessions import Tally
 
 _SHOWN = (
@@ -77,41 +78,30 @@ def calibration_error(beliefs: np.ndarray, truths: np.ndarray) -> float:
 
 def plot(path: Path, table: Mapping[str, Figures]) -> None:
     """Answers as bars per system, and the share of true memories against what was believed of them."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (bars, curve) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(3, 2))
-    names = [name for name in _SHOWN if name in table][::-1]
-    left = np.zeros(len(names))
-    parts = {"right": "#3f8f5b", "right_with_warning": "#9fcaae", "none": "#d5d5d5"}
-    for key, color in {**parts, "false_with_warning": "#e3aa9d", "false": "#b3452c"}.items():
-        widths = np.array([table[name].summary()[key] for name in names])
-        bars.barh(names, widths, left=left, label=key.replace("_", " "), color=color)
-        left += widths
-    bars.set_xlim(0, 1)
-    bars.legend(loc="upper center", bbox_to_anchor=(0.4, -0.1), ncols=3, fontsize=7, frameon=False)
-    curve.plot([0, 1], [0, 1], color="#aaaaaa", linewidth=0.8)
-    for name, color in (
-        ("mma, judged", "#d08a2c"),
-        ("mark", "#777777"),
-        ("verimem", "#2c6fb3"),
-        ("default", "#3f8f5b"),
-    ):
-        beliefs, truths = np.concatenate(table[name].beliefs), np.concatenate(table[name].truths)
-        bins = np.minimum((beliefs * 10).astype(int), 9)
-        kept = [b for b in range(10) if (bins == b).sum() >= 20]
-        means = [(beliefs[bins == b].mean(), truths[bins == b].mean()) for b in kept]
-        curve.plot(*zip(*means, strict=True), marker="o", markersize=3, label=name, color=color)
-    curve.set(xlabel="belief", ylabel="share of true memories")
-    curve.legend(fontsize=7, frameon=False)
-    for axis in (bars, curve):
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with plots.canvas(path, (1, 2), (9, 3.4), width_ratios=(3, 2)) as (bars, curve):
+        names = [name for name in _SHOWN if name in table][::-1]
+        left = np.zeros(len(names))
+        parts = {"right": "#3f8f5b", "right_with_warning": "#9fcaae", "none": "#d5d5d5"}
+        for key, color in {**parts, "false_with_warning": "#e3aa9d", "false": "#b3452c"}.items():
+            widths = np.array([table[name].summary()[key] for name in names])
+            bars.barh(names, widths, left=left, label=key.replace("_", " "), color=color)
+            left += widths
+        bars.set(xlim=(0, 1), xlabel="share of all questions")
+        bars.legend(loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=3, fontsize=7, frameon=False)
+        curve.plot([0, 1], [0, 1], color="#aaaaaa", linewidth=0.8)
+        for name, color in (
+            ("mma, judged", "#d08a2c"),
+            ("mark", "#777777"),
+            ("verimem", "#2c6fb3"),
+            ("default", "#3f8f5b"),
+        ):
+            beliefs, truths = np.concatenate(table[name].beliefs), np.concatenate(table[name].truths)
+            bins = np.minimum((beliefs * 10).astype(int), 9)
+            kept = [b for b in range(10) if (bins == b).sum() >= 20]
+            means = [(beliefs[bins == b].mean(), truths[bins == b].mean()) for b in kept]
+            curve.plot(*zip(*means, strict=True), marker="o", markersize=3, label=name, color=color)
+        curve.set(xlabel="belief", ylabel="share of true memories")
+        curve.legend(fontsize=7, frameon=False)
 
 
 def markdown(table: Mapping[str, Figures]) -> str:

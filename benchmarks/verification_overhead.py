@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, pick_size, report, text_of
 from benchmarks.rig import load_synthetic
 from ewe import LLM, SamplingParams
@@ -55,9 +56,20 @@ def write(
     return generation
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+
+    def bars(mode: str) -> dict[str, float]:
+        added = plots.found(document["figures"], rf"{mode}_latency_([\d.]+_s_refuting_\w+)_share_added")
+        return {name.replace("_s_", " s per check,\n").replace("_", " "): share for name, share in added.items()}
+
+    modes = {mode: bars(mode) for mode in ("blocking", "optimistic")}
+    return [plots.Panel("What verification adds to one answer", "", "share of the whole time", modes)]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     num_tokens, latencies = (40, (0.0, 0.01)) if arguments.smoke else (256, (0.0, 0.05, 0.5))
     loaded = load_synthetic(size, arguments.device)
@@ -85,7 +97,7 @@ def main() -> None:
         "unit_tokens": size.unit_tokens,
         "evidence_tokens": evidence_tokens,
     }
-    report("verification_overhead", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, report("verification_overhead", arguments, settings, figures))
 
 
 if __name__ == "__main__":

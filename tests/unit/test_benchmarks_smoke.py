@@ -13,7 +13,7 @@ from benchmarks.run_all import BENCHMARKS, GPU_LIMITS
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What scripts share; no benchmarks by themselves.
 SHARED = {"__init__", "common", "rig", "run_all", "sessions", "session_figures"}
-SHARED |= {"attention_peers", "attention_problem", "decode_limit", "decode_peers", "serve_client"}
+SHARED |= {"plots", "attention_peers", "attention_problem", "decode_limit", "decode_peers", "serve_client"}
 
 
 @pytest.mark.parametrize(
@@ -21,16 +21,21 @@ SHARED |= {"attention_peers", "attention_problem", "decode_limit", "decode_peers
     [(name, "cpu") for name in BENCHMARKS] + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in GPU_LIMITS],
 )
 def test_benchmark_ends_in_one_json_document(
-    name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--device", device])
-    importlib.import_module(f"benchmarks.{name}").main()
+    benchmark, picture = importlib.import_module(f"benchmarks.{name}"), tmp_path / "new folder" / "picture.png"
+    draws = hasattr(benchmark, "panels")
+    plot = ["--plot", str(picture)] if draws else []
+    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--device", device, *plot])
+    benchmark.main()
     document = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert document["benchmark"] == name
     assert document["smoke"] is True
     assert {"device", "versions", "commit", "settings"} <= document.keys()
     assert all(isinstance(value, (int, float)) for value in document["figures"].values())
     assert document["figures"]
+    if draws:
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_bench_runs_every_script() -> None:
