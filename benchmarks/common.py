@@ -209,8 +209,7 @@ def report(
     """Prints the figures for people, then everything as one JSON document on the last line; returns the document."""
     for key, value in figures.items():
         print(f"{key:44} {value}")
-    document = describe(name, arguments, settings, figures)
-    keep(arguments, document)
+    keep(arguments, document := describe(name, arguments, settings, figures))
     print(json.dumps(document), flush=True)
     return document
 
