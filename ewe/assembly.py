@@ -14,7 +14,7 @@ from typing import Any
 
 from ewe.config import Config, LongTermConfig, RetrievalConfig
 from ewe.engine import calls
-from ewe.engine.budget import MemoryBudget, make_pool, plan_memory
+from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
 from ewe.engine.grammar import Grammars
@@ -130,7 +130,7 @@ def build_engine(
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)
-    pool = make_pool(budget, shapes, loaded.model.dtype)
+    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
     if config.model.compile:
         compile_layers(loaded.model)
     runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)

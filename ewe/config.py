@@ -172,12 +172,13 @@ class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
     Without either the pool takes 1 GiB of host memory, or what is left of `gpu_share`, the share of a GPU's memory that
-    weights, activations and pool may fill.
+    weights, activations and pool may fill. dtype: "auto" is the model's; "fp8_e4m3" is 8 bits per number.
     unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host
     memory that may hold precomputed units beside a GPU.
     """
 
     block_size: int = Field(16, gt=0)
+    dtype: Literal["auto", "fp8_e4m3"] = "auto"
     num_blocks: int | None = Field(None, gt=0)
     memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True

@@ -19,7 +19,8 @@ class LayerCall:
 
     query [Hq, T, Dk]; key [Hkv, T, Dk] and value [Hkv, T, Dv], which `write` brings into the pool: pool_key
     [slots, Hkv, Dk] and pool_value [slots, Hkv, Dv]. Logits are query.key * scale, then, if softcap is given, capped
-    as softcap * tanh(logits / softcap), then biased.
+    as softcap * tanh(logits / softcap), then biased. key_scales, value_scales: float32 [slots, Hkv] of a pool in fp8
+    (`ewe.kvcache.fp8`); all attention then sees keys and values as they are in the pool, those of this pass included.
     """
 
     query: torch.Tensor
@@ -29,6 +30,8 @@ class LayerCall:
     pool_value: torch.Tensor
     scale: float
     softcap: float | None
+    key_scales: torch.Tensor | None = None
+    value_scales: torch.Tensor | None = None
 
 
 class AttentionBackend(Protocol):

@@ -1,7 +1,7 @@
 """The attention named "ewe" in transformers' registries.
 
 Owns: the attention function, its mask function, and the step's metadata that reaches them through the forward's keyword
-argument `ewe`. Knows transformers' calling convention and the backend protocol.
+argument `ewe`. Knows transformers' calling convention, the pool and the backend protocol.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ewe.attention.backend import AttentionBackend, LayerCall
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.probe import UNKNOWN_MASK, AttentionLayer
 from ewe.errors import UnsupportedModelError
+from ewe.kvcache.pool import KVPool
 
 NAME = "ewe"
 
 
 class StepMetadata:
-    """One step's keys, values and plans; every layer of the forward pass calls `attend`.
+    """One step's plans over a pool; every layer of the forward pass calls `attend`.
 
-    keys, values: per layer [slots, Hkv, D]; plans: per layer, as the backend made them. write_slots: int64 [T].
+    plans: per layer, as the backend made them. write_slots: int64 [T].
     shares: float32 [rows, most units + 1], to which every layer adds its shares of attention, or None.
     """
 
     def __init__(
         self,
         plans: Sequence[Any],
-        keys: Sequence[torch.Tensor],
-        values: Sequence[torch.Tensor],
+        pool: KVPool,
         backend: AttentionBackend,
         write_slots: torch.Tensor,
         shares: torch.Tensor | None = None,
     ) -> None:
-        self.plans, self.keys, self.values, self.backend = plans, keys, values, backend
+        self.plans, self.pool, self.backend = plans, pool, backend
         self.write_slots, self.shares = write_slots, shares
 
     def attend(
@@ -52,9 +52,12 @@ class StepMetadata:
     ) -> torch.Tensor:
         """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv]."""
         number: int = module.layer_idx  # type: ignore[assignment]
-        pool_key, pool_value, plan = self.keys[number], self.values[number], self.plans[number]
+        pool, plan = self.pool, self.plans[number]
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        call = LayerCall(query[0], key[0], value[0], pool_key, pool_value, scale, softcap)
+        call = LayerCall(
+            query[0], key[0], value[0], pool.keys[number], pool.values[number], scale, softcap,
+            pool.key_scales[number], pool.value_scales[number],
+        )  # fmt: skip
         self.backend.write(call, self.write_slots)
         if self.shares is not None:
             self.backend.shares(call, plan, self.shares)
@@ -70,8 +73,7 @@ def windows_of(layers: Sequence[AttentionLayer], batch: FlatBatch) -> list[int |
 def plan_step(
     batch: FlatBatch,
     layers: Sequence[AttentionLayer],
-    keys: Sequence[torch.Tensor],
-    values: Sequence[torch.Tensor],
+    pool: KVPool,
     backend: AttentionBackend,
     attribution: bool,
 ) -> StepMetadata:
@@ -81,9 +83,9 @@ def plan_step(
     shares = None
     if attribution:
         width = max(len(item.row.unit_slots) for item in batch.rows) + 1
-        shares = torch.zeros(len(batch.rows), width, device=keys[0].device)
-    write_slots = torch.from_numpy(batch.write_slots).to(keys[0].device)
-    return StepMetadata([plans[window] for window in windows], keys, values, backend, write_slots, shares)
+        shares = torch.zeros(len(batch.rows), width, device=pool.device)
+    write_slots = torch.from_numpy(batch.write_slots).to(pool.device)
+    return StepMetadata([plans[window] for window in windows], pool, backend, write_slots, shares)
 
 
 def run_flat(

@@ -13,6 +13,7 @@ from ewe.attention.attribution import segment_lse, segment_shares
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.torch_plan import DecodeGroup, GroupLimits, PrefillRow, TorchPlan, make_plan
+from ewe.kvcache.fp8 import FP8, dequantise, quantise
 
 # On a CPU, gathering this much padding takes as long as the calls that one more decode group costs,
 _PADDING_BYTES = 192 * 1024
@@ -23,21 +24,25 @@ _SHARE_TOKENS = 256
 
 
 class TorchBackend:
-    """The backend for CPUs, and the fallback elsewhere; slot_bytes: key and value bytes of one slot in one layer."""
+    """The backend for CPUs, and the fallback elsewhere; slot_bytes: key and value bytes of one slot in one layer.
 
-    def __init__(self, device: torch.device, slot_bytes: int) -> None:
-        self._device = device
+    scaled: whether the pool is in fp8.
+    """
+
+    def __init__(self, device: torch.device, slot_bytes: int, scaled: bool = False) -> None:
+        self._device, self._scaled = device, scaled
         self._limits = GroupLimits(_PADDING_BYTES // slot_bytes, _GROUP_BYTES // slot_bytes)
         self._buffers: dict[tuple[str, torch.Size], torch.Tensor] = {}
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TorchPlan:
         """See AttentionBackend.plan."""
-        return make_plan(batch, window, attribution, self._device, self._limits if self._device.type == "cpu" else None)
+        limits = self._limits if self._device.type == "cpu" else None
+        return make_plan(batch, window, attribution, self._device, limits, self._scaled)
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write."""
-        call.pool_key.index_copy_(0, slots, call.key.transpose(0, 1))
-        call.pool_value.index_copy_(0, slots, call.value.transpose(0, 1))
+        _write(call.key, slots, call.pool_key, call.key_scales)
+        _write(call.value, slots, call.pool_value, call.value_scales)
 
     def attend(self, call: LayerCall, plan: TorchPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
@@ -49,7 +54,7 @@ class TorchBackend:
         """See AttentionBackend.shares."""
         for group in plan.decodes:
             assert group.segments is not None
-            logits = _logits(call, _group_queries(call, group), self._group_keys(call.pool_key, group, "k"))
+            logits = _logits(call, _group_queries(call, group), self._group_keys(call, group, "k"))
             shares = segment_shares(segment_lse(_biased(logits, group.bias), group.segments, group.num_segments))
             into[:, : group.num_segments].index_add_(0, group.indices, shares.mean((1, 2)))
         for row in plan.prefills:
@@ -60,7 +65,7 @@ class TorchBackend:
 
     def _decode(self, call: LayerCall, group: DecodeGroup) -> torch.Tensor:
         """[rows, Hq, Dv]; the query heads that share a key head become the query length, so nothing is repeated."""
-        keys, values = self._group_keys(call.pool_key, group, "k"), self._group_keys(call.pool_value, group, "v")
+        keys, values = self._group_keys(call, group, "k"), self._group_keys(call, group, "v")
         output = _attention(call, _group_queries(call, group), keys, values, group.bias)
         return output.reshape(len(output), call.query.shape[0], -1)
 
@@ -69,8 +74,8 @@ class TorchBackend:
         if row.slots is None:
             keys, values = call.key[:, row.begin : row.end], call.value[:, row.begin : row.end]
         else:
-            keys = self._gather(call.pool_key, row.slots, "k").transpose(0, 1)
-            values = self._gather(call.pool_value, row.slots, "v").transpose(0, 1)
+            keys = self._gather(call, row.slots, "k").transpose(0, 1)
+            values = self._gather(call, row.slots, "v").transpose(0, 1)
         queries = _row_queries(call, row)
         shared = (-1, queries.shape[1], -1, -1)
         keys, values = keys.unsqueeze(1).expand(shared), values.unsqueeze(1).expand(shared)
@@ -82,7 +87,7 @@ class TorchBackend:
         assert row.slots is not None
         assert row.bias is not None
         assert row.segments is not None
-        keys = self._gather(call.pool_key, row.slots, "k").transpose(0, 1).unsqueeze(1)
+        keys = self._gather(call, row.slots, "k").transpose(0, 1).unsqueeze(1)
         total = torch.zeros(row.num_segments, device=self._device)
         queries = _row_queries(call, row)
         for start in range(0, row.end - row.begin, _SHARE_TOKENS):
@@ -92,15 +97,23 @@ class TorchBackend:
             total += segment_shares(lse).mean((0, 1)).sum(0)
         return total / (row.end - row.begin)
 
-    def _group_keys(self, pool: torch.Tensor, group: DecodeGroup, kind: str) -> torch.Tensor:
-        """[rows, Hkv, keys, D], the group's keys or values."""
-        gathered = self._gather(pool, group.slots, kind)
-        return gathered.view(group.end - group.begin, -1, *pool.shape[1:]).transpose(1, 2)
+    def _group_keys(self, call: LayerCall, group: DecodeGroup, kind: str) -> torch.Tensor:
+        """[rows, Hkv, keys, D], the group's keys ("k") or values ("v")."""
+        gathered = self._gather(call, group.slots, kind)
+        return gathered.view(group.end - group.begin, -1, *gathered.shape[1:]).transpose(1, 2)
 
-    def _gather(self, pool: torch.Tensor, slots: torch.Tensor, kind: str) -> torch.Tensor:
-        """[slots, Hkv, D], valid until the next gather of this kind.
+    def _gather(self, call: LayerCall, slots: torch.Tensor, kind: str) -> torch.Tensor:
+        """[slots, Hkv, D], valid until the next gather of this kind; from fp8 in the query's precision."""
+        pool, scales = (call.pool_key, call.key_scales) if kind == "k" else (call.pool_value, call.value_scales)
+        if scales is None:
+            return self._select(pool, slots, kind)
+        codes = self._select(pool.view(torch.uint8), slots, kind).view(FP8)
+        return dequantise(codes, scales.index_select(0, slots), call.query.dtype)
 
-        On a CPU into a buffer that is kept: fresh memory costs more in page faults than the gather itself.
+    def _select(self, pool: torch.Tensor, slots: torch.Tensor, kind: str) -> torch.Tensor:
+        """The slots of the pool; on a CPU in a buffer that is kept.
+
+        Fresh memory costs more in page faults than the gather itself.
         """
         if self._device.type != "cpu":
             return pool.index_select(0, slots)
@@ -109,6 +122,17 @@ class TorchBackend:
         if buffer is None or buffer.shape[0] < slots.shape[0]:
             self._buffers[name] = buffer = pool.new_empty(slots.shape[0] * 5 // 4 + 64, *pool.shape[1:])
         return torch.index_select(pool, 0, slots, out=buffer[: slots.shape[0]])
+
+
+def _write(states: torch.Tensor, slots: torch.Tensor, pool: torch.Tensor, scales: torch.Tensor | None) -> None:
+    """Brings states [Hkv, T, D] to their slots of the pool."""
+    states = states.transpose(0, 1)
+    if scales is None:
+        pool.index_copy_(0, slots, states)
+        return
+    codes, new_scales = quantise(states)
+    pool.view(torch.uint8).index_copy_(0, slots, codes.view(torch.uint8))
+    scales.index_copy_(0, slots, new_scales)
 
 
 def _group_queries(call: LayerCall, group: DecodeGroup) -> torch.Tensor:

@@ -48,8 +48,9 @@ class DecodeGroup:
 class PrefillRow:
     """One row of several tokens, at flat tokens begin..end.
 
-    slots: int64 [keys], or None where the row sees its own new keys only; bias: float32 [tokens, keys], or None for
-    plain causal attention. segments: int64 [keys], each key's segment, only for attribution of a row with units.
+    slots: int64 [keys], or None where the row sees its own new keys only, and the pool holds them as they are; bias:
+    float32 [tokens, keys], or None for plain causal attention. segments: int64 [keys], each key's segment, only for
+    attribution of a row with units.
     """
 
     begin: int
@@ -70,12 +71,17 @@ class TorchPlan:
 
 
 def make_plan(
-    batch: FlatBatch, window: int | None, attribution: bool, device: torch.device, limits: GroupLimits | None
+    batch: FlatBatch,
+    window: int | None,
+    attribution: bool,
+    device: torch.device,
+    limits: GroupLimits | None,
+    scaled: bool = False,
 ) -> TorchPlan:
-    """The plan of one step; without limits all rows of one token make one group."""
+    """The plan of one step; without limits all rows of one token make one group. scaled: whether the pool is in fp8."""
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
     decodes = [_decode_group(rows, window, attribution, device) for rows in _split(singles, window, limits)]
-    return TorchPlan(decodes, [_prefill_row(item, window, attribution, device) for item in longer])
+    return TorchPlan(decodes, [_prefill_row(item, window, attribution, device, scaled) for item in longer])
 
 
 def _split(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits | None) -> list[Sequence[PlacedRow]]:
@@ -122,7 +128,9 @@ def _decode_group(
     )
 
 
-def _prefill_row(item: PlacedRow, window: int | None, attribution: bool, device: torch.device) -> PrefillRow:
+def _prefill_row(
+    item: PlacedRow, window: int | None, attribution: bool, device: torch.device, scaled: bool
+) -> PrefillRow:
     num_units = len(item.unit_biases)
     fresh = num_units == 0 and len(item.row.context_slots) == item.num_new
     parts = item.segments(window)
@@ -133,7 +141,7 @@ def _prefill_row(item: PlacedRow, window: int | None, attribution: bool, device:
     return PrefillRow(
         begin=item.begin,
         end=item.end,
-        slots=None if fresh else torch.from_numpy(np.concatenate(parts)).to(device),
+        slots=None if fresh and not scaled else torch.from_numpy(np.concatenate(parts)).to(device),
         bias=None if plain else _prefill_bias(item, [len(part) for part in parts], window, device),
         index=item.index,
         segments=segments,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from ewe_kernels.cache_write import write_kv
+from ewe_kernels.cache_write_fp8 import write_kv_fp8
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.merge import merge_states
 from ewe_kernels.prefill import attend_runs
@@ -50,7 +51,11 @@ class TritonBackend:
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write; a token whose slot is negative (padding) is written nowhere."""
-        write_kv(call.key, call.value, slots, call.pool_key, call.pool_value)
+        if call.key_scales is None or call.value_scales is None:
+            write_kv(call.key, call.value, slots, call.pool_key, call.pool_value)
+        else:
+            pools = call.pool_key, call.pool_value, call.key_scales, call.value_scales
+            write_kv_fp8(call.key, call.value, slots, *pools)
 
     def attend(self, call: LayerCall, plan: TritonPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
@@ -94,7 +99,7 @@ class TritonBackend:
         ):
             attend_pieces(
                 call.query, call.pool_key, call.pool_value, self._block_size, tables, pieces, plan.entries,
-                outputs, lses, call.scale, call.softcap, tile, most_entries,
+                outputs, lses, call.scale, call.softcap, tile, most_entries, call.key_scales, call.value_scales,
             )  # fmt: skip
         return outputs, lses
 
@@ -108,5 +113,6 @@ class TritonBackend:
     ) -> None:
         attend_runs(
             call.query, call.pool_key, call.pool_value, self._block_size, tables, plan.runs, plan.segments,
-            plan.biases, output, call.scale, call.softcap, plan.window, plan.longest, lses,
+            plan.biases, output, call.scale, call.softcap, plan.window, plan.longest, lses, call.key_scales,
+            call.value_scales,
         )  # fmt: skip

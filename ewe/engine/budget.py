@@ -13,9 +13,10 @@ from typing import Any
 import psutil
 import torch
 
-from ewe.config import Config
+from ewe.config import CacheConfig, Config
 from ewe.engine.loader import LoadedModel
 from ewe.errors import ConfigError, DeviceMemoryError
+from ewe.kvcache.fp8 import FP8
 from ewe.kvcache.pool import KVPool, LayerShape
 
 _CPU_POOL_BYTES = 1 << 30
@@ -51,7 +52,7 @@ class MemoryBudget:
 
     def lines(self) -> Iterator[str]:
         """What takes how much, one line each, with the setting that decides it."""
-        yield f"weights: {_mib(self.weights)} (model.dtype)"
+        yield f"weights: {_mib(self.weights)} (model.dtype, model.weights)"
         yield f"activations: about {_mib(self.activations)} in the largest pass (scheduler.max_num_batched_tokens)"
         tokens = (self.blocks - 1) * self.block_size
         yield f"KV pool: {_mib(self.pool)}, {self.blocks - 1} blocks, {tokens} tokens (cache.memory_gib)"
@@ -77,7 +78,7 @@ def plan_memory(config: Config, loaded: LoadedModel, shapes: Sequence[LayerShape
     model, cache, memory = loaded.model, config.cache, config.memory
     device: torch.device = model.device
     free, total = _device_memory(device)
-    block_bytes = KVPool.bytes_per_block(shapes, cache.block_size, model.dtype)
+    block_bytes = KVPool.bytes_per_block(shapes, cache.block_size, cache_dtype(cache, model.dtype))
     activations = estimate_activations(config, loaded)
     on_gpu = device.type == "cuda"
     if cache.num_blocks is not None:
@@ -114,6 +115,11 @@ def make_pool(budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.d
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "
             f"{budget.summary()}"
         ) from error
+
+
+def cache_dtype(cache: CacheConfig, model_dtype: torch.dtype) -> torch.dtype:
+    """What keys and values are kept in."""
+    return FP8 if cache.dtype == "fp8_e4m3" else model_dtype
 
 
 def estimate_activations(config: Config, loaded: LoadedModel) -> int:

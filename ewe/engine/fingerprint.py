@@ -20,7 +20,7 @@ _NOT_COMPUTED_WITH = {"_name_or_path", "_attn_implementation", "dtype", "transfo
 _STATE_OF_USE = {"padding", "truncation"}
 
 
-def identity_of(loaded: LoadedModel, memory: MemoryConfig) -> UnitIdentity:
+def identity_of(loaded: LoadedModel, memory: MemoryConfig, cache_dtype: str = "auto") -> UnitIdentity:
     """What units are made for that this model encodes under these settings; reads every weight once."""
     state = loaded.model.state_dict()
     names = sorted(state)
@@ -33,6 +33,7 @@ def identity_of(loaded: LoadedModel, memory: MemoryConfig) -> UnitIdentity:
         unit_tokens=memory.unit_tokens,
         dtype=str(loaded.model.dtype).removeprefix("torch."),
         layers=tuple((shape.num_kv_heads, shape.key_dim, shape.value_dim) for shape in layer_shapes(loaded.model)),
+        cache_dtype=cache_dtype,
     )
 
 

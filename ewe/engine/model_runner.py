@@ -68,7 +68,7 @@ class ModelRunner:
         if self.static is not None and self.static.takes(rows):
             return ForwardResult(self.static.forward(rows), [None] * len(rows))
         batch = place_rows(rows, self._merge)
-        step = plan_step(batch, self._layers, self._pool.keys, self._pool.values, self._backend, self._attribution)
+        step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution)
         token_ids, positions, logit_tokens = (
             torch.from_numpy(array).to(self._device) for array in (batch.token_ids, batch.positions, batch.logit_tokens)
         )

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from ewe.config import Config
+from ewe.engine.budget import cache_dtype
 from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
@@ -50,8 +51,9 @@ def precompute(
     if loaded.tokenizer is None:
         raise ConfigError("this model has no tokenizer, so it can hold no units")
     texts, skipped = _unit_texts(loaded, config, passages)
-    identity = identity_of(loaded, config.memory)
-    unit_bytes = identity.elements_per_token * loaded.model.dtype.itemsize
+    identity = identity_of(loaded, config.memory, config.cache.dtype)
+    dtype = cache_dtype(config.cache, loaded.model.dtype)
+    unit_bytes = KVPool.bytes_per_token(layer_shapes(loaded.model), dtype)
     with UnitWriter(out, identity) as writer:
         missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
         _check_disk(out, unit_bytes * sum(map(len, missing)), len(missing))
@@ -78,7 +80,7 @@ def open_precomputed(
     folder = Path(config.memory.precomputed).expanduser()
     # Without a GPU the files' pages, which the system caches, are host memory already.
     host_bytes = int(config.cache.host_gib * (1 << 30)) if pool.device.type == "cuda" else 0
-    return PrecomputedUnits(folder, identity_of(loaded, config.memory), pool, host_bytes, changed)
+    return PrecomputedUnits(folder, identity_of(loaded, config.memory, config.cache.dtype), pool, host_bytes, changed)
 
 
 class _UnitEncoder:
@@ -88,7 +90,8 @@ class _UnitEncoder:
         size = config.cache.block_size
         num_blocks = 1 + -(-config.memory.unit_tokens // size)
         model = loaded.model
-        self._pool = KVPool(layer_shapes(model), num_blocks, size, model.dtype, model.device)
+        dtype = cache_dtype(config.cache, model.dtype)
+        self._pool = KVPool(layer_shapes(model), num_blocks, size, dtype, model.device)
         self._runner = ModelRunner(model, self._pool, config.memory.merge, cuda_graphs=False)
         self._slots = np.arange(size, size + config.memory.unit_tokens, dtype=np.int64)
 

@@ -70,8 +70,7 @@ class StaticStep:
         plans = {window: size.plan(_part(self._packed.device, window, size)) for window, size in sizes.items()}
         self._step = StepMetadata(
             [plans[window] for window in windows],
-            pool.keys,
-            pool.values,
+            pool,
             backend,
             self._packed.device["write_slots"],
         )

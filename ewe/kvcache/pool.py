@@ -1,6 +1,6 @@
 """The tensors that hold the keys and values of every cached token, and whole-block operations on them.
 
-Owns: one key and one value tensor per layer. Knows nothing of who holds which block;
+Owns: one key and one value tensor per layer, and in fp8 their scales. Knows nothing of who holds which block;
 slot = block * block_size + offset.
 """
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ewe.kvcache.block_manager import NULL_BLOCK
+from ewe.kvcache.fp8 import FP8, SCALE
 
 IntArray = npt.NDArray[np.int64]
 
@@ -30,20 +31,20 @@ class LayerShape:
 
 @dataclass(frozen=True, slots=True)
 class HostBlocks:
-    """Blocks copied to host memory: per layer keys [n, block_size, Hkv, Dk] and values [n, block_size, Hkv, Dv]."""
+    """Blocks copied to host memory: each tensor of the pool as [n, block_size, Hkv, ...]."""
 
-    keys: tuple[Tensor, ...]
-    values: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...]
 
     @property
     def num_bytes(self) -> int:
         """Host memory taken, in bytes."""
-        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+        return sum(tensor.nbytes for tensor in self.tensors)
 
 
 class KVPool:
     """Per layer `keys[i]` [num_slots, Hkv, Dk] and `values[i]` [num_slots, Hkv, Dv] of `dtype`, all zero at first.
 
+    In fp8 (`ewe.kvcache.fp8`) `key_scales[i]` and `value_scales[i]` are float32 [num_slots, Hkv], else None.
     num_slots = num_blocks * block_size; block 0 is the null block and stays zero. Raises ValueError without layers.
     """
 
@@ -60,25 +61,39 @@ class KVPool:
         self.num_blocks = num_blocks
         self.block_size = block_size
         self.device = torch.device(device)
-        num_slots = num_blocks * block_size
-
-        def zeros(num_heads: int, dim: int) -> Tensor:
-            return torch.zeros(num_slots, num_heads, dim, dtype=dtype, device=self.device)
-
         self.layer_shapes = tuple(layer_shapes)
         self.dtype = dtype
-        self.keys = [zeros(shape.num_kv_heads, shape.key_dim) for shape in layer_shapes]
-        self.values = [zeros(shape.num_kv_heads, shape.value_dim) for shape in layer_shapes]
+        # torch copies and fills fp8 by index on some devices only, and bytes on all.
+        self._plain = torch.uint8 if dtype == FP8 else dtype
+        num_slots = num_blocks * block_size
+
+        def zeros(*shape: int, dtype: torch.dtype = self._plain) -> Tensor:
+            return torch.zeros(num_slots, *shape, dtype=dtype, device=self.device)
+
+        keys = [zeros(shape.num_kv_heads, shape.key_dim) for shape in layer_shapes]
+        values = [zeros(shape.num_kv_heads, shape.value_dim) for shape in layer_shapes]
+        self.keys, self.values = [item.view(dtype) for item in keys], [item.view(dtype) for item in values]
+        self.key_scales: Sequence[Tensor | None] = [None] * len(keys)
+        self.value_scales: Sequence[Tensor | None] = [None] * len(keys)
+        scales: list[Tensor] = []
+        if dtype == FP8:
+            scales = [zeros(shape.num_kv_heads, dtype=SCALE) for shape in (*layer_shapes, *layer_shapes)]
+            self.key_scales, self.value_scales = scales[: len(keys)], scales[len(keys) :]
+        # Scales go first, so that in one run of bytes they are aligned.
+        self._tensors = [*scales, *keys, *values]
 
     @staticmethod
-    def elements_per_token(layer_shapes: Sequence[LayerShape]) -> int:
-        """Numbers that one token takes over all layers, keys and values."""
-        return sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in layer_shapes)
+    def bytes_per_token(layer_shapes: Sequence[LayerShape], dtype: torch.dtype) -> int:
+        """Bytes that one token takes over all layers, keys, values and scales."""
+        scales = 2 * SCALE.itemsize if dtype == FP8 else 0
+        return sum(
+            shape.num_kv_heads * ((shape.key_dim + shape.value_dim) * dtype.itemsize + scales) for shape in layer_shapes
+        )
 
     @staticmethod
     def bytes_per_block(layer_shapes: Sequence[LayerShape], block_size: int, dtype: torch.dtype) -> int:
-        """Bytes that one block takes over all layers, keys and values."""
-        return KVPool.elements_per_token(layer_shapes) * block_size * dtype.itemsize
+        """Bytes that one block takes over all layers, keys, values and scales."""
+        return KVPool.bytes_per_token(layer_shapes, dtype) * block_size
 
     def copy_blocks(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Copy whole blocks (source, destination), with the same result as doing the pairs one after the other."""
@@ -108,26 +123,27 @@ class KVPool:
             copies.append(host.copy_(chosen, non_blocking=pinned))
         if pinned:
             torch.cuda.current_stream(self.device).synchronize()
-        return HostBlocks(tuple(copies[: len(self.keys)]), tuple(copies[len(self.keys) :]))
+        return HostBlocks(tuple(copies))
 
     def write_blocks(self, blocks: Sequence[int], host: HostBlocks) -> None:
         """Copy what `read_blocks` returned into as many blocks, in the same order, bit for bit (swap in).
 
         Raises ValueError if the numbers of blocks differ.
         """
-        if len(blocks) != len(host.keys[0]):
-            raise ValueError(f"{len(host.keys[0])} blocks on the host, {len(blocks)} to write to")
+        if len(blocks) != len(host.tensors[0]):
+            raise ValueError(f"{len(host.tensors[0])} blocks on the host, {len(blocks)} to write to")
         index = self._writable(blocks)
-        for tensor, stored in zip(self._by_block(), (*host.keys, *host.values), strict=True):
+        for tensor, stored in zip(self._by_block(), host.tensors, strict=True):
             tensor.index_copy_(0, index, stored.to(self.device, non_blocking=True))
 
     def read_slots(self, slots: IntArray) -> Tensor:
-        """What slots (int64 [n]) hold, copied to host memory bit for bit: [n * elements per token].
+        """What slots (int64 [n]) hold, copied to host memory bit for bit, in one run of `dtype` (fp8: of bytes).
 
-        The keys of all layers, then the values; of each layer its tokens in the order of the slots.
+        In fp8 the scales of all layers, keys' and values'; then the keys of all layers, then the values; of each layer
+        its tokens in the order of the slots.
         """
         index = torch.from_numpy(slots.copy()).to(self.device)
-        parts = [tensor.index_select(0, index).view(-1) for tensor in (*self.keys, *self.values)]
+        parts = [tensor.index_select(0, index).view(-1).view(self._plain) for tensor in self._tensors]
         return torch.cat(parts).cpu()
 
     def write_slots(self, slots: IntArray, stored: Tensor) -> None:
@@ -135,23 +151,24 @@ class KVPool:
 
         Raises ValueError if its dtype or size is not what these slots take.
         """
-        expected = len(slots) * self.elements_per_token(self.layer_shapes)
-        if stored.dtype != self.dtype or stored.numel() != expected:
-            raise ValueError(f"{expected} x {self.dtype} expected, got {stored.numel()} x {stored.dtype}")
+        expected = len(slots) * self.bytes_per_token(self.layer_shapes, self.dtype) // self._plain.itemsize
+        if stored.dtype != self._plain or stored.numel() != expected:
+            raise ValueError(f"{expected} x {self._plain} expected, got {stored.numel()} x {stored.dtype}")
         if NULL_BLOCK in slots // self.block_size:
             raise ValueError("the null block must stay zero")
         index = torch.from_numpy(slots.copy()).to(self.device)
         moved = stored.to(self.device, non_blocking=True)
         begin = 0
-        for tensor in (*self.keys, *self.values):
-            size = len(slots) * tensor.shape[1] * tensor.shape[2]
-            tensor.index_copy_(0, index, moved[begin : begin + size].view(-1, *tensor.shape[1:]))
+        for tensor in self._tensors:
+            size = len(slots) * tensor[0].nbytes // self._plain.itemsize
+            part = moved[begin : begin + size].view(tensor.dtype)
+            tensor.index_copy_(0, index, part.view(-1, *tensor.shape[1:]))
             begin += size
 
     def _by_block(self) -> list[Tensor]:
-        """All keys, then all values, as views [num_blocks, block_size, Hkv, D]."""
+        """All tensors as views [num_blocks, block_size, Hkv, ...]."""
         shape = (self.num_blocks, self.block_size)
-        return [tensor.view(*shape, *tensor.shape[1:]) for tensor in (*self.keys, *self.values)]
+        return [tensor.view(*shape, *tensor.shape[1:]) for tensor in self._tensors]
 
     def _index(self, blocks: Sequence[int]) -> Tensor:
         if not all(0 <= block < self.num_blocks for block in blocks):

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ewe.errors import PrecomputedError
 from ewe.kvcache.digest import digest
+from ewe.kvcache.fp8 import SCALE
 
 FORMAT = 1
 MANIFEST = "units.json"
@@ -31,7 +32,7 @@ class UnitIdentity:
     """All that the KV of a text depends on, and all that decides which texts are looked up.
 
     weights, config, tokenizer: digests. layers: key heads, key and value size of each. Every unit starts at position
-    `first_position`.
+    `first_position`. cache_dtype: what the KV is kept in, as the setting `cache.dtype` names it.
     """
 
     weights: str
@@ -42,16 +43,21 @@ class UnitIdentity:
     dtype: str
     layers: tuple[tuple[int, int, int], ...]
     first_position: int = 0
+    cache_dtype: str = "auto"
 
     @property
     def digest(self) -> str:
         """A short name of it, which every shard carries."""
-        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        values = asdict(self)
+        if self.cache_dtype == "auto":
+            del values["cache_dtype"]  # folders that were made before there was a choice
+        return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     @property
     def elements_per_token(self) -> int:
-        """Numbers that the KV of one token takes."""
-        return sum(heads * (key + value) for heads, key, value in self.layers)
+        """Numbers that the KV of one token takes; in fp8 bytes, those of the scales included."""
+        scales = 2 * SCALE.itemsize if self.cache_dtype == "fp8_e4m3" else 0
+        return sum(heads * (key + value + scales) for heads, key, value in self.layers)
 
     def differences(self, other: UnitIdentity) -> list[str]:
         """What is another in `other`, in words."""
@@ -60,10 +66,11 @@ class UnitIdentity:
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if mine != theirs:
                 words = _DIGESTS.get(field.name)
-                found.append(words or f"{field.name} is {mine!r} there and {theirs!r} here")
+                found.append(words or f"{_SETTINGS.get(field.name, field.name)} is {mine!r} there and {theirs!r} here")
         return found
 
 
+_SETTINGS = {"cache_dtype": "cache.dtype"}
 _DIGESTS = {
     "weights": "the model's weights are others",
     "config": "the model's configuration is another (or written by another version of transformers)",

@@ -9,17 +9,32 @@ import torch
 from torch import Tensor
 
 
-def check_attention(query: Tensor, pool_key: Tensor, pool_value: Tensor) -> int:
+def check_attention(
+    query: Tensor, pool_key: Tensor, pool_value: Tensor, key_scales: Tensor | None, value_scales: Tensor | None
+) -> int:
     """Query heads per key head; raises ValueError if queries and pool do not fit together."""
     heads, rest = divmod(query.shape[0], pool_key.shape[1])
     if rest or not heads or pool_key.shape[:2] != pool_value.shape[:2] or query.shape[2] != pool_key.shape[2]:
         shapes = ", ".join(str(tuple(item.shape)) for item in (query, pool_key, pool_value))
         raise ValueError(f"queries, keys and values do not fit together: {shapes}")
-    if not query.dtype == pool_key.dtype == pool_value.dtype:
+    stored = query.dtype if key_scales is None else torch.float8_e4m3fn
+    if not stored == pool_key.dtype == pool_value.dtype:
         raise ValueError(f"queries are {query.dtype}, keys {pool_key.dtype}, values {pool_value.dtype}; all must agree")
     if any(item.stride(-1) != 1 for item in (query, pool_key, pool_value)):
         raise ValueError("the last dimension of queries, keys and values must be dense")
+    check_scales(pool_key, key_scales, value_scales)
     return heads
+
+
+def check_scales(pool_key: Tensor, key_scales: Tensor | None, value_scales: Tensor | None) -> None:
+    """Raises ValueError unless there are none, or both are dense float32 [slots, Hkv]."""
+    if key_scales is None and value_scales is None:
+        return
+    for scales in (key_scales, value_scales):
+        if scales is None or scales.dtype != torch.float32 or not scales.is_contiguous():
+            raise ValueError("scales of keys and of values must be given together, dense and float32")
+        if scales.shape != pool_key.shape[:2]:
+            raise ValueError(f"scales of shape {tuple(scales.shape)} for keys of shape {tuple(pool_key.shape)}")
 
 
 def check_indices(**tensors: tuple[Tensor, int | None]) -> None:

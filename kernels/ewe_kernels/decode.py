@@ -15,13 +15,13 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LOG2_E, natural_lse, score_paged
+from ewe_kernels.device import LOG2_E, add_values, natural_lse, score_paged, unscaled
 from ewe_kernels.tiles import Tile, dot_precision, next_power_of_two
 
 
 @triton.jit
 def _piece_kernel(
-    query, pool_key, pool_value, tables, pieces, entries, outputs, lses,
+    query, pool_key, pool_value, key_scales, value_scales, tables, pieces, entries, outputs, lses,
     scale, softcap,
     query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
     HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
@@ -50,8 +50,8 @@ def _piece_kernel(
     for start in range(begin, end, KEYS):
         at = start + tl.arange(0, KEYS)
         seen = at < end
-        logits, v = score_paged(
-            q, pool_key, pool_value, table, at, seen, kv_head, scale, softcap,
+        logits, v, slots = score_paged(
+            q, pool_key, pool_value, key_scales, table, at, seen, kv_head, tl.num_programs(1), scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
         )  # fmt: skip
@@ -61,12 +61,14 @@ def _piece_kernel(
         shrink = tl.exp2(peak - new_peak)
         p = tl.exp2(logits - new_peak[:, None])
         total = total * shrink + tl.sum(p, 1)
-        acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
+        acc = add_values(
+            acc * shrink[:, None], p, v, value_scales, slots, seen, kv_head, tl.num_programs(1), PRECISION
+        )  # fmt: skip
         peak = new_peak
 
     state = tl.load(entry + 1, mask=real, other=0).to(tl.int64) * (tl.num_programs(1) * HEADS) + head
     tl.store(lses + state, natural_lse(peak, total), mask=real)
-    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    acc = unscaled(acc, value_scales) / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, DV_PADDED)
     tl.store(outputs + state[:, None] * DV + column[None, :], acc, mask=real[:, None] & (column < DV)[None, :])
 
@@ -85,11 +87,14 @@ def attend_pieces(
     softcap: float | None,
     tile: Tile,
     most_entries: int,
+    key_scales: Tensor | None = None,
+    value_scales: Tensor | None = None,
 ) -> None:
     """Writes the state of every (piece, row) into outputs and lses.
 
     query [Hq, T, D] in the pool's dtype; pool_key [slots, Hkv, D]; pool_value [slots, Hkv, Dv]; any strides, but the
     last dimension dense. tables int32: lists of blocks of `block_size` slots, one list per segment, in a row.
+    key_scales, value_scales float32 [slots, Hkv], dense: the pool is float8_e4m3fn then, in units of its scales.
     pieces int32 [n, 5]: where the segment's list begins in tables; its first and last token (exclusive); the first of
     the piece's entries; their number (at most `most_entries`; 0 for a piece that does nothing). Programs of
     tile.rows // (Hq / Hkv) entries each read the piece's keys; further ones find them in the L2 cache.
@@ -97,7 +102,7 @@ def attend_pieces(
     lses float32 [states, Hq], dense, natural log, -inf for an empty piece. Logits are query.key * scale, capped as
     softcap * tanh(logits / softcap) if softcap is given. Raises ValueError for shapes or dtypes that do not fit.
     """
-    heads = check_attention(query, pool_key, pool_value)
+    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales)
     num_kv_heads, dim, value_dim = pool_key.shape[1], pool_key.shape[2], pool_value.shape[2]
     if tile.rows < heads:
         raise ValueError(f"a tile of {tile.rows} rows cannot hold {heads} query heads per key head")
@@ -107,7 +112,7 @@ def attend_pieces(
     if not len(pieces):
         return
     _piece_kernel[(len(pieces), num_kv_heads, -(-most_entries // (tile.rows // heads)))](
-        query, pool_key, pool_value, tables, pieces, entries, outputs, lses,
+        query, pool_key, pool_value, key_scales, value_scales, tables, pieces, entries, outputs, lses,
         scale, softcap or 1.0,
         query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2],
         HEADS=heads, D=dim, DV=value_dim,

@@ -14,14 +14,15 @@ import triton.language as tl
 from torch import Tensor
 
 from ewe_kernels.checks import check_attention, check_indices
-from ewe_kernels.device import LOG2_E, natural_lse, score_paged
+from ewe_kernels.device import LOG2_E, add_values, natural_lse, score_paged, unscaled
 from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
 
 
 @triton.jit
 def _accumulate(
-    acc, total, peak, part, q, pool_key, pool_value, table, begin, end, bias, position, window, kv_head,
-    scale, softcap, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, table, begin, end, bias, position,
+    window, kv_head, num_kv_heads, scale, softcap,
+    key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
     D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
     KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
@@ -29,8 +30,8 @@ def _accumulate(
     for start in range(begin, end, KEYS):
         at = start + tl.arange(0, KEYS)
         seen = at < end
-        logits, v = score_paged(
-            q, pool_key, pool_value, table, at, seen, kv_head, scale, softcap,
+        logits, v, slots = score_paged(
+            q, pool_key, pool_value, key_scales, table, at, seen, kv_head, num_kv_heads, scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
         )  # fmt: skip
@@ -48,14 +49,16 @@ def _accumulate(
         mass = tl.sum(p, 1)
         total = total * shrink + mass
         part = part * shrink + mass
-        acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v, input_precision=PRECISION)
+        acc = add_values(
+            acc * shrink[:, None], p, v, value_scales, slots, seen, kv_head, num_kv_heads, PRECISION
+        )  # fmt: skip
         peak = new_peak
     return acc, total, peak, part
 
 
 @triton.jit
 def _prefill_kernel(
-    query, pool_key, pool_value, tables, runs, segments, biases, output, shares_lse,
+    query, pool_key, pool_value, key_scales, value_scales, tables, runs, segments, biases, output, shares_lse,
     scale, softcap, window,
     query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
     output_stride_token, output_stride_head, lse_stride_token, lse_stride_head,
@@ -87,8 +90,9 @@ def _prefill_kernel(
         segment = segments + (first_segment + unit) * 2
         part = tl.zeros([ROWS], tl.float32)
         acc, total, peak, part = _accumulate(
-            acc, total, peak, part, q, pool_key, pool_value, tables + tl.load(segment), 0, tl.load(segment + 1),
-            tl.load(biases + first_segment + unit), number, window, kv_head, scale, softcap,
+            acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), 0,
+            tl.load(segment + 1), tl.load(biases + first_segment + unit), number, window, kv_head, tl.num_programs(1),
+            scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, False,
         )  # fmt: skip
@@ -105,14 +109,15 @@ def _prefill_kernel(
         begin = tl.maximum(first_position - window + 1, 0) // KEYS * KEYS
     part = tl.zeros([ROWS], tl.float32)
     acc, total, peak, part = _accumulate(
-        acc, total, peak, part, q, pool_key, pool_value, tables + tl.load(segment), begin, end,
-        tl.load(biases + first_segment + num_units), length - count + number, window, kv_head, scale, softcap,
+        acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), begin,
+        end, tl.load(biases + first_segment + num_units), length - count + number, window, kv_head, tl.num_programs(1),
+        scale, softcap,
         key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
         D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, True,
     )  # fmt: skip
     if LSE:
         tl.store(lse_at + num_units, natural_lse(peak, part), mask=real)
-    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    acc = unscaled(acc, value_scales) / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, DV_PADDED)
     place = output + token[:, None] * output_stride_token + head[:, None] * output_stride_head + column[None, :]
     tl.store(place, acc.to(output.dtype.element_ty), mask=real[:, None] & (column < DV)[None, :])
@@ -133,18 +138,21 @@ def attend_runs(
     window: int | None,
     longest: int,
     lses: Tensor | None = None,
+    key_scales: Tensor | None = None,
+    value_scales: Tensor | None = None,
 ) -> None:
     """Writes the attention of every run's tokens into output, and into lses, if given, the LSE of each segment.
 
-    query [Hq, T, D], pool_key, pool_value and tables as in `attend_pieces`. runs int32 [n, 4]: the run's first token in
-    query; its tokens (at most `longest`); its first segment; its number of units. Its segments are its units, then its
-    context, whose last tokens are the run's own. segments int32 [m, 2]: where the segment's list of blocks begins in
-    tables; its length in tokens, 0 for an empty unit. biases float32 [m], added to the segment's logits (natural).
+    query [Hq, T, D], pool_key, pool_value, their scales and tables as in `attend_pieces`. runs int32 [n, 4]: the run's
+    first token in query; its tokens (at most `longest`); its first segment; its number of units. Its segments are its
+    units, then its context, whose last tokens are the run's own. segments int32 [m, 2]: where the segment's list of
+    blocks begins in tables; its length in tokens, 0 for an empty unit. biases float32 [m], added to the segment's
+    logits (natural).
     output [T, Hq, Dv] in the query's dtype; window: a token sees itself and the window - 1 tokens of context before it
     (None: all of it), and all units. lses float32 [T, Hq, segments of the run with most], natural log, biases included;
     what a run has no segment for is left as it is. Raises ValueError for shapes or dtypes that do not fit.
     """
-    heads = check_attention(query, pool_key, pool_value)
+    heads = check_attention(query, pool_key, pool_value, key_scales, value_scales)
     dim, value_dim = pool_key.shape[2], pool_value.shape[2]
     check_indices(tables=(tables, None), runs=(runs, 4), segments=(segments, 2))
     if output.shape != (query.shape[1], query.shape[0], value_dim) or output.stride(2) != 1:
@@ -155,7 +163,8 @@ def attend_runs(
         return
     tile = prefill_tile(heads, max(dim, value_dim), query.dtype)
     _prefill_kernel[(-(-longest // (tile.rows // heads)), pool_key.shape[1], len(runs))](
-        query, pool_key, pool_value, tables, runs, segments, biases, output, output if lses is None else lses,
+        query, pool_key, pool_value, key_scales, value_scales, tables, runs, segments, biases, output,
+        output if lses is None else lses,
         scale, softcap or 1.0, window or (1 << 30),
         query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2], *output.stride()[:2],
         *(lses.stride()[:2] if lses is not None else (0, 0)),

@@ -44,6 +44,17 @@ def rotated(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([first * cos.double() + torch.cat([-other, one], -1) * sin.double(), rest], -1)
 
 
+def scaled_e4m3(states: Tensor) -> tuple[Tensor, Tensor]:
+    """What e4m3 (OCP 8-bit floating point, table 1) with a scale per row leaves of states [..., D], and the scales.
+
+    float64 [..., D] and float32 [...]. Dividing is done in float32, the rounding to the nearest with ties to even.
+    """
+    scales = states.float().abs().amax(-1).clamp_min(2.0**-100) / 448
+    wanted = (states.float() / scales[..., None]).double()
+    steps = 2.0 ** (torch.frexp(wanted).exponent - 1).clamp_min(-6).double() / 8
+    return torch.round(wanted / steps) * steps * scales[..., None], scales
+
+
 def penalised(
     logits: Tensor,
     pairs: Sequence[tuple[int, int, int, float]],

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import triton
-from ewe_kernels import cache_write, decode, merge, prefill, sampling, tiles
+from ewe_kernels import cache_write, cache_write_fp8, decode, merge, prefill, sampling, tiles
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -22,15 +22,18 @@ HEADS, DIM = 4, 128
 SHAPES = {"HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
 # Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
 POINTERS = {
-    "*bf16": ("query", "pool_key", "pool_value", "output", "merged", "key", "value"),
+    "*bf16": ("query", "output", "merged", "key", "value"),
     "*i32": ("tables", "pieces", "entries", "begins", "runs", "segments", "top_ks", "rows", "tokens", "counts"),
     "*i64": ("ids", "slots"),
 }
+POOL = ("pool_key", "pool_value")
 NUMBERS = {"scale": "fp32", "softcap": "fp32", "window": "i32", "size": "i32"}
 
 
-def argument_type(name: str) -> str:
-    """Triton's name of the argument's type."""
+def argument_type(name: str, pool: str) -> str:
+    """Triton's name of the argument's type; pool: that of keys and values in the pool."""
+    if name in POOL:
+        return pool
     if "stride" in name or name in NUMBERS:
         return NUMBERS.get(name, "i32")
     return next((kind for kind, names in POINTERS.items() if name in names), "*fp32")
@@ -42,19 +45,26 @@ def attention(tile: tiles.Tile, **more: object) -> tuple[dict[str, object], int,
     return constants, tile.warps, tile.stages
 
 
+def attention_cases(**more: object) -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
+    """The kernels that read the pool."""
+    bf16 = torch.bfloat16
+    return {
+        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16), **more)),
+        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16), **more)),
+        "prefill": (
+            prefill._prefill_kernel,
+            attention(tiles.prefill_tile(HEADS, DIM, bf16), WINDOW=True, LSE=True, **more),
+        ),
+    }
+
+
 def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     """Every kernel with its constants, warps and stages."""
-    bf16 = torch.bfloat16
     write = {"Q_HEADS": 32, "HEADS": 8, "D": DIM, "DV": DIM, "Q_HEADS_PADDED": 32, "HEADS_PADDED": 8}
     write |= {"ROTARY": DIM, "D_PADDED": DIM, "DV_PADDED": DIM}
     states = {"DV": DIM, "DV_PADDED": DIM, "STATES": 16, "SINKS": True}
     return {
-        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16))),
-        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16))),
-        "prefill": (
-            prefill._prefill_kernel,
-            attention(tiles.prefill_tile(HEADS, DIM, bf16), WINDOW=True, LSE=True),
-        ),
+        **attention_cases(key_scales=None, value_scales=None),
         "merge": (merge._merge_kernel, (states, 4, 3)),
         "write": (cache_write._write_kernel, (write, 4, 3)),
         "sample": (sampling._sample_kernel, ({"BLOCK": 4096}, 8, 3)),
@@ -62,10 +72,17 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     }
 
 
-def build(kernel: object, constants: dict[str, object], warps: int, stages: int, capability: int) -> bytes:
+def fp8_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
+    """The kernels over a pool in e4m3."""
+    write = {"HEADS": 8, "D": DIM, "DV": DIM, "HEADS_PADDED": 8, "D_PADDED": DIM, "DV_PADDED": DIM}
+    attending = {f"{name}_fp8": item for name, item in attention_cases().items()}
+    return {**attending, "write_fp8": (cache_write_fp8._write_fp8_kernel, (write, 4, 3))}
+
+
+def build(kernel: object, constants: dict[str, object], warps: int, stages: int, capability: int, pool: str) -> bytes:
     """The machine code."""
     names = kernel.arg_names
-    signature = {name: "constexpr" if name in constants else argument_type(name) for name in names}
+    signature = {name: "constexpr" if name in constants else argument_type(name, pool) for name in names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name] != "fp32"}
     aligned = {place: note for place, note in aligned.items() if names[place[0]] not in constants}
     source = ASTSource(kernel, signature, {(names.index(name),): item for name, item in constants.items()}, aligned)
@@ -76,9 +93,12 @@ def build(kernel: object, constants: dict[str, object], warps: int, stages: int,
 def main(capability: int) -> None:
     """Compiles all."""
     dump = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
-    for name, (kernel, settings) in cases().items():
+    every = {name: (*item, "*bf16") for name, item in cases().items()}
+    if capability >= 89:  # older ones do not read e4m3
+        every |= {name: (*item, "*u8" if "write" in name else "*fp8e4nv") for name, item in fp8_cases().items()}
+    for name, (kernel, settings, pool) in every.items():
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(build(kernel, *settings, capability))
+            file.write(build(kernel, *settings, capability, pool))
             file.flush()
             command = [dump, "--dump-resource-usage", file.name]
             usage = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout

@@ -15,8 +15,8 @@ MOST_SPILLED = 64
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capability", [80, 90])
-def test_every_kernel_compiles_without_spilling(capability, tmp_path):
+@pytest.mark.parametrize(("capability", "kernels"), [(80, 7), (89, 11), (90, 11)])
+def test_every_kernel_compiles_without_spilling(capability, kernels, tmp_path):
     environment = {name: item for name, item in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["TRITON_CACHE_DIR"] = str(tmp_path)
     done = subprocess.run(
@@ -24,6 +24,6 @@ def test_every_kernel_compiles_without_spilling(capability, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert len(lines) == 7
+    assert len(lines) == kernels
     for name, _, _, _, spilled in lines:
         assert int(spilled) <= MOST_SPILLED, f"{name} spills {spilled} bytes"

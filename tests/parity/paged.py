@@ -30,10 +30,17 @@ class Context:
 class PagedModel:
     """Rows in, logits out."""
 
-    def __init__(self, model: Any, merge: str = "paper", attribution: bool = False, block_size: int = 4) -> None:
+    def __init__(
+        self,
+        model: Any,
+        merge: str = "paper",
+        attribution: bool = False,
+        block_size: int = 4,
+        cache_dtype: torch.dtype | None = None,
+    ) -> None:
         shapes = layer_shapes(model)
         self.manager = BlockManager(400, block_size)
-        self.pool = KVPool(shapes, 400, block_size, model.dtype, model.device)
+        self.pool = KVPool(shapes, 400, block_size, cache_dtype or model.dtype, model.device)
         self.runner = ModelRunner(model, self.pool, merge, attribution)
 
     def context(self, start: int = 0, units: Sequence[BlockTable] = (), weights: Sequence[float] = ()) -> Context:

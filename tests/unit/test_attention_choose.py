@@ -10,6 +10,7 @@ import torch
 from ewe.attention import choose
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.triton_backend import TritonBackend
+from ewe.kvcache.fp8 import FP8
 from ewe.kvcache.pool import KVPool, LayerShape
 
 CUDA = torch.device("cuda", 0)
@@ -51,6 +52,18 @@ def test_an_old_gpu_gets_torch_and_one_line(pool, gpu, caplog):
         assert isinstance(choose.choose_backend(CUDA, pool), TorchBackend)
     [record] = caplog.records
     assert "Made-up 9 is sm_75" in record.getMessage()
+
+
+def test_over_fp8_a_gpu_needs_sm_89(pool, gpu, caplog):
+    small = KVPool(pool.layer_shapes, 4, 4, FP8, "cpu")
+    gpu((8, 9))
+    assert isinstance(choose.choose_backend(CUDA, small), TritonBackend)
+    gpu((8, 0))
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(choose.choose_backend(CUDA, small), TorchBackend)
+    [record] = caplog.records
+    assert "Made-up 9 is sm_80" in record.getMessage()
+    assert "cache.dtype" in record.getMessage()
 
 
 def test_without_triton_a_gpu_gets_torch_and_the_line_says_what_to_install(pool, gpu, caplog, monkeypatch):

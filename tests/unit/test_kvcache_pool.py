@@ -1,11 +1,13 @@
 """The pool's tensors: layout, block copies, swapping to the host and back, bit for bit."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.kvcache import KVPool, LayerShape
+from ewe.kvcache.fp8 import FP8
 
 SHAPES = [LayerShape(2, 4, 3), LayerShape(1, 8, 8)]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -17,19 +19,25 @@ def _needs_gpu(request: pytest.FixtureRequest) -> None:
         pytest.skip("no CUDA device")
 
 
+def tensors(pool: KVPool) -> list[torch.Tensor]:
+    """Everything that a pool holds."""
+    scales = [tensor for tensor in (*pool.key_scales, *pool.value_scales) if tensor is not None]
+    return [*pool.keys, *pool.values, *scales]
+
+
 def random_pool(dtype: torch.dtype, device: str = "cpu") -> KVPool:
     """A pool of random bits, NaNs of all kinds among them; the null block zero."""
     pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=dtype, device=device)
     generator = torch.Generator().manual_seed(0)
-    for tensor in (*pool.keys, *pool.values):
+    for tensor in tensors(pool):
         noise = torch.randint(0, 256, (tensor.nbytes,), dtype=torch.uint8, generator=generator)
-        tensor.copy_(noise.view(dtype).view(tensor.shape))
+        tensor.copy_(noise.view(tensor.dtype).view(tensor.shape))
     pool.zero_blocks([0])
     return pool
 
 
 def bits(pool: KVPool) -> list[torch.Tensor]:
-    return [tensor.cpu().view(torch.uint8).view(6, -1).clone() for tensor in (*pool.keys, *pool.values)]
+    return [tensor.cpu().view(torch.uint8).view(6, -1).clone() for tensor in tensors(pool)]
 
 
 def test_starts_zero_with_one_slot_per_token() -> None:
@@ -39,21 +47,34 @@ def test_starts_zero_with_one_slot_per_token() -> None:
     assert all(tensor.dtype == torch.bfloat16 and not tensor.any() for tensor in (*pool.keys, *pool.values))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_in_fp8_every_token_and_head_has_a_scale() -> None:
+    pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=FP8, device="cpu")
+    assert all(tensor.dtype == FP8 for tensor in (*pool.keys, *pool.values))
+    for scales in (pool.key_scales, pool.value_scales):
+        assert [(tuple(item.shape), item.dtype) for item in scales] == [
+            ((24, 2), torch.float32),
+            ((24, 1), torch.float32),
+        ]
+    assert not any(tensor.view(torch.uint8).any() for tensor in tensors(pool))
+    # 2 x (4 + 3) + 1 x (8 + 8) numbers of one byte, and scales of four for 2 + 2 + 1 + 1 heads.
+    assert KVPool.bytes_per_token(SHAPES, FP8) == 30 + 6 * 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, FP8])
 def test_bytes_per_block_is_what_a_block_takes(dtype: torch.dtype) -> None:
     pool = KVPool(SHAPES, num_blocks=6, block_size=4, dtype=dtype, device="cpu")
-    total = sum(tensor.nbytes for tensor in (*pool.keys, *pool.values))
+    total = sum(tensor.nbytes for tensor in tensors(pool))
     assert KVPool.bytes_per_block(SHAPES, 4, dtype) * 6 == total
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, FP8])
 def test_swapping_out_and_in_keeps_every_bit(dtype: torch.dtype, device: str) -> None:
     pool = random_pool(dtype, device)
     before = bits(pool)
     host = pool.read_blocks([3, 1, 4])
-    assert all(tensor.device.type == "cpu" for tensor in (*host.keys, *host.values))
-    assert all(tensor.is_pinned() == (device == "cuda") for tensor in (*host.keys, *host.values))
+    assert all(tensor.device.type == "cpu" for tensor in host.tensors)
+    assert all(tensor.is_pinned() == (device == "cuda") for tensor in host.tensors)
     assert host.num_bytes == 3 * KVPool.bytes_per_block(SHAPES, 4, dtype)
     pool.zero_blocks([1, 3, 4])
     pool.write_blocks([5, 2, 1], host)
@@ -65,15 +86,38 @@ def test_swapping_out_and_in_keeps_every_bit(dtype: torch.dtype, device: str) ->
 def test_host_blocks_do_not_follow_the_pool() -> None:
     pool = random_pool(torch.float32)
     host = pool.read_blocks([1])
-    kept = host.keys[0].clone()
+    kept = host.tensors[0].clone()
     pool.zero_blocks([1])
-    assert torch.equal(host.keys[0].view(torch.uint8), kept.view(torch.uint8))
+    assert torch.equal(host.tensors[0].view(torch.uint8), kept.view(torch.uint8))
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, FP8])
+def test_slots_are_read_and_written_bit_for_bit(dtype: torch.dtype, device: str) -> None:
+    pool, other = random_pool(dtype, device), random_pool(dtype, device)
+    source, target = np.array([5, 21, 9]), np.array([22, 4, 11])
+    stored = pool.read_slots(source)
+    assert stored.nbytes == 3 * KVPool.bytes_per_token(SHAPES, dtype)
+    before = bits(other)
+    other.write_slots(target, stored)
+    for mine, theirs, old in zip(bits(pool), bits(other), before, strict=True):
+        wanted, found, kept = (item.view(24, -1) for item in (mine, theirs, old))
+        assert torch.equal(found[target], wanted[source])
+        kept[target] = found[target]
+        assert torch.equal(found, kept)
+    with pytest.raises(ValueError, match="expected, got"):
+        other.write_slots(target[:2], stored)
+    with pytest.raises(ValueError, match="expected, got"):
+        other.write_slots(target, stored.view(torch.int8))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, FP8])
 @given(pairs=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=6))
-def test_copies_act_as_if_done_one_after_the_other(device: str, pairs: list[tuple[int, int]]) -> None:
-    pool = random_pool(torch.float32, device)
+def test_copies_act_as_if_done_one_after_the_other(
+    dtype: torch.dtype, device: str, pairs: list[tuple[int, int]]
+) -> None:
+    pool = random_pool(dtype, device)
     expected = bits(pool)
     for source, destination in pairs:
         for tensor in expected:

@@ -33,7 +33,7 @@ DEADLINE_S = 60
 
 def kv_of(tokens: tuple[int, ...]) -> torch.Tensor:
     generator = torch.Generator().manual_seed(sum(tokens))
-    return torch.randn(len(tokens) * KVPool.elements_per_token(SHAPES), generator=generator)
+    return torch.randn(len(tokens) * IDENTITY.elements_per_token, generator=generator)
 
 
 class Rig:

@@ -1,0 +1,109 @@
+"""Writing a step's keys and values into a paged pool of e4m3 numbers, with one scale per token and head.
+
+Owns: the kernel and its launcher. The scale makes the largest number of a head 448, the largest of e4m3. It depends on
+its token alone, so tokens can follow and be dropped without touching what was written before.
+"""
+
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ewe_kernels.checks import check_scales
+from ewe_kernels.device import E4M3_LARGEST
+from ewe_kernels.tiles import next_power_of_two
+
+# Keeps the scale of an all-zero head from being zero, which would be divided by.
+_LEAST = tl.constexpr(2.0**-100)
+
+
+@triton.jit
+def to_e4m3(numbers):
+    """The codes (uint8) of float32 numbers: to the nearest, ties to even, at most 448.
+
+    In integers, because Triton's interpreter rounds its own conversion wrongly where a carry reaches the exponent.
+    """
+    size = tl.abs(numbers)
+    bits = size.to(tl.uint32, bitcast=True)
+    # The exponent's bias goes from 127 to 7; three bits of the mantissa stay, and a carry may raise the exponent.
+    normal = (bits + 0x7FFFF + ((bits >> 20) & 1) >> 20) - (120 << 3)
+    # Below 2^-6 numbers are multiples of 2^-9, which is what is left of them in float32 beside 2^14.
+    beside = (size + 16384.0).to(tl.uint32, bitcast=True) & 0x7FFFFF
+    code = tl.minimum(tl.where(size < 0.015625, beside, normal), 0x7E)
+    sign = numbers.to(tl.uint32, bitcast=True) >> 31
+    return (code | (sign << 7)).to(tl.uint8)
+
+
+@triton.jit
+def _quantise(source, target, scales, source_stride, target_stride, HEADS: tl.constexpr, D: tl.constexpr,
+              HEADS_PADDED: tl.constexpr, D_PADDED: tl.constexpr):  # fmt: skip
+    """All heads of one token."""
+    head, column = tl.arange(0, HEADS_PADDED), tl.arange(0, D_PADDED)[None, :]
+    mask = (head < HEADS)[:, None] & (column < D)
+    states = tl.load(source + head[:, None] * source_stride + column, mask=mask, other=0.0).to(tl.float32)
+    # The sum is 0, or NaN if anything is not finite.
+    scale = tl.div_rn(tl.maximum(tl.max(tl.abs(states), 1), _LEAST), E4M3_LARGEST) + tl.sum(states * 0.0, 1)
+    codes = to_e4m3(tl.div_rn(states, tl.broadcast_to(scale[:, None], [HEADS_PADDED, D_PADDED])))
+    tl.store(scales + head, scale, mask=head < HEADS)
+    tl.store(target + head[:, None] * target_stride + column, codes, mask=mask)
+
+
+@triton.jit
+def _write_fp8_kernel(
+    key, value, slots, pool_key, pool_value, key_scales, value_scales,
+    key_stride_head, key_stride_token, value_stride_head, value_stride_token,
+    pool_key_stride_slot, pool_key_stride_head, pool_value_stride_slot, pool_value_stride_head,
+    HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
+    HEADS_PADDED: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0).to(tl.int64)
+    slot = tl.load(slots + token)
+    if slot < 0:
+        return
+    _quantise(
+        key + token * key_stride_token, pool_key + slot * pool_key_stride_slot, key_scales + slot * HEADS,
+        key_stride_head, pool_key_stride_head, HEADS, D, HEADS_PADDED, D_PADDED,
+    )  # fmt: skip
+    _quantise(
+        value + token * value_stride_token, pool_value + slot * pool_value_stride_slot, value_scales + slot * HEADS,
+        value_stride_head, pool_value_stride_head, HEADS, DV, HEADS_PADDED, DV_PADDED,
+    )  # fmt: skip
+
+
+def write_kv_fp8(
+    key: Tensor,
+    value: Tensor,
+    slots: Tensor,
+    pool_key: Tensor,
+    pool_value: Tensor,
+    key_scales: Tensor,
+    value_scales: Tensor,
+) -> None:
+    """Rounds key [Hkv, T, D] and value [Hkv, T, Dv] into slots int64 [T] of pool_key [slots, Hkv, D] and pool_value.
+
+    The pool is e4m3, any strides, last dimension dense; key_scales and value_scales float32 [slots, Hkv], dense: the
+    largest absolute number of each head divided by 448. A token whose slot is negative is written nowhere; what is not
+    finite makes its head of that token NaN. Raises ValueError for shapes or dtypes that do not fit.
+    """
+    (heads, tokens, dim), value_dim = key.shape, value.shape[2]
+    if value.shape[:2] != key.shape[:2] or slots.shape != (tokens,) or slots.dtype != torch.int64:
+        raise ValueError(f"keys {tuple(key.shape)}, values {tuple(value.shape)}, slots {tuple(slots.shape)} do not fit")
+    if pool_key.shape[1:] != (heads, dim) or pool_value.shape != (*pool_key.shape[:2], value_dim):
+        raise ValueError(f"a pool of {tuple(pool_key.shape)}, {tuple(pool_value.shape)} for keys {tuple(key.shape)}")
+    if not pool_key.dtype == pool_value.dtype == torch.float8_e4m3fn or key.dtype != value.dtype:
+        raise ValueError(f"the pool must be float8_e4m3fn, got {pool_key.dtype}, for keys of {key.dtype}")
+    if not slots.is_contiguous() or any(item.stride(-1) != 1 for item in (key, value, pool_key, pool_value)):
+        raise ValueError("slots and the last dimension of keys, values and pool must be dense")
+    check_scales(pool_key, key_scales, value_scales)
+    if not tokens:
+        return
+    _write_fp8_kernel[(tokens,)](
+        key, value, slots, pool_key.view(torch.uint8), pool_value.view(torch.uint8), key_scales, value_scales,
+        *key.stride()[:2], *value.stride()[:2], *pool_key.stride()[:2], *pool_value.stride()[:2],
+        HEADS=heads, D=dim, DV=value_dim, HEADS_PADDED=next_power_of_two(heads),
+        D_PADDED=next_power_of_two(dim), DV_PADDED=next_power_of_two(value_dim), num_warps=4,
+    )  # fmt: skip
