@@ -25,11 +25,12 @@ class _Settings(BaseModel):
 
 
 class ModelConfig(_Settings):
-    """Which model, where and how it is loaded and run; max_model_len in tokens (None: the model's own limit)."""
+    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked."""
 
     name: str = "builtin"
     revision: str | None = None
     dtype: Dtype = "auto"
+    weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
     load_format: Literal["auto", "dummy"] = "auto"
     max_model_len: int | None = Field(None, gt=0)
@@ -152,10 +153,9 @@ class VerificationConfig(_Settings):
 class LongTermConfig(_Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
-    path: the folder of their store, made if it is not there; None: there are none. user, agent: whose they are where a
-    request does not say. scorer: how far they are believed. threshold: the veracity asked for; None: theta(q). top_k:
-    most memories per retrieval. promote: whether what a check supported becomes a memory. review_every: seconds
-    between reviews of those that need it most, by the datastore; None: no reviews.
+    path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
+    say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
+    retrieval. promote: whether what a check supported becomes one. review_every: seconds between reviews (None: none).
     """
 
     path: str | None = None

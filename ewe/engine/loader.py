@@ -20,6 +20,7 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
+from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.errors import ConfigError, DeviceMemoryError
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
@@ -55,8 +56,8 @@ def load_model(config: ModelConfig) -> LoadedModel:
         model = _model(source, model_config, config, options).eval().requires_grad_(False)
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(
-            f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, model.device to "
-            f"another device, or take a smaller model ({error})"
+            f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, "
+            f"model.weights to int8, model.device to another device, or take a smaller model ({error})"
         ) from error
     attention_layers(model)
     vocab_size = model.get_input_embeddings().num_embeddings
@@ -114,21 +115,36 @@ def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) ->
 
 def _model(source: str, model_config: Any, config: ModelConfig, options: dict[str, Any]) -> Any:
     device, dtype = _place(model_config, config)
+    if config.weights != "auto":
+        refuse_unusable(config.weights, model_config, device, dtype, config.compile)
     if config.load_format == "dummy":
-        with torch.random.fork_rng(), device:
-            torch.manual_seed(0)
-            return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-                model_config,
-                dtype=dtype,
-                attn_implementation=ATTENTION,
-                trust_remote_code=config.trust_remote_code,
-            )
+        model = _random_model(model_config, config, device, dtype)
+    else:
+        model = _read_model(source, model_config, dtype, options)
+    if config.weights != "auto":
+        shrink(model, config.weights, device)
+    return model.to(device)
+
+
+def _random_model(model_config: Any, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Any:
+    with torch.random.fork_rng(), device:
+        torch.manual_seed(0)
+        return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            model_config,
+            dtype=dtype,
+            attn_implementation=ATTENTION,
+            trust_remote_code=config.trust_remote_code,
+        )
+
+
+def _read_model(source: str, model_config: Any, dtype: torch.dtype, options: dict[str, Any]) -> Any:
+    """The model of a checkpoint, in host memory."""
     more = {"config": model_config, "dtype": dtype, "attn_implementation": ATTENTION, "use_safetensors": True}
     model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.
         raise ConfigError(f"{source} lacks the weights {', '.join(sorted(report['missing_keys']))}")
-    return model.to(device)
+    return model
 
 
 def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.dtype]:

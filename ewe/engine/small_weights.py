@@ -1,0 +1,103 @@
+"""Weights of linear layers in 8 bits: int8 or fp8 (e4m3), with one scale per row.
+
+Owns: the rounding, the layer that computes with such weights, and which layers of a model get it. Knows torch's modules
+only. Activations, sums, embeddings, norms and the output layer keep the model's precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from ewe.errors import ConfigError
+
+Kind = Literal["int8", "fp8"]
+# What a row's largest weight becomes.
+_LARGEST = {"int8": 127.0, "fp8": 448.0}
+_DTYPES = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
+# Triton converts e4m3 from this compute capability on.
+_FP8_CAPABILITY = (8, 9)
+
+
+class SmallLinear(nn.Module):
+    """A linear layer, y[t] = scale * (weight x[t]) + bias, whose weight takes a byte per number.
+
+    weight: int8 or float8_e4m3fn [out, in]; scale: float32 [out]; bias: [out] or None. Takes and returns the dtype of x
+    [..., in]. float32 and bfloat16 hold the weights as they are and products with them; float16 might overflow.
+    """
+
+    weight: Tensor
+    scale: Tensor
+
+    def __init__(self, weight: Tensor, scale: Tensor, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale)
+        self.bias = bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., in] to [..., out]."""
+        # In place: multiplied in float32, without a float32 copy.
+        product = linear(x, self.weight.to(x.dtype)).mul_(self.scale)
+        return product if self.bias is None else product.add_(self.bias)
+
+
+def round_rows(weight: Tensor, kind: Kind) -> tuple[Tensor, Tensor]:
+    """A matrix [out, in] rounded row by row to 8 bits, and the float32 scales [out] that it is multiplied with.
+
+    int8 is symmetric (-127 to 127). Raises ConfigError for weights that are not finite.
+    """
+    exact = weight.float()
+    scale = exact.abs().amax(1) / _LARGEST[kind]
+    if not bool(scale.isfinite().all()):
+        raise ConfigError("the weights hold numbers that are not finite, which have no place in 8 bits")
+    scale = scale.where(scale > 0, 1.0)
+    scaled = (exact / scale[:, None]).clamp(-_LARGEST[kind], _LARGEST[kind])
+    return (scaled.round() if kind == "int8" else scaled).to(_DTYPES[kind]), scale
+
+
+def shrink(model: Any, kind: Kind, device: torch.device) -> None:
+    """Gives the linear layers of a model on any device, its output layer aside, 8-bit weights on `device`.
+
+    Layer by layer, so that `device` never holds more than one of them in full, unless the model lies there already.
+    Raises ConfigError for a model whose weights lie mostly elsewhere (fused experts, convolutions).
+    """
+    output = model.get_output_embeddings()
+    layers = {name: item for name, item in model.named_modules() if type(item) is nn.Linear and item is not output}
+    shrinking = sum(layer.weight.numel() for layer in layers.values())
+    kept_by_design = {
+        id(item.weight): item.weight for item in (model.get_input_embeddings(), output) if item is not None
+    }
+    others = sum(item.numel() for item in model.parameters()) - sum(item.numel() for item in kept_by_design.values())
+    if 2 * shrinking <= others:
+        raise ConfigError(
+            f"model.weights {kind!r} does nothing for {type(model).__name__}: most of its weights are not in linear "
+            f"layers; leave model.weights at auto"
+        )
+    for name, layer in layers.items():
+        weight, scale = round_rows(layer.weight.detach().to(device), kind)
+        parent, _, own = name.rpartition(".")
+        setattr(model.get_submodule(parent), own, SmallLinear(weight, scale, layer.bias))
+
+
+def refuse_unusable(kind: Kind, model_config: Any, device: torch.device, dtype: torch.dtype, compiled: bool) -> None:
+    """Raises ConfigError for 8-bit weights that this checkpoint, precision or device cannot be computed with."""
+    if getattr(model_config, "quantization_config", None) is not None:
+        raise ConfigError(f"the checkpoint is quantised already: model.weights {kind!r} cannot be; leave it at auto")
+    if dtype == torch.float16:
+        raise ConfigError(
+            f"model.weights {kind!r} needs a wider range than float16 has: set model.dtype to bfloat16 or float32"
+        )
+    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < _FP8_CAPABILITY
+    if kind == "fp8" and compiled and old:
+        raise ConfigError(
+            f"{torch.cuda.get_device_name(device)} cannot run fp8 weights in compiled layers: set model.weights to "
+            f"int8 or model.compile to false"
+        )
+    try:
+        torch.zeros(1, device=device).to(_DTYPES[kind]).to(dtype)
+    except (RuntimeError, TypeError) as error:
+        raise ConfigError(f"model.weights {kind!r} does not work on {device}: {error}; leave it at auto") from error
