@@ -20,7 +20,8 @@ from ewe.engine.output import complete, publish
 from ewe.engine.pauses import Action, Pauses, next_action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
-from ewe.engine.sampler import Token, sample
+from ewe.engine.sampler import sample
+from ewe.engine.sampling_rows import Token
 from ewe.engine.scheduler import Plan, Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker

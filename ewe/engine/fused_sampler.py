@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ewe.attention.packed import to_device
 from ewe.engine.random_streams import first_uniforms
-from ewe.engine.sampler import SamplingRow, Token, random_stream
+from ewe.engine.sampling_rows import SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
 _DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")
@@ -67,7 +67,7 @@ def _points(rows: Sequence[SamplingRow]) -> list[float]:
     points = np.zeros(len(rows))
     drawn = [number for number, row in enumerate(rows) if row.temperature]
     if drawn:
-        streams = [random_stream(rows[number]) for number in drawn]
+        streams = [rows[number].random_stream for number in drawn]
         keys, counters = (np.array(part, np.uint64) for part in zip(*streams, strict=True))
         points[drawn] = first_uniforms(keys, counters)
     return points.tolist()

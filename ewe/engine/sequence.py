@@ -14,7 +14,7 @@ from typing import Any
 
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
-from ewe.engine.sampler import SamplingRow, Token
+from ewe.engine.sampling_rows import SamplingRow, Token
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks

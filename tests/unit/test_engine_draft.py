@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.engine.draft import Draft, Span
-from ewe.engine.sampler import Token
+from ewe.engine.sampling_rows import Token
 from ewe.text.sentences import SentenceSplitter
 
 SPLITTER = SentenceSplitter()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.engine.random_streams import first_uniforms
-from ewe.engine.sampler import SamplingRow, random_stream, uniform
+from ewe.engine.sampler import uniform
+from ewe.engine.sampling_rows import SamplingRow
 from ewe.sampling import SamplingParams
 
 NUMBERS = st.integers(0, 2**64 - 1)
@@ -27,5 +28,5 @@ def test_first_uniforms_are_those_of_numpys_generator(streams):
 @given(st.integers(-(2**70), 2**70), st.integers(0, 9), st.integers(0, 50), st.integers(0, 9))
 def test_a_rows_number_is_the_same_either_way(seed, index, position, stream):
     row = SamplingRow(SamplingParams(temperature=1.0), (), (0,) * position, seed, index, stream)
-    key, counter = (np.array([part], np.uint64) for part in random_stream(row))
+    key, counter = (np.array([part], np.uint64) for part in row.random_stream)
     assert first_uniforms(key, counter).tolist() == [uniform(row)]
