@@ -122,6 +122,7 @@ class Bench:
     """A mock engine stepped by hand: `run` answers prompts, then checks that no block was lost."""
 
     runner_type = MockRunner
+    pool_dtype = torch.float32
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class Bench:
         max_model_len: int = 2000,
         memories: Any = None,
     ) -> None:
-        pool = KVPool([LayerShape(1, 1, 1)], num_blocks, config.cache.block_size, torch.float32, "cpu")
+        pool = KVPool([LayerShape(1, 1, 1)], num_blocks, config.cache.block_size, self.pool_dtype, "cpu")
         self.runner = self.runner_type(pool, script)
         loaded = LoadedModel(None, None, max_model_len, frozenset({EOS}), len(ALPHABET))
         self.finished: dict[tuple[str, int], Generation] = {}

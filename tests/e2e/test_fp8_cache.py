@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from e2e.test_precomputed_units import PASSAGES, answer, settings_of, tiny
 from parity.families import FAMILIES
+from safetensors import safe_open
 from typer.testing import CliRunner
 
 from ewe import LLM, SamplingParams
@@ -73,6 +75,11 @@ def test_folders_from_before_there_was_a_choice_are_still_good(tmp_path: Path) -
     values = json.loads(manifest.read_text())
     assert values["identity"].pop("cache_dtype") == "auto"
     manifest.write_text(json.dumps(values))
+    # What they carried as the name of their identity.
+    name = sha256(json.dumps(values["identity"], sort_keys=True).encode()).hexdigest()
+    [shard] = (tmp_path / "units").glob(SHARDS)
+    with safe_open(str(shard), framework="pt") as file:
+        assert file.metadata()["identity"] == name
     assert answer(tiny("llama"), settings_of(tmp_path / "units"))[0].stats.units_loaded == 3
 
 

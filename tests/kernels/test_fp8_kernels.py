@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -12,13 +14,18 @@ from ewe_kernels.tiles import narrow_tile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_parts import BLOCK, PRECISIONS, int32
+from parity.families import CONFIGS
+from parity.paged import PagedModel
 from test_triton_rows import BLOCKS, DIM, KV_HEADS, expected_outputs, make_call, make_rows
-from tolerances import ATTENTION, SHARES
+from tolerances import ATTENTION, LOGPROBS, SHARES
+from transformers import AutoModelForCausalLM
 
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import place_rows
+from ewe.attention.probe import attention_layers
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.static_decode import StaticDecoder
 from ewe.kvcache.fp8 import FP8, dequantise, quantise
 
 SLOTS = 12
@@ -137,6 +144,32 @@ def test_backends_write_what_they_read(device, dtype):
         backend.write(LayerCall(call.query, call.key, call.value, *pools[:2], call.scale, None, *pools[2:]), slots)
         kept.append([item.view(torch.uint8) for item in pools])
     assert all(map(torch.equal, *kept))
+
+
+def static_or_not(model, static):
+    """Logits of two steps of three rows, and the first bytes of the pool."""
+    paged = PagedModel(model, block_size=BLOCK, cache_dtype=FP8)
+    if static:
+        backend = TritonBackend(model.device, BLOCK, KV_HEADS)
+        paged.runner.static = StaticDecoder(model, attention_layers(model), paged.pool, "paper", backend, capture=False)
+    units = paged.encode([[5, 9, 14, 3, 77], [8]])
+    contexts = [paged.context(16, units), paged.context(), paged.context(16, units[:1])]
+    for length, context in zip((9, 4, 1), contexts, strict=True):
+        paged.logits(context, list(range(20, 20 + length)))
+    found = [paged.run(*[paged.row(context, [token]) for context in contexts]).logits for token in (40, 41)]
+    return torch.cat(found).log_softmax(-1), paged.pool.read_blocks([0])
+
+
+def test_steps_from_static_buffers_equal_the_others():
+    """One layer: in further ones, a sum that is rounded differently could go to the next e4m3 number."""
+    config = deepcopy(CONFIGS["llama"])
+    config.num_hidden_layers = 1
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="ewe").eval().requires_grad_(False)
+    (found, null), (expected, _) = static_or_not(model, True), static_or_not(model, False)
+    torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
+    assert not any(tensor.any() for tensor in null.tensors), "a padding lane wrote"
 
 
 def test_what_does_not_fit_is_refused():
