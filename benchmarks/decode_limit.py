@@ -63,7 +63,8 @@ class Limit:
         # Of the embedding a step reads a row per token, unless it is the output layer's weight too.
         tied = config.tie_word_embeddings
         embedding = 0 if tied else model.get_input_embeddings().weight.nbytes
-        self.weight_bytes = sum(weight.nbytes for weight in model.parameters()) - embedding
+        weights = (*model.parameters(), *model.buffers())  # those in 8 bits are buffers
+        self.weight_bytes = sum(weight.nbytes for weight in weights) - embedding
         head_dim = config.hidden_size // config.num_attention_heads
         self.token_bytes = 2 * config.num_hidden_layers * config.num_key_value_heads * head_dim * model.dtype.itemsize
         self.size, self.copy_rate = size, copy_rate

@@ -184,6 +184,7 @@ def _bars(axis: Any, panel: Panel) -> None:
     axis.invert_yaxis()
     axis.margins(x=0.14)
     axis.set(xlabel=panel.values, ylabel=panel.places)
+    axis.locator_params(axis="x", nbins=6)
     if panel.log_values:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:,.10g}")

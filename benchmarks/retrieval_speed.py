@@ -4,13 +4,15 @@ BM25 over a store on disk: passages of about 90 made-up words whose frequencies 
 of 8 to 20 consecutive words of some passage, ten results read from the store. Dense: unit vectors of 384 numbers in
 5,000 clusters that lie in 64 of the dimensions, queries from the same clusters; each kind of index is built as
 `DenseRetriever` builds it, tuned to recall 0.95, and compared with the exact ten best. Times are medians of single
-queries in one process, after a warm-up; encoding a query comes on top and is measured alone. Memory: what the process
-grew by while it opened the index and answered all queries, and the bytes on disk.
+queries in one process, after a warm-up, rates those of all queries at once; encoding a query comes on top and is
+measured alone. With --device cuda and a faiss for GPUs the same indexes are searched there, too. Memory: what the
+process grew by while it opened the index and answered all queries, and the bytes on disk.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import shutil
 import tempfile
 import time
@@ -97,6 +99,14 @@ def milliseconds(function: Callable[[Any], object], queries: Sequence[Any], repe
     return {"p50_ms": float(np.median(times)), "p95_ms": float(np.percentile(times, 95))}
 
 
+def per_second(search: Callable[[Any], object], queries: Any) -> dict[str, float]:
+    """Queries per second where all of them come at once, after a run that warms up."""
+    search(queries)
+    start = time.perf_counter()
+    search(queries)
+    return {"queries_per_s_at_once": len(queries) / (time.perf_counter() - start)}
+
+
 def measure_bm25(folder: Path, count: int, queries: int, repeats: int) -> dict[str, float]:
     """A store of made-up passages, its index, and queries of it."""
     made = Words(min(_VOCABULARY, 10 * count))
@@ -117,7 +127,9 @@ def measure_bm25(folder: Path, count: int, queries: int, repeats: int) -> dict[s
         start = time.perf_counter()
         retriever = BM25Retriever(store)
         figures["open_s"] = time.perf_counter() - start
-        figures |= milliseconds(lambda query: retriever.retrieve([query], _TOP_K), made.queries(queries), repeats)
+        asked = made.queries(queries)
+        figures |= milliseconds(lambda query: retriever.retrieve([query], _TOP_K), asked, repeats)
+        figures |= per_second(lambda several: retriever.retrieve(several, _TOP_K), asked)
         figures["memory_mib"] = (_resident() - before) / _MIB
         figures["index_mib_on_disk"] = _size(store.index_dir("bm25")) / _MIB
     return figures
@@ -127,7 +139,8 @@ def measure_exact(vectors: np.ndarray, queries: np.ndarray) -> tuple[dict[str, f
     """The exact search: its time for single queries, and per query what it finds."""
     flat = DenseIndex.build("flat", lambda first, last: vectors[first:last], len(vectors), _DIMENSION)
     found = [set(positions.tolist()) for positions, _ in flat.search(queries, _TOP_K)]
-    return milliseconds(lambda query: flat.search(query[None], _TOP_K), list(queries[:20]), 1), found
+    figures = milliseconds(lambda query: flat.search(query[None], _TOP_K), list(queries[:20]), 1)
+    return figures | per_second(lambda several: flat.search(several, _TOP_K), queries), found
 
 
 def measure_dense(
@@ -143,13 +156,35 @@ def measure_dense(
     before = _resident()
     index = DenseIndex.load(path)
     found = [set(index.search(query[None], _TOP_K)[0][0].tolist()) for query in queries]
-    figures["recall_at_10"] = sum(len(a & b) for a, b in zip(found, exact, strict=True)) / (_TOP_K * len(exact))
+    figures["recall_at_10"] = _recall(found, exact)
     figures["effort"] = index.effort
     figures |= milliseconds(lambda query: index.search(query[None], _TOP_K), list(queries), repeats)
+    figures |= per_second(lambda several: index.search(several, _TOP_K), queries)
     figures["memory_mib"] = (_resident() - before) / _MIB
     figures["index_mib_on_disk"] = path.stat().st_size / _MIB
-    path.unlink()
     return figures
+
+
+def measure_gpu(path: Path, queries: np.ndarray, exact: list[set[int]], repeats: int) -> dict[str, float]:
+    """An index in a file, copied to the first GPU (which the engine does not do) with the effort it was tuned to."""
+    import faiss
+
+    index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, faiss.read_index(str(path)))
+    figures = milliseconds(lambda query: index.search(query[None], _TOP_K), list(queries), repeats)
+    figures["recall_at_10"] = _recall([set(row.tolist()) for row in index.search(queries, _TOP_K)[1]], exact)
+    return figures | per_second(lambda several: index.search(several, _TOP_K), queries)
+
+
+def _recall(found: list[set[int]], exact: list[set[int]]) -> float:
+    return sum(len(one & other) for one, other in zip(found, exact, strict=True)) / (_TOP_K * len(exact))
+
+
+def _gpu_reason(device: str) -> str:
+    """Why faiss is not measured on a GPU; empty if it can be."""
+    if not device.startswith("cuda"):
+        return "--device is not cuda"
+    faiss = importlib.import_module("faiss")
+    return "" if hasattr(faiss, "StandardGpuResources") else "this faiss uses no GPU (faiss-gpu-cu12 does)"
 
 
 def measure_encoder(repeats: int) -> dict[str, float]:
@@ -170,10 +205,12 @@ def panels(document: plots.Document) -> list[plots.Panel]:
         return plots.found(document["figures"], rf"(\w+): {name}")
 
     passages = f"{document['settings']['passages']:,} passages"
+    rates = {"queries": bars("queries_per_s_at_once")}
     times = {"half of them": bars("p50_ms"), "95 in 100": bars("p95_ms")}
     built = {"indexed": bars("indexed_(?:passages|vectors)_per_s"), "encoded": bars("encoded_passages_per_s")}
     return [
         plots.Panel(f"One query over {passages}", "", "milliseconds", times, log_values=True),
+        plots.Panel("Many queries at once", "", "queries per second", rates, log_values=True),
         plots.Panel("Building the index", "", "passages or vectors per second", built, log_values=True),
     ]
 
@@ -196,8 +233,12 @@ def main() -> None:
         shutil.rmtree(folder / "store")
         vectors, asked = clustered(folder, count, queries)
         table["flat"], exact = measure_exact(vectors, asked)
-        for kind in arguments.indexes:
+        no_gpu = _gpu_reason(arguments.device)
+        for kind in [*(["flat"] if not no_gpu else []), *arguments.indexes]:
             table[kind] = measure_dense(kind, vectors, asked, exact, folder, arguments.repeats)
+            if not no_gpu and kind != "hnsw":  # faiss has no graphs on GPUs
+                table[f"{kind}_on_gpu"] = measure_gpu(folder / f"{kind}.faiss", asked, exact, arguments.repeats)
+        print(f"-- faiss on a GPU: {no_gpu or 'measured'}")
         if builtin_encoder_path() is not None:
             table["encoder"] = measure_encoder(arguments.repeats)
     finally:

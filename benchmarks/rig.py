@@ -10,7 +10,7 @@ import queue
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,14 +24,16 @@ from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.kvcache.pool import KVPool
 from ewe.types import Generation
 
+Weights = Literal["auto", "int8", "fp8"]
 _BLOCK_SIZE = 16
 
 
-def load_synthetic(size: Size, device: str) -> LoadedModel:
-    """A model of that size with random weights, and its byte-level tokenizer."""
+def load_synthetic(size: Size, device: str, weights: Weights = "auto") -> LoadedModel:
+    """A model of that size with random weights (in 8 bits, if asked), and its byte-level tokenizer."""
     with tempfile.TemporaryDirectory() as folder:
         name = str(write_model_folder(Path(folder), size))
-        return load_model(ModelConfig(name=name, load_format="dummy", dtype=size.dtype, device=device))
+        config = ModelConfig(name=name, load_format="dummy", dtype=size.dtype, device=device, weights=weights)
+        return load_model(config)
 
 
 def transformers_twin(model: Any) -> Any:

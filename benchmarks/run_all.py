@@ -20,6 +20,7 @@ BENCHMARKS = (
     "folded_vs_literal",
     "refresh_cost",
     "precomputed_units",
+    "small_weights",
     "cost_per_token",
     "decode_throughput",
     "verification_overhead",
