@@ -64,13 +64,19 @@ def write_together(
 
 
 class Rig:
-    """A loaded model with room for `capacity` tokens of keys and values; units hold at most `unit_tokens`."""
+    """A loaded model with room for `capacity` tokens of keys and values; units hold at most `unit_tokens`.
 
-    def __init__(self, loaded: LoadedModel, unit_tokens: int, capacity: int) -> None:
+    cache_dtype: of keys and values; None: the model's.
+    """
+
+    def __init__(
+        self, loaded: LoadedModel, unit_tokens: int, capacity: int, cache_dtype: torch.dtype | None = None
+    ) -> None:
         self.model, self.tokenizer, self.unit_tokens = loaded.model, loaded.tokenizer, unit_tokens
         self.device = str(self.model.device)
         num_blocks = 1 + -(-capacity // _BLOCK_SIZE)
-        self.pool = KVPool(layer_shapes(self.model), num_blocks, _BLOCK_SIZE, self.model.dtype, self.device)
+        dtype = cache_dtype or self.model.dtype
+        self.pool = KVPool(layer_shapes(self.model), num_blocks, _BLOCK_SIZE, dtype, self.device)
         self.runner = ModelRunner(self.model, self.pool, "paper")
         self.release_all()
 

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "serve",
     "server_overhead",
     "kept_context_staleness",
+    "fp8_cache",
     "retrieval_recall",
     "longterm_store",
     "longterm_scoring",

@@ -73,6 +73,13 @@ def test_torch_and_the_kernel_round_alike(rows):
         assert torch.equal(codes.double() * expected_scales[:, None], expected)
 
 
+def test_every_code_is_read_right():
+    codes = torch.arange(256, dtype=torch.uint8).view(FP8)
+    numbers = codes[~codes.float().isnan()]
+    assert len(numbers) == 254
+    assert torch.equal(dequantise(numbers, torch.tensor(0.375), torch.float32), numbers.float() * 0.375)
+
+
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
 def test_what_is_not_finite_stays_so(wrong):
     states = torch.ones(2, 2, 8)
