@@ -1,12 +1,13 @@
 """Weights of linear layers in 8 bits: int8 or fp8 (e4m3), with one scale per row.
 
-Owns: the rounding, the layer that computes with such weights, and which layers of a model get it. Knows torch's modules
-only. Activations, sums, embeddings, norms and the output layer keep the model's precision.
+Owns: the rounding, the layer that computes with such weights, which layers of a model get it, and what is refused.
+Knows torch's modules only. Activations, sums, embeddings, norms and the output layer keep the model's precision.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,14 @@ Kind = Literal["int8", "fp8"]
 _LARGEST = {"int8": 127.0, "fp8": 448.0}
 _DTYPES = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
 # Triton converts e4m3 from this compute capability on.
-_FP8_CAPABILITY = (8, 9)
+FP8_CAPABILITY = (8, 9)
+
+
+class FewRows(NamedTuple):
+    """Multiplies up to `most` rows at once: multiply(x [T, in], weight, scale, bias) gives [T, out]."""
+
+    multiply: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+    most: int
 
 
 class SmallLinear(nn.Module):
@@ -27,19 +35,29 @@ class SmallLinear(nn.Module):
 
     weight: int8 or float8_e4m3fn [out, in]; scale: float32 [out]; bias: [out] or None. Takes and returns the dtype of x
     [..., in]. float32 and bfloat16 hold the weights as they are and products with them; float16 might overflow.
+    few_rows: a kernel for decoding; without it, and for more rows, the weight is converted for every product.
     """
 
     weight: Tensor
     scale: Tensor
 
-    def __init__(self, weight: Tensor, scale: Tensor, bias: nn.Parameter | None) -> None:
+    def __init__(
+        self, weight: Tensor, scale: Tensor, bias: nn.Parameter | None, few_rows: FewRows | None = None
+    ) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.register_buffer("scale", scale)
         self.bias = bias
+        self._few_rows = few_rows
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., in] to [..., out]."""
+        num_rows = x.numel() // x.shape[-1]
+        few = self._few_rows
+        # What compiles layers fuses the conversion by itself.
+        if few is not None and 0 < num_rows <= few.most and not torch.compiler.is_compiling():
+            product = few.multiply(x.reshape(num_rows, -1), self.weight, self.scale, self.bias)
+            return product.view(*x.shape[:-1], -1)
         # In place: multiplied in float32, without a float32 copy.
         product = linear(x, self.weight.to(x.dtype)).mul_(self.scale)
         return product if self.bias is None else product.add_(self.bias)
@@ -59,7 +77,7 @@ def round_rows(weight: Tensor, kind: Kind) -> tuple[Tensor, Tensor]:
     return (scaled.round() if kind == "int8" else scaled).to(_DTYPES[kind]), scale
 
 
-def shrink(model: Any, kind: Kind, device: torch.device) -> None:
+def shrink(model: Any, kind: Kind, device: torch.device, few_rows: FewRows | None = None) -> None:
     """Gives the linear layers of a model on any device, its output layer aside, 8-bit weights on `device`.
 
     Layer by layer, so that `device` never holds more than one of them in full, unless the model lies there already.
@@ -80,7 +98,7 @@ def shrink(model: Any, kind: Kind, device: torch.device) -> None:
     for name, layer in layers.items():
         weight, scale = round_rows(layer.weight.detach().to(device), kind)
         parent, _, own = name.rpartition(".")
-        setattr(model.get_submodule(parent), own, SmallLinear(weight, scale, layer.bias))
+        setattr(model.get_submodule(parent), own, SmallLinear(weight, scale, layer.bias, few_rows))
 
 
 def refuse_unusable(kind: Kind, model_config: Any, device: torch.device, dtype: torch.dtype, compiled: bool) -> None:
@@ -91,7 +109,7 @@ def refuse_unusable(kind: Kind, model_config: Any, device: torch.device, dtype: 
         raise ConfigError(
             f"model.weights {kind!r} needs a wider range than float16 has: set model.dtype to bfloat16 or float32"
         )
-    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < _FP8_CAPABILITY
+    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < FP8_CAPABILITY
     if kind == "fp8" and compiled and old:
         raise ConfigError(
             f"{torch.cuda.get_device_name(device)} cannot run fp8 weights in compiled layers: set model.weights to "

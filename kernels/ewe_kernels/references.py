@@ -86,3 +86,9 @@ def sampled(logits: Tensor, temperature: float, top_k: int, top_p: float, min_p:
     keep = min(keep, int((probabilities >= min_p * probabilities[0]).sum()), int(probabilities.count_nonzero()))
     cumulative = probabilities[:keep].cumsum(0)
     return int(ids[min(int((cumulative <= point * cumulative[-1]).sum()), keep - 1)])
+
+
+def small_product(inputs: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
+    """float64 [T, out]: the rows [T, in] times a matrix [out, in] whose rows are scaled by [out], plus bias [out]."""
+    product = inputs.double() @ (weight.double() * scale.double()[:, None]).T
+    return product if bias is None else product + bias.double()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import triton
-from ewe_kernels import cache_write, cache_write_fp8, decode, merge, prefill, sampling, tiles
+from ewe_kernels import cache_write, cache_write_fp8, decode, merge, prefill, sampling, small_product, tiles
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -22,12 +22,12 @@ HEADS, DIM = 4, 128
 SHAPES = {"HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
 # Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
 POINTERS = {
-    "*bf16": ("query", "output", "merged", "key", "value"),
+    "*bf16": ("query", "output", "merged", "key", "value", "inputs", "bias"),
     "*i32": ("tables", "pieces", "entries", "begins", "runs", "segments", "top_ks", "rows", "tokens", "counts"),
     "*i64": ("ids", "slots"),
 }
-POOL = ("pool_key", "pool_value")
-NUMBERS = {"scale": "fp32", "softcap": "fp32", "window": "i32", "size": "i32"}
+POOL = ("pool_key", "pool_value", "weight")
+NUMBERS = {"scale": "fp32", "softcap": "fp32", "window": "i32", "size": "i32", "num_rows": "i32", "num_outputs": "i32"}
 
 
 def argument_type(name: str, pool: str) -> str:
@@ -79,6 +79,16 @@ def fp8_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     return {**attending, "write_fp8": (cache_write_fp8._write_fp8_kernel, (write, 4, 3))}
 
 
+def product_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
+    """The product with a matrix in 8 bits, by rows and outputs."""
+    found = {}
+    for rows, outputs in ((1, 4096), (1, 14336), (64, 14336)):
+        sizes, warps, stages = small_product.tile(rows, outputs, torch.bfloat16.itemsize)
+        constants = {**sizes, "WHOLE": True, "BIAS": True, "PRECISION": "tf32"}
+        found[f"product_{rows}x{outputs}"] = (small_product._product_kernel, (constants, warps, stages))
+    return found
+
+
 def build(kernel: object, constants: dict[str, object], warps: int, stages: int, capability: int, pool: str) -> bytes:
     """The machine code."""
     names = kernel.arg_names
@@ -94,8 +104,10 @@ def main(capability: int) -> None:
     """Compiles all."""
     dump = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
     every = {name: (*item, "*bf16") for name, item in cases().items()}
+    every |= {name: (*item, "*i8") for name, item in product_cases().items()}
     if capability >= 89:  # older ones do not read e4m3
         every |= {name: (*item, "*u8" if "write" in name else "*fp8e4nv") for name, item in fp8_cases().items()}
+        every |= {f"{name}_fp8": (*item, "*fp8e4nv") for name, item in product_cases().items()}
     for name, (kernel, settings, pool) in every.items():
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(build(kernel, *settings, capability, pool))

@@ -22,6 +22,7 @@ from ewe.engine.compiled import compile_layers, undo_compile
 from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import layer_shapes
+from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import SmallLinear, refuse_unusable, round_rows, shrink
 from ewe.errors import ConfigError
 
@@ -185,6 +186,15 @@ def test_old_gpus_and_foreign_devices_are_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch, "zeros", fail)
     with pytest.raises(ConfigError, match="no such numbers here; leave it at auto"):
         refuse_unusable("fp8", None, CPU, torch.bfloat16, compiled=False)
+
+
+def test_a_gpu_without_the_kernel_is_told_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "an older GPU")
+    assert choose_few_rows("int8", CPU, torch.float32) is None
+    assert not caplog.text
+    assert choose_few_rows("fp8", torch.device("cuda"), torch.bfloat16) is None
+    assert "slower: this GPU does not read fp8" in caplog.text
 
 
 @pytest.mark.slow
