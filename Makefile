@@ -23,7 +23,7 @@ help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
 	@echo "make test       the fast tests          make test-slow   the ones that take minutes"
 	@echo "make lint       style, types, layers    make format      mends what can be mended"
-	@echo "make bench      benchmarks on the CPU   make bench-gpu   benchmarks on a GPU, in ten minutes"
+	@echo "make bench      ten minutes of benchmarks on the CPU (ARGS=--all: hours)   make bench-gpu   on a GPU"
 	@echo "make gpu-test   the tests for GPUs      make gpu         GPU tests and benchmarks"
 
 # torch goes first and alone: resolving it together with the rest may pick another build of it.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.common import build_tokenizer, text_of
-from benchmarks.run_all import BENCHMARKS, GPU_LIMITS
+from benchmarks.run_all import BENCHMARKS, CPU_LIMITS, GPU_LIMITS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What scripts share; no benchmarks by themselves.
@@ -40,8 +40,9 @@ def test_benchmark_ends_in_one_json_document(
 
 def test_bench_runs_every_script() -> None:
     assert set(BENCHMARKS) == {path.stem for path in FOLDER.glob("*.py")} - SHARED
-    assert set(GPU_LIMITS) <= set(BENCHMARKS)
-    assert sum(GPU_LIMITS.values()) <= 600
+    for limits in (CPU_LIMITS, GPU_LIMITS):
+        assert set(limits) <= set(BENCHMARKS)
+        assert sum(limits.values()) <= 600
 
 
 def test_documents_have_the_length_that_is_asked_for() -> None:
