@@ -11,6 +11,8 @@ from torch import Tensor
 
 FP8 = torch.float8_e4m3fn
 SCALE = torch.float32
+# How much smaller a float16 with the bits of an e4m3 is.
+HALVED = 256
 _LARGEST = 448.0
 # Keeps the scale of an all-zero head from being zero, which would be divided by.
 _LEAST = 2.0**-100
@@ -31,7 +33,14 @@ def quantise(states: Tensor) -> tuple[Tensor, Tensor]:
 
 def dequantise(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
     """States [..., D] of `dtype`: codes e4m3 [..., D] times scales float32 [...]."""
-    # The bits of e4m3 are those of a float16 that is 256 times smaller, with the sign in another place; on a CPU this
-    # takes a seventh of the time of torch's own conversion.
-    halves = codes.view(torch.int8).to(torch.int16).bitwise_left_shift_(7).bitwise_and_(_SIGN_AND_NUMBER)
-    return halves.view(torch.float16).to(SCALE).mul_((scales * 256).unsqueeze(-1)).to(dtype)
+    return halves(codes).to(SCALE).mul_((scales * HALVED).unsqueeze(-1)).to(dtype)
+
+
+def halves(codes: Tensor) -> Tensor:
+    """e4m3 numbers as float16 ones that are HALVED times smaller, exactly; not for NaN.
+
+    The bits are the same with the sign in another place. On a CPU this takes a seventh of the time of torch's own
+    conversion.
+    """
+    bits = codes.view(torch.int8).to(torch.int16).bitwise_left_shift_(7).bitwise_and_(_SIGN_AND_NUMBER)
+    return bits.view(torch.float16)
