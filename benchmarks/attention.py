@@ -165,6 +165,7 @@ def panels(document: plots.Document) -> list[plots.Panel]:
     names = {
         "sdpa": "torch's fused attention, dense copy",
         "literal": "equation 1 as written",
+        "fp8": "the engine over keys and values in fp8",
         "flex": "FlexAttention",
         "flashinfer": "FlashInfer",
         "flashinfer_cascade": "FlashInfer's cascade",
@@ -241,6 +242,7 @@ def main() -> None:
     everyone = {
         "sdpa": peers.sdpa,
         "literal": Problem.literal,
+        "fp8": Problem.in_fp8,
         "flex": peers.flex,
         "flashinfer": peers.flashinfer_decode,
     }

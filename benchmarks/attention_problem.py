@@ -16,6 +16,7 @@ import torch
 from ewe.attention.backend import LayerCall
 from ewe.attention.choose import choose_backend
 from ewe.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.kvcache.fp8 import FP8, quantise
 from ewe.kvcache.pool import KVPool, LayerShape
 
 BLOCK = 16
@@ -70,7 +71,20 @@ class Problem:
 
     def engine(self) -> list[Callable[[], object]]:
         """The engine's attention, one call per layer."""
-        return self._calls(self.rows)
+        return self._calls(self.rows, self.pool)
+
+    def in_fp8(self) -> list[Callable[[], object]]:
+        """The same over the same keys and values in e4m3."""
+        pool = KVPool(self.pool.layer_shapes, self.pool.num_blocks, BLOCK, FP8, self.device)
+        for exact, kept, scales in (
+            *zip(self.pool.keys, pool.keys, pool.key_scales, strict=True),
+            *zip(self.pool.values, pool.values, pool.value_scales, strict=True),
+        ):
+            codes, sizes = quantise(exact)
+            kept.copy_(codes)
+            assert scales is not None
+            scales.copy_(sizes)
+        return self._calls(self.rows, pool)
 
     def literal(self) -> list[Callable[[], object]]:
         """Eq. 1 of the EWE paper as written: k + 1 attentions per row, whose average is left out of the account."""
@@ -78,7 +92,7 @@ class Problem:
         for row in self.rows:
             parts = [np.concatenate([unit, row.context_slots]) for unit in row.unit_slots]
             rows += [ForwardRow([0], 0, slots) for slots in (*parts, row.context_slots)]
-        return self._calls(rows)
+        return self._calls(rows, self.pool)
 
     def dense(self) -> list[Triple]:
         """Per layer the query [B, Hq, 1, D] and every row's keys and values [B, Hkv, keys, D], gathered."""
@@ -121,15 +135,17 @@ class Problem:
         index, indptr = (torch.from_numpy(item.astype(np.int32)) for item in (np.concatenate(pages), begins))
         return index.to(self.device), indptr.to(self.device)
 
-    def _calls(self, rows: list[ForwardRow]) -> list[Callable[[], object]]:
-        backend = choose_backend(self.device, self.pool)
+    def _calls(self, rows: list[ForwardRow], pool: KVPool) -> list[Callable[[], object]]:
+        backend = choose_backend(self.device, pool)
         batch = place_rows(rows, "paper")
         plan = backend.plan(batch, None, False)
         query = self.query.repeat(len(rows) // self.batch, 1, 1).transpose(0, 1)
         new = query[: self.kv_heads]
         calls = (
-            LayerCall(query, new, new, key, value, self.dim**-0.5, None)
-            for key, value in zip(self.pool.keys, self.pool.values, strict=True)
+            LayerCall(query, new, new, key, value, self.dim**-0.5, None, key_scales, value_scales)
+            for key, value, key_scales, value_scales in zip(
+                pool.keys, pool.values, pool.key_scales, pool.value_scales, strict=True
+            )
         )
         return [partial(backend.attend, call, plan) for call in calls]
 
