@@ -55,12 +55,13 @@ CPU_LIMITS = {
     "decode_throughput": 200,
 }
 GPU_LIMITS = {
-    "attention": 100,
-    "decode_throughput": 240,
+    "attention": 90,
+    "decode_throughput": 230,
     "refresh_cost": 40,
     "precomputed_units": 40,
-    "feedback": 100,
-    "serve": 80,
+    "small_weights": 40,
+    "feedback": 90,
+    "serve": 70,
 }
 
 

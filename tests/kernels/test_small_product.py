@@ -13,8 +13,11 @@ from tolerances import ATTENTION, LOGPROBS
 from torch import nn
 from triton_interpreter import INTERPRETED
 
+from ewe.attention.probe import attention_layers
+from ewe.attention.triton_backend import TritonBackend
 from ewe.engine.small_products import try_out
 from ewe.engine.small_weights import FewRows, SmallLinear, round_rows, shrink
+from ewe.engine.static_decode import StaticDecoder
 
 DEVICES = [
     pytest.param("cpu", marks=pytest.mark.skipif(not INTERPRETED, reason="with a GPU at hand, kernels run there")),
@@ -96,6 +99,27 @@ def test_a_model_over_the_kernel_says_the_same(kind, device):
         paged = PagedModel(model)
         context = paged.context(16, paged.encode([[5, 6, 7, 8], [9, 10, 11]]), [1.0, 0.5])
         found.append(paged.logits(context, [3, 40, 5, 61]).log_softmax(-1))
+    torch.testing.assert_close(found[1], found[0], atol=LOGPROBS, rtol=0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_from_static_buffers_take_small_weights(device, monkeypatch):
+    """On a GPU the second of these steps is recorded, and the third replayed."""
+    # Smaller classes: the interpreter takes its time for programs that do nothing, too.
+    monkeypatch.setattr("ewe.attention.static_plan._LEAST_PIECES", 2)
+    model = build("llama").to(device)
+    shrink(model, "int8", model.device, FewRows(multiply, 64))
+    found = []
+    for static in (False, True):
+        paged = PagedModel(model)
+        backend = TritonBackend(model.device, 4, paged.pool.keys[0].shape[1])
+        layers = attention_layers(model)
+        decoder = StaticDecoder(model, layers, paged.pool, "paper", backend, capture=device == "cuda")
+        paged.runner.static = decoder if static else None
+        context = paged.context(16, paged.encode([[5, 6, 7, 8], [9, 10, 11]]), [1.0, 0.5])
+        paged.logits(context, [3, 40, 5, 61])
+        found.append(torch.cat([paged.run(paged.row(context, [token])).logits for token in (7, 8, 9)]).log_softmax(-1))
+    assert decoder.num_graphs == (device == "cuda")
     torch.testing.assert_close(found[1], found[0], atol=LOGPROBS, rtol=0)
 
 

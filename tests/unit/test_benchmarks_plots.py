@@ -33,6 +33,7 @@ FIGURES: dict[str, dict[str, float]] = {
     "refresh_cost": {"refresh_one_unit_s": 0.01, "rebuild_prompt_s": 0.2},
     "precomputed_units": {"unit_mib": 32.0, "encode_ms": 9.0, "load_from_host_memory_ms": 1.0},
     "feedback": {f"optimistic_latency_50_ms_refuted_{share}_percent_over_plain": 0.9 for share in (0, 5, 50)},
+    "small_weights": {"weights_int8_mib": 8660.0, "batch_1_int8_step_ms": 5.0, "kl_nats_int8": 0.001},
     "serve": {f"rate_{rate}_{name}": 8.0 for rate in (2, 8) for name in ("requests", "goodput_per_s")},
 }
 SETTINGS = {
