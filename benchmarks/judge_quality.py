@@ -49,8 +49,9 @@ def read_sets(data: Path, smoke: bool) -> dict[str, list[Pair]]:
 
 
 def ask(judge: Judge, pairs: Sequence[Pair]) -> NDArray[np.float32]:
-    """The judge's probabilities [n, 3]; evidence is led by its title, where it has one."""
-    return judge.judge([(f"{p.title}: {p.evidence}" if p.title else p.evidence, p.claim) for p in pairs])
+    """The judge's probabilities [n, 3]."""
+    shown = [pair.under_title() for pair in pairs]
+    return judge.judge([(pair.evidence, pair.claim) for pair in shown])
 
 
 def print_table(figures: dict[str, dict[str, float]]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from judge_training.batches import MAX_TOKENS, encode, logits_of
+from judge_training.batches import READ_TOKENS, encode, logits_of
 from judge_training.export import export_judge, quantize
 from judge_training.figures import calibration_half, fever_mix, figures_of, fool_me_twice_mix
 from judge_training.metrics import calibrate, softmax
@@ -73,8 +73,9 @@ class Run:
         return pairs[:: max(1, round(1 / self.args.scale))]
 
     def logits(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
-        """What the model says of pairs, with the weights that it has now."""
-        return logits_of(self.model, encode(self.tokenizer, pairs), bfloat16=True)
+        """What the model says of pairs, shown as the verifier shows them, with the weights that it has now."""
+        shown = [pair.under_title() for pair in pairs]
+        return logits_of(self.model, encode(self.tokenizer, shown, READ_TOKENS), bfloat16=True)
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities [n, 3], not calibrated."""
@@ -120,7 +121,7 @@ class Run:
         fitted, measured = calibration_half(self.sets["FEVER mix"])
         self.model.load_state_dict(mean_weights(states))
         calibration = calibrate(self.logits(fitted), np.array([int(pair.label) for pair in fitted]))
-        export_judge(self.args.model_dir, self.model, self.tokenizer, calibration, MAX_TOKENS)
+        export_judge(self.args.model_dir, self.model, self.tokenizer, calibration, READ_TOKENS)
         self.model.load_state_dict(dequantise(quantize(weights_of(self.model))))
         sets = {**self.sets, "FEVER mix, not calibrated on": measured}
         figures = figures_of(lambda pairs: calibration.probabilities(self.logits(pairs)), sets)

@@ -17,7 +17,12 @@ from transformers import PreTrainedTokenizerBase
 
 from judge_training.pairs import Pair
 
-MAX_TOKENS = 256
+TRAINED_TOKENS = 256
+"""What a pair is cut to in training; longer evidence costs more than it teaches."""
+
+READ_TOKENS = 512
+"""What a pair is cut to when it is judged: all positions that the encoder has."""
+
 _SORTED_BATCHES = 40  # So many batches are sorted by length together: little padding, yet the order stays random.
 
 
@@ -30,10 +35,10 @@ class Encoded:
     label: int
 
 
-def encode(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair]) -> list[Encoded]:
-    """The pairs as `[CLS] evidence [SEP] claim [SEP]`, at most 256 tokens, of which only evidence is cut."""
+def encode(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_tokens: int) -> list[Encoded]:
+    """The pairs as `[CLS] evidence [SEP] claim [SEP]`, at most `max_tokens`, of which only evidence is cut."""
     claims = [" ".join(pair.claim.split()[:120]) for pair in pairs]
-    made = tokenizer([pair.evidence for pair in pairs], claims, truncation="only_first", max_length=MAX_TOKENS)
+    made = tokenizer([pair.evidence for pair in pairs], claims, truncation="only_first", max_length=max_tokens)
     types = made["token_type_ids"]
     return [Encoded(*row) for row in zip(made["input_ids"], types, (int(p.label) for p in pairs), strict=True)]
 

@@ -6,8 +6,8 @@ Layout (all that a loader needs):
 
 - config.json: transformers' BertConfig of a `BertForSequenceClassification` (MiniLM-L6-H384-uncased), `id2label` =
   {0: supported, 1: refuted, 2: inconclusive}.
-- tokenizer.json, tokenizer_config.json: transformers' fast BERT tokenizer, `model_max_length` = 256 per pair. A pair
-  is encoded as `tokenizer(evidence, claim, truncation="only_first", max_length=256)`: the evidence is the first
+- tokenizer.json, tokenizer_config.json: transformers' fast BERT tokenizer, `model_max_length` = 512 per pair. A pair
+  is encoded as `tokenizer(evidence, claim, truncation="only_first", max_length=512)`: the evidence is the first
   segment (token type 0), the claim the second (token type 1), and only the evidence is cut. Evidence of a titled
   passage reads "Title: text" or the text alone.
 - model.safetensors: the names of `BertForSequenceClassification.state_dict()`. Every matrix `NAME` (embeddings, linear

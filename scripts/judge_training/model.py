@@ -58,14 +58,22 @@ def rate_at(progress: float, warmup: float = 0.06) -> float:
     return 0.5 * (1 + math.cos(math.pi * min((progress - warmup) / (1 - warmup), 1.0)))
 
 
-def loss_of(model: nn.Module, batch: Mapping[str, Tensor], smoothing: float) -> tuple[Tensor, Tensor]:
-    """(cross-entropy with label smoothing, share of pairs judged rightly), forward pass in bfloat16."""
-    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+def loss_of(
+    model: nn.Module, batch: Mapping[str, Tensor], smoothing: float, consistency: float
+) -> tuple[Tensor, Tensor]:
+    """(loss, share of pairs judged rightly), forward pass in bfloat16.
+
+    Every pair is read twice, each time with other units dropped: cross-entropy with label smoothing, summed over both,
+    and `consistency` times the symmetric KL divergence of the two answers (R-Drop, Liang et al. 2021, eq. 2 to 4).
+    """
+    inputs = {name: torch.cat([tensor, tensor]) for name, tensor in batch.items() if name != "labels"}
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(**inputs).logits
-    logits = logits.float()
-    loss = nn.functional.cross_entropy(logits, batch["labels"], label_smoothing=smoothing)
-    return loss, (logits.argmax(1) == batch["labels"]).float().mean()
+    first, second = logits.float().log_softmax(-1).chunk(2)
+    labels = batch["labels"]
+    loss = sum(nn.functional.cross_entropy(answer, labels, label_smoothing=smoothing) for answer in (first, second))
+    apart = ((first.exp() - second.exp()) * (first - second)).sum(-1).mean()  # KL one way and the other
+    return loss + 0.5 * consistency * apart, (first.argmax(-1) == labels).float().mean()
 
 
 def mean_weights(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

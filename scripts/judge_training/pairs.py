@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 
@@ -32,6 +32,10 @@ class Pair:
     label: Label
     title: str = ""
     group: str = ""
+
+    def under_title(self) -> Pair:
+        """The pair as the verifier shows it to a judge: the title, where there is one, leads the evidence."""
+        return replace(self, evidence=f"{self.title}: {self.evidence}", title="") if self.title else self
 
 
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"'}

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import BertForSequenceClassification, PreTrainedTokenizerBase
 
-from judge_training.batches import Encoded, collate, encode, training_batches
+from judge_training.batches import TRAINED_TOKENS, Encoded, collate, encode, training_batches
 from judge_training.model import build_optimizer, loss_of, rate_at
 from judge_training.pairs import Pair
 
@@ -37,6 +37,7 @@ class StageSettings:
     batch_size: int = 48
     layer_decay: float = 0.9
     smoothing: float = 0.05
+    consistency: float = 1.0
     average_decay: float = 0.995
     save_minutes: float = 4.0
     probe_minutes: float = 20.0
@@ -95,7 +96,7 @@ class Stage:
 
     def _batches(self) -> Iterator[list[Encoded]]:
         for epoch in itertools.count():
-            examples = encode(self._tokenizer, self._epoch_of(epoch))
+            examples = encode(self._tokenizer, self._epoch_of(epoch), TRAINED_TOKENS)
             yield from training_batches(Random(f"{self.name}/{epoch}"), examples, self.settings.batch_size)
 
     def _train_step(self, examples: Sequence[Encoded]) -> None:
@@ -103,7 +104,7 @@ class Stage:
         torch.manual_seed(self.step)
         set_learning_rate([self.optimizer], rate_at(self.step / self.settings.steps))
         batch = collate(examples)
-        loss, right = loss_of(self.model, batch, self.settings.smoothing)
+        loss, right = loss_of(self.model, batch, self.settings.smoothing, self.settings.consistency)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
