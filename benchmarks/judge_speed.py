@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, BertForSequenceClassification
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, report, seconds
 from ewe.verification.judges.builtin import builtin_path
 from ewe.verification.judges.int8_weights import load_int8
@@ -110,9 +111,25 @@ def make_inputs(model: nn.Module, pairs: int, tokens: int, device: str) -> dict[
     return {"input_ids": ids.to(device), "token_type_ids": types.to(device), "attention_mask": mask.to(device)}
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures = document["figures"]
+    return [
+        plots.Panel(
+            "Speed of the built-in judge", "", "pairs per second", {"": plots.found(figures, r"(\w+)_pairs_per_s")}
+        ),
+        plots.Panel(
+            "What that does to its probabilities",
+            "",
+            "largest difference from float32",
+            {"": plots.found(figures, r"(\w+)_largest_difference")},
+        ),
+    ]
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__)
+    arguments = parse_arguments(__doc__, plots.add_option)
     tokens, batches = (16, 1) if arguments.smoke else (_PAIR_TOKENS, _BATCHES)
     pairs = 4 if arguments.smoke else _BATCH
     model = load_model(arguments.device)
@@ -130,7 +147,8 @@ def main() -> None:
             figures[f"{name}_pairs_per_s"] = round(batches * pairs / took, 1)
             figures[f"{name}_largest_difference"] = round(float((forward(inputs).softmax(1) - expected).abs().max()), 5)
     settings = {"tokens_per_pair": tokens, "pairs_per_batch": pairs}
-    report("judge_speed", arguments, settings, figures)
+    document = report("judge_speed", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, document)
 
 
 if __name__ == "__main__":

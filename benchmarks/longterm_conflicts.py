@@ -25,6 +25,7 @@ from random import Random
 
 import numpy as np
 
+from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from benchmarks.sessions import DAY
 from ewe.longterm.records import MemorySource, Scope
@@ -153,10 +154,24 @@ def kept(service: MemoryService, scope: Scope, question: str, wanted: str) -> li
     return ["reliable" if used[0].memory.id == wanted else "other", *(["both"] if len(sure) > 1 else [])]
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    sides = {"the more reliable one": "reliable", "the other": "other", "none": "nothing"}
+
+    def bars(reliabilities: str) -> dict[str, dict[str, float]]:
+        form = rf"answers, judge, {reliabilities}, (.+): "
+        return {text: plots.found(document["figures"], form + side) for text, side in sides.items()}
+
+    title = "Which of two contradicting answers comes first, reliabilities {}"
+    against = ("0.9 against 0.5", "0.8 against 0.6", "0.7 against 0.7")
+    return [plots.Panel(title.format(pair), "", "share of the pairs", bars(pair)) for pair in against]
+
+
 def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
+        plots.add_option(parser)
         parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the public sets")
         parser.add_argument("--pairs", type=int, default=700, help="so many of the 700")
 
@@ -174,7 +189,8 @@ def main() -> None:
                     total = len(pairs[: arguments.pairs])
                     for key in ("reliable", "other", "nothing", "both", "found"):
                         figures[f"{setting}: {key}"] = round(counts[key] / total, 4)
-    report("longterm_conflicts", arguments, {"pairs": total, "days_apart": _APART / DAY}, figures)
+    document = report("longterm_conflicts", arguments, {"pairs": total, "days_apart": _APART / DAY}, figures)
+    plots.draw(arguments.plot, panels, document)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.default import DefaultScorer
@@ -174,10 +175,18 @@ def measure(rank: Ranking, conversations: Sequence[Conversation]) -> dict[str, f
     return {key: sum(values) / len(values) for key, values in shares.items()}
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures = document["figures"]
+    recalls = {f"among the first {count}": plots.found(figures, rf"(.+): recall_at_{count}") for count in (5, 10)}
+    return [plots.Panel("Turns that answer LoCoMo's questions, recalled", "", "recall", recalls)]
+
+
 def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
+        plots.add_option(parser)
         parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the public sets")
         parser.add_argument("--encoder", help="another sentence encoder: a hub id or a folder")
         parser.add_argument("--judge", help="also re-rank by MMA with this judge's entailment (slow)")
@@ -206,7 +215,8 @@ def main() -> None:
         "judge": arguments.judge or "",
     }
     figures = {f"{name}: {key}": round(value, 4) for name, row in table.items() for key, value in row.items()}
-    report("longterm_locomo", arguments, settings, figures)
+    document = report("longterm_locomo", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, document)
 
 
 if __name__ == "__main__":

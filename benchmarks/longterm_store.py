@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 from benchmarks.retrieval_speed import Words, clustered, milliseconds
 from ewe.longterm.records import Memory, Scope
@@ -108,10 +109,35 @@ def recall(store: MemoryStore, encoder: Placed, queries: Sequence[str], scope: S
     return found / total
 
 
+def panels(document: plots.Document) -> list[plots.Panel]:
+    """What --plot draws."""
+    figures, owners = document["figures"], ("shared", "users")
+
+    def bars(owner: str, ending: str) -> dict[str, float]:
+        found = plots.found(figures, rf"{owner}: (\w+)_{ending}")
+        return {name.replace("_", " "): value for name, value in found.items()}
+
+    return [
+        plots.Panel(
+            "One recall (by words, by words and vectors)",
+            "",
+            "milliseconds",
+            {owner: bars(owner, "ms") for owner in owners},
+        ),
+        plots.Panel(
+            "Changing the store",
+            "",
+            "memories per second",
+            {owner: bars(owner, "per_s") for owner in owners},
+        ),
+    ]
+
+
 def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
+        plots.add_option(parser)
         parser.add_argument("--memories", type=int, default=1_000_000, help="how many, of each sort")
         parser.add_argument("--queries", type=int, default=200, help="how many searches of each sort")
         parser.add_argument("--folder", type=Path, help="where to put 5 GB for a million memories (default: /tmp)")
@@ -132,7 +158,8 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     settings = {"memories": count, "queries": asked, "top_k": _TOP_K, "per_user": min(count, _PER_USER)}
     figures = {f"{name}: {key}": round(value, 3) for name, column in table.items() for key, value in column.items()}
-    report("longterm_store", arguments, settings, figures)
+    document = report("longterm_store", arguments, settings, figures)
+    plots.draw(arguments.plot, panels, document)
 
 
 if __name__ == "__main__":

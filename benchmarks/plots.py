@@ -163,6 +163,7 @@ def _lines(axis: Any, panel: Panel) -> None:
     if panel.log_values:
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:,.10g}")
+        axis.yaxis.set_minor_formatter("")
     else:
         highest = [max(points.values()) for points in panel.series.values() if points]
         axis.set_ylim(0, 1.07 * max(*highest, panel.limit[0] if panel.limit else 0.0))
@@ -181,13 +182,14 @@ def _bars(axis: Any, panel: Panel) -> None:
         bars = axis.barh(heights, list(points.values()), 0.92 * thickness, color=color, label=name)
         axis.bar_label(bars, map(_short, points.values()), fontsize=7, padding=2)
     axis.set_yticks(range(len(names)), names)
-    axis.invert_yaxis()
+    axis.set_ylim(len(names) - 0.4, -0.6)  # the first at the top
     axis.margins(x=0.14)
     axis.set(xlabel=panel.values, ylabel=panel.places)
     axis.locator_params(axis="x", nbins=6)
     if panel.log_values:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:,.10g}")
+        axis.xaxis.set_minor_formatter("")
     if panel.limit is not None:
         axis.axvline(panel.limit[0], color="#222222", linewidth=1, linestyle="--", label=panel.limit[1])
 
