@@ -61,6 +61,7 @@ class StreamOptions(RequestModel):
 
     include_usage: bool | None = None
     include_obfuscation: Literal[False] | None = None
+    continuous_usage_stats: Literal[False] | None = None
 
 
 class EweOptions(RequestModel):
