@@ -50,18 +50,18 @@ CPU_LIMITS = {
     "refresh_cost": 45,
     "precomputed_units": 45,
     "cost_per_token": 60,
-    "serve": 60,
-    "feedback": 130,
-    "decode_throughput": 200,
+    "serve": 80,
+    "feedback": 120,
+    "decode_throughput": 190,
 }
 GPU_LIMITS = {
     "attention": 90,
-    "decode_throughput": 230,
+    "decode_throughput": 220,
     "refresh_cost": 40,
     "precomputed_units": 40,
     "small_weights": 40,
-    "feedback": 90,
-    "serve": 70,
+    "feedback": 80,
+    "serve": 90,
 }
 
 

@@ -2,8 +2,9 @@
 
 Streams of `/v1/completions` start at Poisson times at several rates, from clients in a process of their own. Measured
 where they are read: the time to the first token, the time from token to token, both at the median and the 95th
-percentile, and goodput, the requests per second that keep to both limits of the settings. The policy is `plain`; on a
-GPU the model is Llama-3.1-8B's shape with random weights, on a CPU the built-in one.
+percentile, and goodput, the requests per second that keep to both limits of the settings; one rate also by guidellm,
+where it is installed. The policy is `plain`; on a GPU the model is Llama-3.1-8B's shape with random weights, on a CPU
+the built-in one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks import plots
 from benchmarks.common import GPU, SMOKE, Sections, parse_arguments
 from benchmarks.rig import load_synthetic
 from benchmarks.serve_client import Load, run_clients
+from benchmarks.serve_guidellm import guidellm_figures, run_guidellm
 from benchmarks.server_overhead import serving
 
 
@@ -74,6 +76,11 @@ def panels(document: plots.Document) -> list[plots.Panel]:
     ]
 
 
+def measure_guidellm(port: int, load: Load, limits: Limits, tokenizer: Any) -> dict[str, float]:
+    """The same load from another client."""
+    return guidellm_figures(load, run_guidellm(port, load, tokenizer), limits.first, limits.next)
+
+
 def open_engine(device: str, smoke: bool) -> Any:
     """The engine to be served, which does nothing but write."""
     from ewe import LLM
@@ -116,6 +123,8 @@ def main() -> None:
         for load in loads:
             run = partial(clients.submit, run_clients, port, load)
             sections.take(f"rate {load.rate}", lambda run=run, load=load: summary(load, run().result(), limits))  # type: ignore[misc]
+        load = loads[len(loads) // 3]
+        sections.take(f"guidellm {load.rate}", lambda: measure_guidellm(port, load, limits, llm.tokenizer))
     plots.draw(arguments.plot, panels, sections.close())
 
 
