@@ -101,7 +101,7 @@ def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool
             messages=MESSAGES,
             max_tokens=LENGTH,
             stream=True,
-            stream_options={"include_usage": True},
+            stream_options={"include_usage": True, "continuous_usage_stats": False},
             extra_body={"ewe": {"events": events}},
         )
     )
