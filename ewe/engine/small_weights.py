@@ -93,8 +93,8 @@ def shrink(model: Any, kind: Kind, device: torch.device, few_rows: FewRows | Non
     Raises ConfigError for a model whose weights lie mostly elsewhere (fused experts, convolutions).
     """
     output = model.get_output_embeddings()
-    layers = {name: item for name, item in model.named_modules() if type(item) is nn.Linear and item is not output}
-    shrinking = sum(layer.weight.numel() for layer in layers.values())
+    names = [name for name, item in model.named_modules() if type(item) is nn.Linear and item is not output]
+    shrinking = sum(model.get_submodule(name).weight.numel() for name in names)
     kept_by_design = {
         id(item.weight): item.weight for item in (model.get_input_embeddings(), output) if item is not None
     }
@@ -104,10 +104,13 @@ def shrink(model: Any, kind: Kind, device: torch.device, few_rows: FewRows | Non
             f"model.weights {kind!r} does nothing for {type(model).__name__}: most of its weights are not in linear "
             f"layers; leave model.weights at auto"
         )
-    for name, layer in layers.items():
+    for name in names:
+        layer = model.get_submodule(name)
         weight, scale = round_rows(layer.weight.detach().to(device), kind)
         parent, _, own = name.rpartition(".")
         setattr(model.get_submodule(parent), own, SmallLinear(weight, scale, layer.bias, few_rows))
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # else what rounding took would count as taken when the pool is sized
 
 
 def refuse_unusable(kind: Kind, model_config: Any, device: torch.device, dtype: torch.dtype, compiled: bool) -> None:

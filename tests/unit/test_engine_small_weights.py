@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -143,6 +144,20 @@ def test_units_of_full_weights_are_not_those_of_small_ones() -> None:
     found = [identity_of(loaded_of(model), MemoryConfig()).weights for model in models]
     assert found[0] == found[1]
     assert len(set(found)) == 3
+
+
+def test_full_weights_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("llama")
+    full = [weakref.ref(module) for module in model.modules() if type(module) is nn.Linear]
+    alive = []
+
+    def count(*arguments: Any) -> Any:
+        alive.append(sum(item() is not None for item in full))
+        return round_rows(*arguments)
+
+    monkeypatch.setattr("ewe.engine.small_weights.round_rows", count)
+    shrink(model, "int8", CPU)
+    assert alive == [*range(len(full), 1, -1)]  # the output layer stays
 
 
 def test_dummy_weights_are_rounded_too(tmp_path: Any) -> None:
