@@ -32,7 +32,8 @@ CPU = torch.device("cpu")
 PROMPT = [3, 40, 5, 61, 7, 8, 90, 10]
 UNITS = [[5, 6, 7, 8], [9, 10, 11, 12, 13]]
 # Mean KL divergence in nats from the built-in model's own next tokens; a broken scale gives more than 1.
-MOST_KL = {"int8": 0.004, "fp8": 0.04}
+# Nats on the words below, where rounding costs 0.005 and 0.010, and scales wrong by a tenth 0.053 and 0.064.
+MOST_KL = {"int8": 0.02, "fp8": 0.03}
 
 
 def small_layers(model: Any) -> dict[str, SmallLinear]:
