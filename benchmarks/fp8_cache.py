@@ -22,13 +22,13 @@ from torch import Tensor
 from benchmarks import plots
 from benchmarks.common import SMOKE, Sections, parse_arguments, pick_size, seconds
 from benchmarks.kept_context_staleness import Case, Lengths, random_cases, world_cases, write
-from benchmarks.rig import Rig, load_synthetic
+from benchmarks.rig import Rig, drift, load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.attention.backend import AttentionBackend, LayerCall
 from ewe.client import resolve_config
 from ewe.config import ModelConfig
 from ewe.engine.loader import LoadedModel, load_model
-from ewe.kvcache.fp8 import FP8, dequantise, quantise
+from ewe.kvcache.fp8 import FP8, LARGEST, dequantise, quantise
 from ewe.retrieval.datastore import Datastore
 from ewe.world.grader import grade
 from ewe.world.world import World
@@ -50,7 +50,7 @@ def per_block(states: Tensor, block: int) -> Tensor:
 ROUNDINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "scale_per_token": lambda states: per_block(states, 1),
     f"scale_per_{_BLOCK}_tokens": lambda states: per_block(states, _BLOCK),
-    "no_scale": lambda states: states.clamp(-448, 448).to(FP8).to(states.dtype),
+    "no_scale": lambda states: states.clamp(-LARGEST, LARGEST).to(FP8).to(states.dtype),
     "bfloat16": lambda states: states.bfloat16().to(states.dtype),
 }
 
@@ -117,12 +117,10 @@ def model_figures(rigs: dict[str, Rig], cases: list[Case], lengths: Lengths) -> 
     expected = torch.cat(found.pop("float32"))
     figures: dict[str, float] = {"tokens_compared": len(expected)}
     for name, parts in found.items():
-        other = torch.cat(parts)
-        divergence = (expected.exp() * (expected - other)).sum(-1)
+        divergence, agreement = drift(expected, torch.cat(parts))
         figures[f"kl_nats_{name}"] = round(float(divergence.mean()), 6)
         figures[f"kl_nats_{name}_99th"] = round(float(divergence.quantile(0.99)), 6)
-        agreement = (expected.argmax(-1) == other.argmax(-1)).float().mean()
-        figures[f"top1_agreement_{name}"] = round(float(agreement), 4)
+        figures[f"top1_agreement_{name}"] = round(float(agreement.mean()), 4)
     return figures
 
 

@@ -18,7 +18,7 @@ import torch
 
 from benchmarks import plots
 from benchmarks.common import SMOKE, parse_arguments, report
-from benchmarks.rig import Rig, load_synthetic
+from benchmarks.rig import Rig, drift, load_synthetic
 from ewe.attention.metadata import IntArray
 from ewe.client import resolve_config
 from ewe.config import ModelConfig
@@ -92,9 +92,8 @@ def compare(rig: Rig, case: Case, lengths: Lengths, replaced: int) -> tuple[floa
     units = [*units[replaced:], *(rig.encode(unit) for unit in case.news[:replaced])]
     kept = write(rig, tokens, context, begin, lengths.after, units)
     again = rig.run(tokens[:-1], rig.slots(total - 1), units, all_logits=True)[begin:].log_softmax(-1)
-    divergence = (again.exp() * (again - kept)).sum(-1).mean()
-    agreement = (again.argmax(-1) == kept.argmax(-1)).float().mean()
-    return float(divergence), float(agreement)
+    divergence, agreement = drift(again, kept)
+    return float(divergence.mean()), float(agreement.mean())
 
 
 def panels(document: plots.Document) -> list[plots.Panel]:

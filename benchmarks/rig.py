@@ -63,6 +63,14 @@ def write_together(
     return answers
 
 
+def drift(expected: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How far next tokens depart, from log-probabilities [tokens, vocab]: the KL divergence (nats) of `other` from
+    `expected`, and whether the likeliest token is the same (1 or 0), both float32 [tokens].
+    """
+    divergence = (expected.exp() * (expected - other)).sum(-1)
+    return divergence, (expected.argmax(-1) == other.argmax(-1)).float()
+
+
 class Rig:
     """A loaded model with room for `capacity` tokens of keys and values; units hold at most `unit_tokens`.
 

@@ -19,7 +19,7 @@ import torch
 from benchmarks import plots
 from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds
 from benchmarks.decode_limit import Limit, Load, copy_rate, measure_step
-from benchmarks.rig import Rig, Weights, load_synthetic
+from benchmarks.rig import Rig, Weights, drift, load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.client import resolve_config
 from ewe.config import Config
@@ -78,14 +78,13 @@ class Original:
     def drift(self, kind: Weights) -> dict[str, float]:
         """How far the same model with weights of this kind departs from it."""
         config = self.config.override([f"model.weights={kind}"])
-        pairs = list(zip(self.log_probabilities, self.next_tokens(config), strict=True))
-        divergence = torch.cat([(one.exp() * (one - other)).sum(-1) for one, other in pairs])
-        same = torch.cat([one.argmax(-1) == other.argmax(-1) for one, other in pairs])
+        pairs = zip(self.log_probabilities, self.next_tokens(config), strict=True)
+        divergence, same = map(torch.cat, zip(*(drift(*pair) for pair in pairs), strict=True))
         answers = list(zip(self.answers, self.write(config), strict=True))
         return {
             f"kl_nats_{kind}": round(float(divergence.mean()), 6),
             f"kl_nats_{kind}_p99": round(float(np.percentile(divergence.cpu().numpy(), 99)), 5),
-            f"top1_agreement_{kind}": round(float(same.float().mean()), 4),
+            f"top1_agreement_{kind}": round(float(same.mean()), 4),
             f"answers_equal_{kind}": round(sum(one == other for one, other in answers) / len(answers), 3),
             f"tokens_before_the_first_difference_{kind}": round(
                 float(np.mean([_common(*pair) for pair in answers])), 1

@@ -13,14 +13,12 @@ import torch
 
 from ewe.attention.backend import AttentionBackend
 from ewe.attention.torch_backend import TorchBackend
-from ewe.kvcache.fp8 import FP8
+from ewe.kvcache.fp8 import FP8, LEAST_CAPABILITY
 from ewe.kvcache.pool import KVPool
 
 _log = logging.getLogger(__name__)
 # bfloat16 in the tensor cores and asynchronous copies, which the kernels are built on, come with sm_80.
 _LEAST_CAPABILITY = (8, 0)
-# The first that reads e4m3 in hardware.
-_LEAST_FOR_FP8 = (8, 9)
 
 
 def choose_backend(device: torch.device, pool: KVPool) -> AttentionBackend:
@@ -52,6 +50,6 @@ def missing_for_kernels(device: torch.device, cache_dtype: torch.dtype | None = 
     name = f"{torch.cuda.get_device_name(device)} is sm_{capability[0]}{capability[1]}"
     if capability < _LEAST_CAPABILITY:
         return f"{name}, and the kernels need sm_80 or newer"
-    if cache_dtype == FP8 and capability < _LEAST_FOR_FP8:
+    if cache_dtype == FP8 and capability < LEAST_CAPABILITY:
         return f"{name}, and over fp8 the kernels need sm_89 or newer: set cache.dtype to auto"
     return None

@@ -11,7 +11,8 @@ import logging
 import torch
 
 from ewe.attention.choose import missing_for_kernels
-from ewe.engine.small_weights import FP8_CAPABILITY, FewRows, Kind, SmallLinear, round_rows
+from ewe.engine.small_weights import FewRows, Kind, SmallLinear, round_rows
+from ewe.kvcache.fp8 import LEAST_CAPABILITY
 
 _log = logging.getLogger(__name__)
 # Share of the largest result by which rounding may move any of them.
@@ -26,7 +27,7 @@ def choose_few_rows(kind: Kind, device: torch.device, dtype: torch.dtype) -> Few
     if device.type != "cuda":
         return None
     reason = missing_for_kernels(device)
-    if reason is None and kind == "fp8" and torch.cuda.get_device_capability(device) < FP8_CAPABILITY:
+    if reason is None and kind == "fp8" and torch.cuda.get_device_capability(device) < LEAST_CAPABILITY:
         reason = "this GPU does not read fp8; int8 does better here"
     if reason is None:
         from ewe_kernels.small_product import MOST_ROWS, multiply

@@ -14,14 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ewe.errors import ConfigError
-from ewe.kvcache.fp8 import FP8, HALVED, halves
+from ewe.kvcache.fp8 import FP8, HALVED, LARGEST, LEAST_CAPABILITY, halves
 
 Kind = Literal["int8", "fp8"]
 # What a row's largest weight becomes.
-_LARGEST = {"int8": 127.0, "fp8": 448.0}
+_LARGEST = {"int8": 127.0, "fp8": LARGEST}
 _DTYPES = {"int8": torch.int8, "fp8": FP8}
-# Triton converts e4m3 from this compute capability on.
-FP8_CAPABILITY = (8, 9)
 
 
 class FewRows(NamedTuple):
@@ -121,7 +119,7 @@ def refuse_unusable(kind: Kind, model_config: Any, device: torch.device, dtype: 
         raise ConfigError(
             f"model.weights {kind!r} needs a wider range than float16 has: set model.dtype to bfloat16 or float32"
         )
-    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < FP8_CAPABILITY
+    old = device.type == "cuda" and torch.cuda.get_device_capability(device) < LEAST_CAPABILITY
     if kind == "fp8" and compiled and old:
         raise ConfigError(
             f"{torch.cuda.get_device_name(device)} cannot run fp8 weights in compiled layers: set model.weights to "

@@ -13,7 +13,9 @@ FP8 = torch.float8_e4m3fn
 SCALE = torch.float32
 # How much smaller a float16 with the bits of an e4m3 is.
 HALVED = 256
-_LARGEST = 448.0
+LARGEST = 448.0
+# The first CUDA compute capability that reads e4m3 in hardware.
+LEAST_CAPABILITY = (8, 9)
 # Keeps the scale of an all-zero head from being zero, which would be divided by.
 _LEAST = 2.0**-100
 # Where they lie in a float16; bit 14 holds a copy of the sign and is left out.
@@ -27,7 +29,7 @@ def quantise(states: Tensor) -> tuple[Tensor, Tensor]:
     """
     states = states.float()
     largest = states.abs().amax(-1)  # times 0: nothing, or NaN for infinity
-    scales = largest.clamp_min(_LEAST) / _LARGEST + largest * 0
+    scales = largest.clamp_min(_LEAST) / LARGEST + largest * 0
     return (states / scales.unsqueeze(-1)).to(FP8), scales
 
 

@@ -121,15 +121,18 @@ def _every(pairs: Iterable[Pair], change: Callable[[Pair], Pair | None], rng: Ra
 
 def _beside(rng: Random, pair: Pair, others: Sequence[str]) -> Pair:
     """The claim beside one to three sentences of the same page that are not its evidence."""
-    chosen = rng.sample(list(others), min(len(others), rng.randint(1, 3)))
-    return replace(pair, evidence=" ".join(chosen), label=Label.INCONCLUSIVE)
+    return replace(pair, evidence=" ".join(_some(rng, others)), label=Label.INCONCLUSIVE)
 
 
 def _among(rng: Random, pair: Pair, others: Sequence[str]) -> Pair:
     """The pair with one to three of the other texts around its evidence, as a passage has them."""
-    chosen = rng.sample(list(others), min(len(others), rng.randint(1, 3)))
+    chosen = _some(rng, others)
     chosen.insert(rng.randint(0, len(chosen)), pair.evidence)
     return replace(pair, evidence=" ".join(chosen))
+
+
+def _some(rng: Random, texts: Sequence[str]) -> list[str]:
+    return rng.sample(list(texts), min(len(texts), rng.randint(1, 3)))
 
 
 def _finish(rng: Random, pairs: list[Pair], scale: float) -> list[Pair]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies
 from hypothesis import given, settings
@@ -46,13 +45,6 @@ class Fp8Bench(GatedBench):
     pool_dtype = FP8
 
 
-def run_in_fp8(*arguments: Any) -> Any:
-    """As `run` of the tests of memory pressure, which is in float32."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("test_engine_pressure.GatedBench", Fp8Bench)
-        return run(*arguments)
-
-
 @settings(max_examples=10)
 @given(
     requests=requests,
@@ -64,7 +56,7 @@ def run_in_fp8(*arguments: Any) -> Any:
 def test_the_texts_are_those_of_a_large_pool_in_full_precision(
     requests: list[dict[str, Any]], block_size: int, more: int, mode: str, latencies: Latencies
 ) -> None:
-    _, found = run_in_fp8(config(block_size, mode), smallest_pool(block_size) + more, requests, latencies)
+    _, found = run(config(block_size, mode), smallest_pool(block_size) + more, requests, latencies, Fp8Bench)
     _, expected = run(config(), 2000, requests, Latencies())
     assert found == expected
 
@@ -72,7 +64,7 @@ def test_the_texts_are_those_of_a_large_pool_in_full_precision(
 def test_contexts_are_swapped_and_forked_and_taken_back() -> None:
     """What the property above may or may not meet."""
     wanted = [{"prompt": "Tell me", "documents": [i], "n": 3 if i == 1 else 1} for i in range(4)]
-    bench, found = run_in_fp8(config(), smallest_pool(4), wanted, Latencies())
+    bench, found = run(config(), smallest_pool(4), wanted, Latencies(), Fp8Bench)
     _, expected = run(config(), 2000, wanted, Latencies())
     assert found == expected
     assert bench.core._scheduler.swaps > 0

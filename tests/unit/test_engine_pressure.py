@@ -34,8 +34,14 @@ def smallest_pool(block_size: int) -> int:
     return 1 + 2 * UNITS * math.ceil(UNIT_TOKENS / block_size) + math.ceil(LENGTH / block_size)
 
 
-def run(settings_: Config, num_blocks: int, requests: list[dict[str, Any]], latencies: Latencies) -> Any:
-    bench = GatedBench(settings_, Library(), Judge(), sentences, num_blocks=num_blocks)
+def run(
+    settings_: Config,
+    num_blocks: int,
+    requests: list[dict[str, Any]],
+    latencies: Latencies,
+    bench_type: type[GatedBench] = GatedBench,
+) -> Any:
+    bench = bench_type(settings_, Library(), Judge(), sentences, num_blocks=num_blocks)
     bench.runner.strength = 6.0
     for index, request in enumerate(requests):
         params = SamplingParams(max_tokens=LENGTH - 8, temperature=0.7, seed=index, n=request["n"])
