@@ -39,7 +39,7 @@ from benchmarks.decode_limit import (
     measure_step,
 )
 from benchmarks.decode_peers import EnoughTokens, continuous_batching, static_generate, vllm
-from benchmarks.rig import load_synthetic, transformers_twin
+from benchmarks.rig import as_in_transformers, load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.engine.compiled import compile_layers
@@ -176,7 +176,7 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
     sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
     measure_loads(sections, loaded, limit, loads, arguments)
     model = loaded.model
-    model.set_attn_implementation("sdpa")
+    as_in_transformers(model)
     one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
     for name, peer, load in (
         ("transformers_continuous", continuous_batching, many),

@@ -14,11 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
 from benchmarks.common import Size, write_model_folder
 from ewe import LLM, SamplingParams
 from ewe.attention.metadata import ForwardRow, IntArray
 from ewe.config import ModelConfig
+from ewe.engine.cpu_linear import CPULinear
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.kvcache.pool import KVPool
@@ -37,10 +39,18 @@ def load_synthetic(size: Size, device: str, weights: Weights = "auto") -> Loaded
 
 
 def transformers_twin(model: Any) -> Any:
-    """A copy of the model with transformers' own attention (sdpa), for comparison in the same process."""
+    """A copy of the model with transformers' own attention (sdpa) and layers, for comparison in the same process."""
     twin = copy.deepcopy(model)
-    twin.set_attn_implementation("sdpa")
+    as_in_transformers(twin)
     return twin
+
+
+def as_in_transformers(model: Any) -> None:
+    """Takes back what the engine changes in a model: its attention, and its linear layers on a CPU."""
+    model.set_attn_implementation("sdpa")
+    for layer in model.modules():
+        if isinstance(layer, CPULinear):
+            layer.__class__ = nn.Linear  # type: ignore[assignment]
 
 
 def write_together(

@@ -20,6 +20,7 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
+from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.errors import ConfigError, DeviceMemoryError
@@ -124,7 +125,9 @@ def _model(source: str, model_config: Any, config: ModelConfig, options: dict[st
         model = _read_model(source, model_config, dtype, options)
     if config.weights != "auto":
         shrink(model, config.weights, device, choose_few_rows(config.weights, device, dtype))
-    return model.to(device)
+    model = model.to(device)
+    speed_up_decoding(model)
+    return model
 
 
 def _random_model(model_config: Any, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Any:
