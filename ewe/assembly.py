@@ -163,8 +163,10 @@ def wire(
     if components.verifier is not None and config.policy == "ewe":
         verification = Worker("verification", partial(calls.verify, components.verifier), changed.set)
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
+    chosen = config.scheduler.async_scheduling
     core = EngineCore(
         config=config,
+        ahead=pool.device.type == "cuda" if chosen is None else chosen,
         runner=runner,
         scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed),
         keeper=keeper,

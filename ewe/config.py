@@ -187,11 +187,15 @@ class CacheConfig(_Settings):
 
 
 class SchedulerConfig(_Settings):
-    """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs to decode."""
+    """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs to decode.
+
+    async_scheduling: whether a pass is launched before the tokens of the one before it are read; None: on GPUs.
+    """
 
     max_num_seqs: int = Field(16, gt=0)
     max_num_batched_tokens: int = Field(2048, gt=0)
     cuda_graphs: bool = True
+    async_scheduling: bool | None = None
 
 
 class Config(_Settings):

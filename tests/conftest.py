@@ -7,6 +7,7 @@ import triton_interpreter  # noqa: F401  (before anything that imports Triton)
 # isort: split
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,14 @@ class CharUnits:
         return UnitText(tuple(ids[: self._unit_tokens]), passage.text, len(ids) > self._unit_tokens)
 
 
+def with_read_token(row: ForwardRow) -> ForwardRow:
+    """The row with its last token, though the engine has not read it."""
+    if row.unread is None:
+        return row
+    token = int(row.unread.ids[row.unread.index])
+    return replace(row, token_ids=[*row.token_ids[:-1], token], unread=None)
+
+
 class MockRunner:
     """A "model" whose next token is a hash of all it can see: units with weights, context tokens, positions.
 
@@ -86,7 +95,8 @@ class MockRunner:
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None
             raise error
-        self.rows_run.append(list(rows))
+        rows = [with_read_token(row) for row in rows]
+        self.rows_run.append(rows)
         for row in rows:
             own = torch.from_numpy(row.context_slots[len(row.context_slots) - len(row.token_ids) :].copy())
             self.pool.keys[0][own, 0, 0] = torch.tensor(list(row.token_ids), dtype=torch.float32)

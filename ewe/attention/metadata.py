@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.attention.merge import Merge, merge_biases
+from ewe.attention.unread import TokenOnDevice
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -25,6 +26,7 @@ class ForwardRow:
     start_position: rotary position of the first token. context_slots: int64 [context length]; this row's own tokens are
     its last len(token_ids). unit_slots: int64 [unit length] per unit; unit_weights: one positive number per unit.
     wants_logits: False for unit encoding and unfinished prefill chunks; all_logits: at every token instead of the last.
+    unread: where the last token is, if the host does not know it yet; token_ids then holds any id in its place.
     """
 
     token_ids: Sequence[int]
@@ -34,6 +36,7 @@ class ForwardRow:
     unit_weights: tuple[float, ...] = ()
     wants_logits: bool = True
     all_logits: bool = False
+    unread: TokenOnDevice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
 
 from ewe.config import Config
+from ewe.engine.flight import Flight, Writer
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish
 from ewe.engine.pauses import Action, Pauses, next_action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
-from ewe.engine.sampler import sample
 from ewe.engine.sampling_rows import Token
 from ewe.engine.scheduler import Plan, Scheduler
 from ewe.engine.sequence import Sequence
@@ -33,12 +32,14 @@ _IDLE_S = 0.5
 class EngineCore:
     """Runs sequences to their ends; `on_finish` is called with each sequence and its result.
 
-    eos_token_ids: what ends a text unless `ignore_eos`.
+    eos_token_ids: what ends a text unless `ignore_eos`. ahead: whether a pass is launched before the tokens of the one
+    before it are read, so that the device need not wait for the host; the texts are the same.
     """
 
     def __init__(
         self,
         config: Config,
+        ahead: bool,
         runner: Runner,
         scheduler: Scheduler,
         keeper: MemoryKeeper,
@@ -53,6 +54,9 @@ class EngineCore:
         self._optimistic = config.feedback.mode == "optimistic"
         self._retry_temperature = config.feedback.retry_temperature
         self._max_num_seqs = config.scheduler.max_num_seqs
+        self._ahead = ahead
+        self._flight: Flight | None = None
+        self._landed = 0.0
         self._runner = runner
         self._scheduler = scheduler
         self._keeper = keeper
@@ -73,9 +77,10 @@ class EngineCore:
             self.end(sequence, "abort")
 
     def step(self) -> bool:
-        """One round: answers are taken, one forward pass is run. Returns whether sequences are left.
+        """One round: answers are taken, one forward pass is launched. Returns whether sequences are left.
 
-        Waits for an answer if nothing can be run; `changed` ends the wait.
+        Reads the pass's tokens, or those of the pass before while this one runs. Waits for an answer if nothing can be
+        run; `changed` ends the wait.
         """
         now = time.monotonic()
         for worker in self._workers:
@@ -85,9 +90,14 @@ class EngineCore:
         started = [sequence for sequence in self.sequences if sequence.is_started]
         wanted = [(sequence, self._advance(sequence)) for sequence in started]
         plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished])
-        if plan.rows:
-            self._run(plan)
-        elif self.sequences and not plan.progressed and not any(sequence.is_finished for sequence in started):
+        before, self._flight = self._flight, self._launch(plan) if plan.rows else None
+        if before is not None:
+            self._land(before)
+        if self._flight is not None and not (self._ahead and self._flight.may_be_followed):
+            self._land(self._flight)
+            self._flight = None
+        idle = not plan.rows and before is None and not plan.progressed
+        if idle and self.sequences and not any(sequence.is_finished for sequence in started):
             self._changed.wait(self._time_to_wait(now))
             self._changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
@@ -134,6 +144,8 @@ class EngineCore:
         """Works off what has been answered; returns the action that is left."""
         while True:
             action = next_action(sequence, self._optimistic)
+            if action is not Action.RUN:
+                sequence.void_unread()
             if action is Action.COMPLETE:
                 self._finish(sequence)
                 return action
@@ -160,50 +172,49 @@ class EngineCore:
         elif action is Action.WAIT and sequence.retrieval is None and sequence.checks_awaited_since is None:
             sequence.checks_awaited_since = time.monotonic()
 
-    def _run(self, plan: Plan) -> None:
-        begin = time.monotonic()
+    def _launch(self, plan: Plan) -> Flight | None:
+        """Starts a pass and the draws of its tokens; None if it failed."""
+        flight = Flight(plan.busy)
         try:
             result = self._runner.forward(plan.rows)
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
             for sequence in plan.busy:
                 self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
-            return
-        # On a GPU the pass is over when its tokens are read.
-        tokens = self._draw(plan, result)
-        elapsed = time.monotonic() - begin
+            return None
         for unit in plan.units:
             unit.ready = True
-        for sequence in plan.busy:
-            sequence.stats.decode_s += elapsed
+        writers = self._writers(plan, result)
+        if writers:
+            rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]
+            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy)
+        return flight
+
+    def _land(self, flight: Flight) -> None:
+        """Takes the tokens of a pass into their texts; on a GPU the pass is over when they are read."""
+        tokens = flight.read()
+        now = time.monotonic()
+        for sequence in flight.busy:
+            sequence.stats.decode_s += now - max(flight.launched, self._landed)
+        self._landed = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):
                 self.end(sequence, "error", "the model returned logits that are not finite")
             else:
                 self._append(sequence, token)
 
-    def _draw(self, plan: Plan, result: ForwardResult) -> list[tuple[Sequence, Token]]:
-        """A token for every sequence whose last token was in the pass."""
+    def _writers(self, plan: Plan, result: ForwardResult) -> list[Writer]:
+        """Every sequence whose last token is in the pass, and the answers that share its prompt."""
+        first = len(plan.units)
         done = [
-            (sequence, result.attention[len(plan.units) + position])
-            for position, sequence in enumerate(plan.sequences)
-            if plan.rows[len(plan.units) + position].wants_logits
+            (sequence, shares)
+            for sequence, row, shares in zip(plan.sequences, plan.rows[first:], result.attention[first:], strict=True)
+            if row.wants_logits
         ]
-        owners: list[tuple[Sequence, int, dict[str, float] | None]] = []
-        for position, (sequence, shares) in enumerate(done):
-            attention = None if shares is None else _by_passage(sequence, shares.tolist())
-            members = (sequence, *self._fork_siblings(sequence))
-            owners += [(member, position, attention) for member in members if self._follows_grammar(member)]
-        if not owners:
-            return []
-        rows = [sequence.sampling_row(self._eos, self._retry_temperature) for sequence, _, _ in owners]
-        positions = [position for _, position, _ in owners]
-        in_place = positions == list(range(len(result.logits)))
-        tokens = sample(
-            result.logits if in_place else result.logits[positions], rows, self._pauses.policy.needs_entropy
-        )
         return [
-            (sequence, replace(token, attention=attention))
-            for (sequence, _, attention), token in zip(owners, tokens, strict=True)
+            Writer(member, position, shares)
+            for position, (sequence, shares) in enumerate(done)
+            for member in (sequence, *self._fork_siblings(sequence))
+            if self._follows_grammar(member)
         ]
 
     def _follows_grammar(self, sequence: Sequence) -> bool:
@@ -243,10 +254,3 @@ class EngineCore:
         self._scheduler.release(sequence)
         self.sequences = [item for item in self.sequences if item is not sequence]
         self._on_finish(sequence, generation)
-
-
-def _by_passage(sequence: Sequence, shares: list[float]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for unit, share in zip(sequence.memory.units, shares, strict=False):
-        total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
-    return total

@@ -1,6 +1,6 @@
 """Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal.
 
-Owns: what the kernels are told about a batch. A step waits for the device once, when its tokens are read.
+Owns: what the kernels are told about a batch, and how the tokens come back: the host waits only when it reads them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +18,14 @@ from torch import Tensor
 
 from ewe.attention.packed import to_device
 from ewe.engine.random_streams import first_uniforms
-from ewe.engine.sampling_rows import SamplingRow, Token
+from ewe.engine.sampling_rows import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
 _DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")
 _PER_ROW = (*_DRAWN_BY, "repetition", "presence", "frequency")
 
 
-def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
+def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
     """As `sampler.sample`, in whose words the arguments are described."""
     pairs = [(number, *pair) for number, row in enumerate(rows) for pair in _pairs(row)]
     tensors = to_device({**_parameters(rows), **_columns(pairs)}, logits.device)
@@ -37,9 +39,8 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
             adjusted[number].masked_fill_(forbidden, -math.inf)
     ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
     entropies = _entropies(logits) if with_entropy else torch.zeros_like(logprobs)
-    top = _top(logits, rows)
-    found = torch.stack([ids.double(), logprobs.double(), entropies.double()], 1).tolist()
-    return [Token(int(i), p, h, best) for (i, p, h), best in zip(found, top, strict=True)]
+    fetched = _Fetched(torch.stack([ids.double(), logprobs.double(), entropies.double()], 1), *_top(logits, rows))
+    return Drawing(ids.long(), partial(_tokens, fetched, [row.params.logprobs or 0 for row in rows]))
 
 
 def _parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
@@ -100,13 +101,35 @@ def _entropies(logits: Tensor) -> Tensor:
     return entropies
 
 
-def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> list[dict[int, float] | None]:
-    """The likeliest tokens of the rows that ask for them."""
-    counts = [min(row.params.logprobs or 0, logits.shape[1]) for row in rows]
-    if not any(counts):
-        return [None] * len(rows)
-    values, ids = torch.log_softmax(logits, -1).topk(max(counts))
+def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> tuple[Tensor, Tensor]:
+    """Log-probabilities and ids [rows, n] of the likeliest tokens, as many as any row asks for."""
+    most = min(max(row.params.logprobs or 0 for row in rows), logits.shape[1])
+    if not most:
+        return logits.new_empty(len(rows), 0), logits.new_empty(len(rows), 0, dtype=torch.long)
+    values, ids = torch.log_softmax(logits, -1).topk(most)
+    return values, ids
+
+
+class _Fetched:
+    """Copies of tensors on their way to the host."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        self._copies = [tensor.to("cpu", non_blocking=True) for tensor in tensors]
+        self._arrived = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
+        if self._arrived is not None:
+            self._arrived.record()
+
+    def lists(self) -> list[Any]:
+        """Their numbers, once they have arrived."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return [copy.tolist() for copy in self._copies]
+
+
+def _tokens(fetched: _Fetched, counts: Sequence[int]) -> list[Token]:
+    """The tokens of all rows; counts: how many of the likeliest ones each row asks for."""
+    found, values, ids = fetched.lists()
     return [
-        dict(zip(i[:count], v[:count], strict=True)) if count else None
-        for count, i, v in zip(counts, ids.tolist(), values.tolist(), strict=True)
+        Token(int(token), logprob, entropy, dict(zip(i[:count], v[:count], strict=True)) if count else None)
+        for (token, logprob, entropy), count, v, i in zip(found, counts, values, ids, strict=True)
     ]

@@ -20,6 +20,7 @@ from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
+from ewe.attention.unread import fill_in
 from ewe.kvcache.pool import KVPool, LayerShape
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class ModelRunner:
         token_ids, positions, logit_tokens = (
             torch.from_numpy(array).to(self._device) for array in (batch.token_ids, batch.positions, batch.logit_tokens)
         )
+        fill_in(token_ids, batch.rows)
         logits = run_flat(self._model, token_ids, positions, logit_tokens, step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 

@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import replace
 
 from ewe.engine.draft import Span
-from ewe.engine.sequence import SentenceState, Sequence
+from ewe.engine.sentence_checks import SentenceState
+from ewe.engine.sequence import Sequence
 from ewe.types import Generation, Sentence
 
 _NOT_VERIFIED = SentenceState(reason="no verifier")

@@ -12,7 +12,8 @@ from enum import Enum, auto
 
 from ewe.config import FeedbackConfig
 from ewe.engine.policies import Decision, Policy, View
-from ewe.engine.sequence import Check, SentenceState, Sequence
+from ewe.engine.sentence_checks import Check, SentenceState
+from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.types import Query, ScoredPassage, VerificationRequest
 

@@ -12,7 +12,8 @@ from ewe.config import FeedbackConfig
 from ewe.engine.draft import Span
 from ewe.engine.pauses import retrieved_passages
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.sequence import Attempt, SentenceState, Sequence
+from ewe.engine.sentence_checks import Attempt, SentenceState
+from ewe.engine.sequence import Sequence
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Lane, Verdict, VerificationResult
 
@@ -140,7 +141,7 @@ class Rewriter:
         assert len(sequence.draft.sentences) >= sequence.settled, "a final sentence cannot be taken back"
         self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
-        sequence.table.truncate(min(sequence.table.length, sequence.num_tokens - 1))
+        sequence.forget_ahead()
         del sequence.states[len(sequence.draft.sentences) :]
         sequence.retrieved = min(sequence.retrieved, len(sequence.draft.sentences))
         sequence.verified = min(sequence.verified, len(sequence.draft.sentences))

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from ewe.attention.choose import missing_for_kernels
-from ewe.engine.sampling_rows import SamplingRow, Token
+from ewe.engine.sampling_rows import Drawing, SamplingRow, Token
 from ewe.sampling import SamplingParams
 
 
-def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
-    """One token per row.
+def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
+    """One token per row; on a GPU nothing waits for the device before they are read.
 
     logits: float32 [rows, vocab], finite or -inf; rows: in the same order; with_entropy: whether to compute entropies.
     A row that holds anything else gets some token, whose logprob is NaN.
@@ -31,7 +31,7 @@ def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> l
     return sample_in_torch(logits, rows, with_entropy)
 
 
-def sample_in_torch(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> list[Token]:
+def sample_in_torch(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
     """As `sample`, row by row, by sorting: what the kernels must equal."""
     logprobs = torch.log_softmax(logits, dim=-1)
     entropies = torch.special.entr(logprobs.exp()).sum(dim=-1).tolist() if with_entropy else [0.0] * len(rows)
@@ -41,9 +41,10 @@ def sample_in_torch(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: b
             ids[position] = _draw(logits[position], row)
     index = torch.tensor(ids, device=logits.device).unsqueeze(1)
     chosen = logprobs.gather(1, index).squeeze(1).tolist()
-    return [
+    tokens = [
         Token(ids[i], chosen[i], entropies[i], _top(logprobs[i], row.params.logprobs)) for i, row in enumerate(rows)
     ]
+    return Drawing(index.squeeze(1), lambda: tokens)
 
 
 @cache

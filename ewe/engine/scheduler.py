@@ -67,7 +67,7 @@ class Scheduler:
         """
         plan = Plan(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
-        running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE)]
+        running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
         admitted = sum(sequence.is_admitted and sequence.swapped is None for sequence, _ in running)
         for sequence, action in running:
             if sequence.is_admitted and self._is_decoding(sequence, action):
@@ -114,7 +114,7 @@ class Scheduler:
         copies = sequence.table.extend(len(tokens))
         if copies:
             self._pool.copy_blocks(copies)
-        units = sequence.memory.units
+        units, is_whole = sequence.memory.units, sequence.num_to_run == 0
         plan.rows.append(
             ForwardRow(
                 token_ids=tokens,
@@ -122,7 +122,8 @@ class Scheduler:
                 context_slots=sequence.table.slots(),
                 unit_slots=tuple(unit.encoded.table.slots() for unit in units),
                 unit_weights=tuple(unit.weight for unit in units),
-                wants_logits=sequence.num_to_run == 0,
+                wants_logits=is_whole,
+                unread=sequence.unread.place if is_whole and sequence.unread is not None else None,
             )
         )
         plan.sequences.append(sequence)

@@ -14,16 +14,16 @@ from typing import Any
 
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
-from ewe.engine.sampling_rows import SamplingRow, Token
+from ewe.engine.sampling_rows import SamplingRow, UnreadToken
+from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
 from ewe.memory.unit_cache import EncodedUnit
 from ewe.memory.unit_text import UnitText
-from ewe.memory.working_memory import MemorySnapshot, WorkingMemory
+from ewe.memory.working_memory import WorkingMemory
 from ewe.sampling import SamplingParams
 from ewe.types import (
-    Claim,
     Evidence,
     FinishReason,
     GenerationStats,
@@ -31,7 +31,6 @@ from ewe.types import (
     MemoryOptions,
     Passage,
     TraceEvent,
-    Verdict,
 )
 
 
@@ -48,45 +47,6 @@ class StreamEvent:
     data: Mapping[str, Any]
     generation: Any = None
     index: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One refuted wording of a sentence, kept so that the best one can be put back."""
-
-    text: str
-    tokens: tuple[Token, ...]
-    state: SentenceState
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Higher is better: fewer refuted claims, then a larger supported share."""
-        refuted = sum(claim.verdict is Verdict.REFUTED for claim in self.state.claims)
-        return -refuted, self.state.score
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceState:
-    """What checking found about one completed sentence, or why it was not checked."""
-
-    verdict: Verdict = Verdict.NOT_CHECKED
-    score: float = 0.0
-    claims: tuple[Claim, ...] = ()
-    reason: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class Check:
-    """A verification under way: which sentences, and what to return to if one is refuted.
-
-    retrieved: the sequence's count of sentences dealt with by retrieval; snapshot: the memory when the pause was over
-    (optimistic mode; in blocking mode it cannot have changed).
-    """
-
-    job: Job
-    sentences: tuple[int, ...]
-    retrieved: int
-    snapshot: MemorySnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +80,7 @@ class Sequence:
     question: what retrieval and verification are told of the prompt.
     start_position: the rotary position of the prompt's first token (design 2.2). draft: what has been written.
     table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
+    unread: the token after the draft's last, while its pass is under way (`Flight`).
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
@@ -148,6 +109,7 @@ class Sequence:
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0
 
+    unread: UnreadToken | None = None
     retrieval: Job | None = None
     rewrite_after_retrieval: int | None = None
     checks: deque[Check] = field(default_factory=deque)
@@ -184,8 +146,18 @@ class Sequence:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of prompt and text."""
-        return len(self.prompt_ids) + len(self.draft)
+        """Tokens of prompt and text, the unread one included."""
+        return len(self.prompt_ids) + self.num_drawn
+
+    @property
+    def num_drawn(self) -> int:
+        """Tokens of the text, the unread one included."""
+        return len(self.draft) + (self.unread is not None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the unread token is the last that the text may have."""
+        return self.unread is not None and self.num_drawn >= self.max_tokens
 
     @property
     def num_to_run(self) -> int:
@@ -193,17 +165,33 @@ class Sequence:
         return self.num_tokens - self.table.length
 
     def tokens_to_run(self, limit: int) -> list[int]:
-        """At most `limit` of the tokens whose KV is missing, in order."""
+        """At most `limit` of the tokens whose KV is missing, in order; 0 stands for the unread one."""
         begin = self.table.length
         end = min(self.num_tokens, begin + limit)
         split = len(self.prompt_ids)
-        return [*self.prompt_ids[begin : min(end, split)], *self.draft.ids[max(begin - split, 0) : max(end - split, 0)]]
+        known = [
+            *self.prompt_ids[begin : min(end, split)],
+            *self.draft.ids[max(begin - split, 0) : max(end - split, 0)],
+        ]
+        return known + [0] * (end - begin - len(known))
+
+    def void_unread(self) -> None:
+        """Takes back the unread token, if there is one: the last token before it will be run again."""
+        if self.unread is None:
+            return
+        self.unread.is_void = True
+        self.unread = None
+        self.forget_ahead()
+
+    def forget_ahead(self) -> None:
+        """Drops the KV of all tokens from the last one on, which the next pass has to run."""
+        self.table.truncate(min(self.table.length, self.num_tokens - 1))
 
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
         params = self.params
         hot = self.hot_sentence is not None and len(self.draft.sentences) <= self.hot_sentence
-        too_short = len(self.draft) < params.min_tokens
+        too_short = self.num_drawn < params.min_tokens
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
         return SamplingRow(
             params=params,
@@ -215,6 +203,7 @@ class Sequence:
             temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
+            num_unread=self.num_drawn - len(self.draft),
         )
 
     def end_text(self, stopped: bool) -> None:

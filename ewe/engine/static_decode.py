@@ -25,6 +25,7 @@ from ewe.attention.probe import AttentionLayer
 from ewe.attention.registry import StepMetadata, run_flat, windows_of
 from ewe.attention.static_plan import PlanSizes, fill_plan
 from ewe.attention.triton_backend import TritonBackend
+from ewe.attention.unread import fill_in
 from ewe.kvcache.pool import KVPool
 
 _log = logging.getLogger(__name__)
@@ -92,6 +93,7 @@ class StaticStep:
         for window, (arrays, tables) in arranged.items():
             fill_plan(_part(host, window, self._sizes[window]), arrays, tables)
         self._packed.upload()
+        fill_in(self._packed.device["token_ids"], batch.rows)
 
     def run(self) -> torch.Tensor:
         """Logits [lanes, vocab] of what was filled in, in the model's precision; valid until any step runs again."""

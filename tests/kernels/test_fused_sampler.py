@@ -65,8 +65,8 @@ def sampling_rows(draw):
 def test_the_tokens_are_those_of_the_reference(device, rows, seed):
     logits = torch.randn(len(rows), VOCAB, generator=torch.Generator().manual_seed(seed)) * 2
     logits[:, 3] = -math.inf
-    found = sample_fused(logits.to(device), rows, with_entropy=True)
-    expected = sample_in_torch(logits, rows, with_entropy=True)
+    found = sample_fused(logits.to(device), rows, with_entropy=True).read()
+    expected = sample_in_torch(logits, rows, with_entropy=True).read()
     assert [token.id for token in found] == [token.id for token in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.logprob == pytest.approx(other.logprob, abs=1e-5)
@@ -80,8 +80,8 @@ def test_a_token_depends_on_its_own_row_alone(device):
     logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(1)).to(device)
     params = SamplingParams(temperature=1.0, top_p=0.9, frequency_penalty=0.3)
     rows = [SamplingRow(params, (1, 2), (4, 4, 5), seed, temperature=1.0) for seed in range(3)]
-    together = sample_fused(logits, rows, with_entropy=False)
-    alone = [sample_fused(logits[i : i + 1], rows[i : i + 1], with_entropy=False)[0] for i in range(3)]
+    together = sample_fused(logits, rows, with_entropy=False).read()
+    alone = [sample_fused(logits[i : i + 1], rows[i : i + 1], with_entropy=False).read()[0] for i in range(3)]
     assert together == alone
 
 
@@ -90,7 +90,7 @@ def test_the_logits_are_left_as_they_were(device):
     logits = torch.randn(2, VOCAB).to(device)
     before = logits.clone()
     rows = [SamplingRow(SamplingParams(repetition_penalty=2.0), (1, 2), (3,), 0, banned=(5,))] * 2
-    sample_fused(logits, rows, with_entropy=False)
+    sample_fused(logits, rows, with_entropy=False).read()
     assert torch.equal(logits, before)
 
 
@@ -104,9 +104,9 @@ def test_a_row_that_is_not_finite_has_no_log_probability(device, bad, temperatur
     params = SamplingParams(temperature=temperature, top_p=0.9)
     rows = [SamplingRow(params, (), (), 5, temperature=temperature)] * 3
     for chosen in (sample_fused, sample_in_torch, sample):
-        tokens = chosen(logits, rows, False)
+        tokens = chosen(logits, rows, False).read()
         assert [math.isnan(token.logprob) for token in tokens] == [False, True, False]
         assert all(0 <= token.id < VOCAB for token in tokens)
     impossible = torch.full((1, VOCAB), -math.inf, device=device)
     for chosen in (sample_fused, sample_in_torch):
-        assert math.isnan(chosen(impossible, rows[:1], False)[0].logprob)
+        assert math.isnan(chosen(impossible, rows[:1], False).read()[0].logprob)

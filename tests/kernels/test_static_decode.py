@@ -6,6 +6,7 @@ On a CPU nothing is captured, and the kernels are interpreted; on a GPU the same
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -19,6 +20,7 @@ from triton_interpreter import INTERPRETED
 
 from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
+from ewe.attention.unread import TokenOnDevice
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.static_decode import StaticDecoder, lanes_for
 
@@ -77,9 +79,17 @@ class Decoding:
             self.paged.logits(context, prompt)
             self.contexts.append(context)
 
-    def step(self, tokens):
-        """Log-probabilities of one step; tokens: per sequence that takes part, its next token."""
-        rows = [self.paged.row(self.contexts[number], [token]) for number, token in tokens]
+    def step(self, tokens, unread=()):
+        """Log-probabilities of one step; tokens: per sequence that takes part, its next token.
+
+        unread: the sequences whose token the device alone knows.
+        """
+        drawn = torch.tensor([token for _, token in reversed(tokens)], device=self.paged.pool.device)
+        rows = []
+        for place, (number, token) in enumerate(tokens):
+            on_device = TokenOnDevice(drawn, len(tokens) - 1 - place) if number in unread else None
+            known = 0 if on_device else token
+            rows.append(replace(self.paged.row(self.contexts[number], [known]), unread=on_device))
         return self.paged.run(*rows).logits.log_softmax(-1)
 
     def rewind(self, number, count):
@@ -93,7 +103,8 @@ class Decoding:
             context.units = (self.units[3], *context.units[1:])
 
 
-# What can happen between two steps: who takes part, who goes back by how many tokens, whose memory changes.
+# What can happen between two steps: who takes part, who goes back by how many tokens, whose memory changes. Who goes
+# back had a token that the host had not read.
 EVENTS = st.lists(
     st.tuples(
         st.sets(st.integers(0, len(SEQUENCES) - 1), min_size=1),
@@ -115,7 +126,7 @@ def test_steps_equal_those_of_the_present_path(family, device, events):
     tokens = torch.Generator().manual_seed(9)
     for taking_part, who, back, refreshed in events:
         step = [(number, int(torch.randint(3, VOCAB, (), generator=tokens))) for number in sorted(taking_part)]
-        found, expected = static.step(step), present.step(step)
+        found, expected = static.step(step, unread=[who]), present.step(step)
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
         for decoding in (static, present):
             decoding.rewind(who, back)

@@ -46,7 +46,7 @@ class Counted(StaticDecoder):
 
 
 def write(device, static):
-    """Answers, and the decoder that ran the steps (None without static buffers)."""
+    """Answers, and the decoder that ran the steps (None without static buffers); with it, passes are launched ahead."""
     decoders = []
 
     def make(runner):
@@ -57,7 +57,7 @@ def write(device, static):
 
     loaded = load_synthetic(SIZE, device)
     library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
-    config = CONFIG | {"scheduler": {"cuda_graphs": static}}
+    config = CONFIG | {"scheduler": {"cuda_graphs": static, "async_scheduling": static}}
     params = [
         SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
         for length, seed in ((20, 1), (14, 2))

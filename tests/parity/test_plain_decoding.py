@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from parity.families import FAMILIES, VOCAB, WINDOW, build
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
+
+from ewe.attention.unread import TokenOnDevice
 
 PROMPT = torch.randint(3, VOCAB, (30,), generator=torch.Generator().manual_seed(1)).tolist()
 NEW_TOKENS = 20
@@ -51,6 +55,21 @@ def test_greedy_tokens_and_log_probabilities(family, generated, chunks):
     written.append(int(found[-1].argmax()))
     assert written == tokens
     torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected, atol=LOGPROBS, rtol=0)
+
+
+def test_tokens_that_only_the_device_knows(family, generated):
+    """Beside a prompt of several tokens, so that the flat order is not the rows' order."""
+    tokens, expected = generated
+    paged = PagedModel(build(family))
+    context, other = paged.context(), paged.context()
+    found = [paged.run(paged.row(context, PROMPT)).logits]
+    for number in range(3):
+        drawn = torch.cat([torch.tensor([3]), found[-1].argmax(-1)])
+        long = paged.row(other, PROMPT[4 * number : 4 * number + 4], wants_logits=False)
+        row = replace(paged.row(context, [0]), unread=TokenOnDevice(drawn, 1))
+        found.append(paged.run(long, row).logits)
+    assert [int(logits.argmax()) for logits in found] == tokens[:4]
+    torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected[:4], atol=LOGPROBS, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

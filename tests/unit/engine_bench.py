@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import Any
 
 import torch
-from conftest import ALPHABET, Bench, MockRunner
+from conftest import ALPHABET, Bench, MockRunner, with_read_token
 from engine_parts import number
 from hypothesis import strategies as st
 
@@ -32,7 +32,8 @@ class DeepRunner(MockRunner):
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None
             raise error
-        self.rows_run.append(list(rows))
+        rows = [with_read_token(row) for row in rows]
+        self.rows_run.append(rows)
         for row in rows:
             self._compute(row)
         logits = [self._logits(row) for row in rows if row.wants_logits]

@@ -10,7 +10,7 @@ from engine_bench import Reader
 from engine_parts import Answers, words
 
 from ewe.config import Config
-from ewe.engine import core
+from ewe.engine import flight
 from ewe.sampling import SamplingParams
 from ewe.types import (
     Generation,
@@ -136,13 +136,13 @@ def test_a_second_drop_at_the_same_place_ends_the_text() -> None:
 def temperatures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
     """Notes (tokens so far, temperature) of every draw."""
     seen: list[tuple[int, float]] = []
-    sample = core.sample
+    sample = flight.sample
 
     def spy(logits: Any, rows: Any, with_entropy: bool) -> Any:
         seen.extend((len(row.output_ids), row.temperature) for row in rows)
         return sample(logits, rows, with_entropy)
 
-    monkeypatch.setattr(core, "sample", spy)
+    monkeypatch.setattr(flight, "sample", spy)
     return seen
 
 

@@ -17,12 +17,12 @@ from ewe.types import Verdict
 WORDS = ["one two", "three", "four five six", "a b c d e", "do re mi fa"]
 
 
-def config(mode: str = "blocking", **groups: Any) -> Config:
+def config(mode: str = "blocking", ahead: bool = False, **groups: Any) -> Config:
     values: dict[str, Any] = {
         "memory": {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 2},
         "feedback": {"mode": mode, "verify_every": 4, "retrieve_every": 5, "max_attempts": 2},
         "cache": {"block_size": 4},
-        "scheduler": {"max_num_seqs": 6, "max_num_batched_tokens": 40},
+        "scheduler": {"max_num_seqs": 6, "max_num_batched_tokens": 40, "async_scheduling": ahead},
     }
     return Config.from_mapping({**values, **groups})
 
@@ -31,11 +31,12 @@ def refute_some(sentence: str) -> Verdict:
     return Verdict.REFUTED if number(sentence) % 4 == 0 else Verdict.SUPPORTED
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
-def test_a_thousand_requests_in_random_order(mode: str) -> None:
+def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
     """500 per mode, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
     choose = random.Random(mode)
-    bench = GatedBench(config(mode), Library(), Judge(refute_some), sentences, num_blocks=36)
+    bench = GatedBench(config(mode, ahead=ahead), Library(), Judge(refute_some), sentences, num_blocks=36)
     bench.runner.strength = 6.0
     waiting = list(range(500))
     expected: dict[str, int] = {}

@@ -15,6 +15,7 @@ from ewe.sampling import SamplingParams
 from ewe.types import Generation, Verdict
 
 AT_ONCE = Latencies()
+AHEAD = {"scheduler": {"async_scheduling": True}}
 
 
 def config(mode: str, feedback: dict[str, Any] | None = None, **groups: Any) -> Config:
@@ -66,26 +67,31 @@ def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st
     params = SamplingParams(max_tokens=data.draw(st.integers(20, 70)), temperature=temperature, seed=5)
     expected = run(config("blocking", feedback), prompts, params)
     for mode in ("blocking", "optimistic"):
-        assert run(config(mode, feedback), prompts, params, data.draw(LATENCIES, label=mode)) == expected
+        for ahead in ({}, AHEAD):
+            assert run(config(mode, feedback, **ahead), prompts, params, data.draw(LATENCIES, label=mode)) == expected
     assert run(config("optimistic", feedback), prompts, params) == expected
 
 
 @settings(max_examples=10)
-@given(latencies=LATENCIES, trigger=st.sampled_from(["entropy", "min_prob"]))
-def test_the_same_with_triggers(latencies: Latencies, trigger: str) -> None:
+@given(latencies=LATENCIES, trigger=st.sampled_from(["entropy", "min_prob"]), ahead=st.sampled_from([{}, AHEAD]))
+def test_the_same_with_triggers(latencies: Latencies, trigger: str, ahead: dict[str, Any]) -> None:
     feedback = {"retrieve_when": trigger, "verify_when": trigger, "verify_entropy": 2.2, "verify_min_prob": 0.7}
     params = SamplingParams(max_tokens=60, temperature=0.8, seed=1)
     expected = run(config("blocking", feedback), ["Tell me"], params)
-    assert run(config("optimistic", feedback), ["Tell me"], params, latencies) == expected
+    assert run(config("optimistic", feedback, **ahead), ["Tell me"], params, latencies) == expected
 
 
 @settings(max_examples=10)
-@given(latencies=LATENCIES, stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]))
-def test_the_same_with_stop_strings(latencies: Latencies, stop: tuple[str, ...]) -> None:
+@given(
+    latencies=LATENCIES,
+    stop=st.sampled_from([("d",), (". D", "c."), ("a b", ". Ab"), ("ihg. F",)]),
+    ahead=st.sampled_from([{}, AHEAD]),
+)
+def test_the_same_with_stop_strings(latencies: Latencies, stop: tuple[str, ...], ahead: dict[str, Any]) -> None:
     params = SamplingParams(max_tokens=80, stop=stop, min_tokens=12)
     feedback = {"verify_every": 3}
     expected = run(config("blocking", feedback), ["Tell me", "of a"], params)
-    assert run(config("optimistic", feedback), ["Tell me", "of a"], params, latencies) == expected
+    assert run(config("optimistic", feedback, **ahead), ["Tell me", "of a"], params, latencies) == expected
 
 
 @settings(max_examples=10)
@@ -99,13 +105,14 @@ def test_answers_of_retrieval_come_in_any_order_without_a_verifier(latencies: La
 def test_several_answers_to_one_prompt_are_the_same_in_both_modes() -> None:
     params = SamplingParams(max_tokens=60, n=3, temperature=0.8, seed=2)
     results = []
-    for mode, latencies in (("blocking", AT_ONCE), ("optimistic", Latencies((1, 3), (20, 0, 7)))):
-        bench = GatedBench(config(mode), Library(), Judge(), sentences)
+    late = Latencies((1, 3), (20, 0, 7))
+    for mode, latencies, ahead in (("blocking", AT_ONCE, {}), ("optimistic", late, {}), ("optimistic", late, AHEAD)):
+        bench = GatedBench(config(mode, **ahead), Library(), Judge(), sentences)
         bench.runner.strength = 6.0
         bench.add("a", "Tell me", params)
         found = bench.run_with(latencies)
         results.append({key: essence(generation) for key, generation in found.items()})
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2]
     assert len({result[0] for result in results[0].values()}) == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from conftest import Bench
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences, words
@@ -74,6 +75,7 @@ requests = st.lists(
     latencies=LATENCIES,
     max_num_seqs=st.integers(1, 4),
     budget=st.integers(0, 12),
+    ahead=st.booleans(),
 )
 def test_any_pool_gives_the_same_texts(
     requests: list[dict[str, Any]],
@@ -84,17 +86,19 @@ def test_any_pool_gives_the_same_texts(
     latencies: Latencies,
     max_num_seqs: int,
     budget: int,
+    ahead: bool,
 ) -> None:
     limits = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": max_num_seqs + UNIT_TOKENS + budget}
-    tight = config(block_size, mode, cache, **limits)
+    tight = config(block_size, mode, cache, async_scheduling=ahead, **limits)
     _, found = run(tight, smallest_pool(block_size) + more, requests, latencies)
     _, expected = run(config(), 2000, requests, Latencies())
     assert found == expected
 
 
-def test_contexts_are_swapped_out_and_back_when_blocks_run_short() -> None:
+@pytest.mark.parametrize("ahead", [False, True])
+def test_contexts_are_swapped_out_and_back_when_blocks_run_short(ahead: bool) -> None:
     requests_ = [{"prompt": "Tell me", "documents": [i], "n": 1} for i in range(4)]
-    bench, found = run(config(), smallest_pool(4), requests_, Latencies())
+    bench, found = run(config(async_scheduling=ahead), smallest_pool(4), requests_, Latencies())
     _, expected = run(config(), 2000, requests_, Latencies())
     assert found == expected
     assert bench.core._scheduler.swaps > 0

@@ -48,7 +48,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, logits: list[float], params: Sampling
     """The share of each token over evenly spaced points of the unit interval: the exact distribution, up to 1/draws."""
     points = iter((number + 0.5) / draws for number in range(draws))
     monkeypatch.setattr(sampler, "uniform", lambda _: next(points))
-    tokens = sample(torch.tensor([logits] * draws), [row(params)] * draws, with_entropy=False)
+    tokens = sample(torch.tensor([logits] * draws), [row(params)] * draws, with_entropy=False).read()
     counts = Counter(token.id for token in tokens)
     return [counts[i] / draws for i in range(len(logits))]
 
@@ -104,15 +104,15 @@ def test_what_else_is_in_the_batch_changes_nothing() -> None:
     torch.manual_seed(1)
     logits = torch.randn(6, VOCAB)
     rows = [row(SamplingParams(temperature=t, top_p=0.9), seed=s) for t, s in [(1, 1), (0, 2), (2, 3)] * 2]
-    together = sample(logits, rows, with_entropy=True)
-    alone = [sample(logits[i : i + 1], rows[i : i + 1], with_entropy=True)[0] for i in range(6)]
+    together = sample(logits, rows, with_entropy=True).read()
+    alone = [sample(logits[i : i + 1], rows[i : i + 1], with_entropy=True).read()[0] for i in range(6)]
     assert together == alone
 
 
 def test_a_draw_at_the_very_end_never_picks_a_banned_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "uniform", lambda _: 1.0)  # what rounding could make of a number just below 1
     logits = torch.tensor([[0.0, 1.0, 0.0, 0.5]])
-    [token] = sample(logits, [row(SamplingParams(temperature=1.0), banned=(2, 3))], with_entropy=False)
+    [token] = sample(logits, [row(SamplingParams(temperature=1.0), banned=(2, 3))], with_entropy=False).read()
     assert token.id == 0
 
 
@@ -120,12 +120,12 @@ def test_a_draw_at_the_very_end_never_picks_a_banned_token(monkeypatch: pytest.M
 
 
 def test_greedy_takes_the_first_of_the_likeliest() -> None:
-    tokens = sample(torch.tensor([[0.0, 3.0, 3.0], [2.0, 1.0, 0.0]]), [row(), row()], with_entropy=False)
+    tokens = sample(torch.tensor([[0.0, 3.0, 3.0], [2.0, 1.0, 0.0]]), [row(), row()], with_entropy=False).read()
     assert [token.id for token in tokens] == [1, 0]
 
 
 def greedy(logits: list[float], params: SamplingParams, **changes: object) -> int:
-    return sample(torch.tensor([logits]), [row(params, **changes)], with_entropy=False)[0].id
+    return sample(torch.tensor([logits]), [row(params, **changes)], with_entropy=False).read()[0].id
 
 
 def test_presence_and_frequency_penalties_count_the_output_only() -> None:
@@ -158,7 +158,7 @@ def test_penalties_shape_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     points = iter((number + 0.5) / 1000 for number in range(1000))
     monkeypatch.setattr(sampler, "uniform", lambda _: next(points))
     rows = [row(params, output_ids=(1, 1))] * 1000
-    counts = Counter(token.id for token in sample(torch.zeros(1000, 3), rows, with_entropy=False))
+    counts = Counter(token.id for token in sample(torch.zeros(1000, 3), rows, with_entropy=False).read())
     expected = reference_weights([1.0, -2.0, 0.0], SamplingParams(temperature=1.0))
     assert [counts[i] / 1000 for i in range(3)] == pytest.approx(expected, abs=2e-3)
 
@@ -166,7 +166,7 @@ def test_penalties_shape_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_retry_is_drawn_at_its_own_temperature() -> None:
     logits = torch.tensor([[1.0, 0.9]] * 50)
     rows = [row(SamplingParams(), temperature=1.0, stream=n) for n in range(50)]
-    assert {token.id for token in sample(logits, rows, with_entropy=False)} == {0, 1}
+    assert {token.id for token in sample(logits, rows, with_entropy=False).read()} == {0, 1}
 
 
 # --- what is reported
@@ -179,7 +179,7 @@ def test_log_probabilities_are_those_of_the_raw_logits(seed: int, count: int | N
     params = SamplingParams(
         temperature=0.5, top_k=4, presence_penalty=1.0, repetition_penalty=1.3, logit_bias={0: 2.0}, logprobs=count
     )
-    [token] = sample(logits, [row(params, output_ids=(0, 3), seed=seed)], with_entropy=True)
+    [token] = sample(logits, [row(params, output_ids=(0, 3), seed=seed)], with_entropy=True).read()
 
     expected = torch.log_softmax(logits[0].double(), dim=-1)
     assert token.logprob == pytest.approx(float(expected[token.id]), abs=1e-6)
@@ -193,6 +193,6 @@ def test_log_probabilities_are_those_of_the_raw_logits(seed: int, count: int | N
 
 
 def test_entropy_of_a_distribution_with_impossible_tokens_is_finite() -> None:
-    [token] = sample(torch.tensor([[0.0, -math.inf, 0.0]]), [row()], with_entropy=True)
+    [token] = sample(torch.tensor([[0.0, -math.inf, 0.0]]), [row()], with_entropy=True).read()
     assert token.entropy == pytest.approx(math.log(2))
-    assert sample(torch.zeros(1, 3), [row()], with_entropy=False)[0].entropy == 0
+    assert sample(torch.zeros(1, 3), [row()], with_entropy=False).read()[0].entropy == 0

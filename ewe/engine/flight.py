@@ -1,0 +1,80 @@
+"""A pass that has been launched: whose next tokens it draws, and how they come home.
+
+Owns: the draw at the end of a pass and what is kept until its tokens are read. Knows sequences and the sampler; what a
+token means for a text is the core's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass, field, replace
+
+import numpy.typing as npt
+import torch
+
+from ewe.attention.unread import TokenOnDevice
+from ewe.engine.sampler import sample
+from ewe.engine.sampling_rows import Drawing, SamplingRow, Token, UnreadToken
+from ewe.engine.sequence import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A sequence whose next token is drawn from row `position` of a pass's logits; shares: of attention, per unit."""
+
+    sequence: Sequence
+    position: int
+    shares: npt.NDArray | None  # type: ignore[type-arg]
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One pass on its way. busy: the sequences that it works for; drawing: None if it draws no tokens."""
+
+    busy: list[Sequence]
+    drawing: Drawing | None = None
+    launched: float = field(default_factory=time.monotonic)
+    may_be_followed: bool = False
+    _drawn: list[tuple[Sequence, UnreadToken, dict[str, float] | None]] = field(default_factory=list)
+
+    def draw(self, logits: torch.Tensor, writers: Batch[Writer], rows: Batch[SamplingRow], with_entropy: bool) -> None:
+        """Draws a token for every writer; its sequence has an unread token from now on.
+
+        logits: float32 [positions, vocab]. The pass may be followed by another before its tokens are read unless a
+        sequence's next draw depends on what they are.
+        """
+        positions = [writer.position for writer in writers]
+        in_place = positions == list(range(len(logits)))
+        self.drawing = sample(logits if in_place else logits[positions], rows, with_entropy)
+        self.may_be_followed = not any(
+            row.looks_back or writer.sequence.hot_sentence is not None
+            for row, writer in zip(rows, writers, strict=True)
+        )
+        for index, writer in enumerate(writers):
+            token = UnreadToken(TokenOnDevice(self.drawing.ids, index))
+            writer.sequence.unread = token
+            self._drawn.append((writer.sequence, token, _by_passage(writer)))
+
+    def read(self) -> list[tuple[Sequence, Token]]:
+        """Waits for the tokens; those of texts that have ended or gone another way are left out."""
+        if self.drawing is None:
+            return []
+        tokens = self.drawing.read()
+        taken = []
+        for (sequence, unread, attention), token in zip(self._drawn, tokens, strict=True):
+            if sequence.unread is unread:
+                sequence.unread = None
+            if not unread.is_void and not sequence.is_finished:
+                taken.append((sequence, replace(token, attention=attention)))
+        return taken
+
+
+def _by_passage(writer: Writer) -> dict[str, float] | None:
+    """The shares of attention by passage, of the memory that the pass ran under."""
+    if writer.shares is None:
+        return None
+    total: dict[str, float] = {}
+    for unit, share in zip(writer.sequence.memory.units, writer.shares.tolist(), strict=False):
+        total[unit.passage.id] = total.get(unit.passage.id, 0.0) + share
+    return total

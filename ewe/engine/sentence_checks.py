@@ -1,0 +1,52 @@
+"""What is known of a text's sentences: verdicts, refuted wordings, and the checks under way.
+
+Owns: these records. Knows tokens, claims and jobs by their types; changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ewe.engine.sampling_rows import Token
+from ewe.engine.workers import Job
+from ewe.memory.working_memory import MemorySnapshot
+from ewe.types import Claim, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One refuted wording of a sentence, kept so that the best one can be put back."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    state: SentenceState
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Higher is better: fewer refuted claims, then a larger supported share."""
+        refuted = sum(claim.verdict is Verdict.REFUTED for claim in self.state.claims)
+        return -refuted, self.state.score
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceState:
+    """What checking found about one completed sentence, or why it was not checked."""
+
+    verdict: Verdict = Verdict.NOT_CHECKED
+    score: float = 0.0
+    claims: tuple[Claim, ...] = ()
+    reason: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """A verification under way: which sentences, and what to return to if one is refuted.
+
+    retrieved: the sequence's count of sentences dealt with by retrieval; snapshot: the memory when the pause was over
+    (optimistic mode; in blocking mode it cannot have changed).
+    """
+
+    job: Job
+    sentences: tuple[int, ...]
+    retrieved: int
+    snapshot: MemorySnapshot | None = None
