@@ -51,7 +51,12 @@ class Packed:
 
 
 def to_device(arrays: Mapping[str, npt.NDArray[np.generic]], device: torch.device) -> dict[str, torch.Tensor]:
-    """The arrays (int32, int64 or float32) as tensors on the device, moved in one copy."""
+    """The arrays (int32, int64 or float32) as tensors on the device, moved in one copy for which nothing waits.
+
+    On a CPU they are the arrays themselves.
+    """
+    if device.type == "cpu":
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
     packed = Packed({name: (array.shape, array.dtype) for name, array in arrays.items()}, device)
     for name, array in arrays.items():
         packed.host[name][...] = array

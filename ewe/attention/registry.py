@@ -76,15 +76,15 @@ def plan_step(
     pool: KVPool,
     backend: AttentionBackend,
     attribution: bool,
+    write_slots: torch.Tensor,
 ) -> StepMetadata:
-    """The metadata of one step; one plan per distinct sliding window, made here, once."""
+    """The metadata of one step; one plan per distinct sliding window, made here, once. write_slots: the batch's."""
     windows = windows_of(layers, batch)
     plans = {window: backend.plan(batch, window, attribution) for window in set(windows)}
     shares = None
     if attribution:
         width = max(len(item.row.unit_slots) for item in batch.rows) + 1
         shares = torch.zeros(len(batch.rows), width, device=pool.device)
-    write_slots = torch.from_numpy(batch.write_slots).to(pool.device)
     return StepMetadata([plans[window] for window in windows], pool, backend, write_slots, shares)
 
 

@@ -10,9 +10,11 @@ import time
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import numpy.typing as npt
 import torch
 
+from ewe.attention.packed import to_device
 from ewe.attention.unread import TokenOnDevice
 from ewe.engine.sampler import sample
 from ewe.engine.sampling_rows import Drawing, SamplingRow, Token, UnreadToken
@@ -44,9 +46,10 @@ class Flight:
         logits: float32 [positions, vocab]. The pass may be followed by another before its tokens are read unless a
         sequence's next draw depends on what they are.
         """
-        positions = [writer.position for writer in writers]
-        in_place = positions == list(range(len(logits)))
-        self.drawing = sample(logits if in_place else logits[positions], rows, with_entropy)
+        positions = np.array([writer.position for writer in writers], np.int64)
+        if not np.array_equal(positions, np.arange(len(logits))):
+            logits = logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
+        self.drawing = sample(logits, rows, with_entropy)
         self.may_be_followed = not any(
             row.looks_back or writer.sequence.hot_sentence is not None
             for row, writer in zip(rows, writers, strict=True)

@@ -17,6 +17,7 @@ import torch
 from ewe.attention.choose import choose_backend
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
+from ewe.attention.packed import to_device
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
@@ -69,12 +70,11 @@ class ModelRunner:
         if self.static is not None and self.static.takes(rows):
             return ForwardResult(self.static.forward(rows), [None] * len(rows))
         batch = place_rows(rows, self._merge)
-        step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution)
-        token_ids, positions, logit_tokens = (
-            torch.from_numpy(array).to(self._device) for array in (batch.token_ids, batch.positions, batch.logit_tokens)
-        )
-        fill_in(token_ids, batch.rows)
-        logits = run_flat(self._model, token_ids, positions, logit_tokens, step)
+        names = ("token_ids", "positions", "logit_tokens", "write_slots")
+        moved = to_device({name: getattr(batch, name) for name in names}, self._device)
+        fill_in(moved["token_ids"], batch.rows)
+        step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution, moved["write_slots"])
+        logits = run_flat(self._model, moved["token_ids"], moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 
     def _static_decoder(self) -> StaticDecoder | None:
