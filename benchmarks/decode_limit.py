@@ -27,7 +27,7 @@ _BLOCK = 16
 class Load:
     """Answers at once, prompt tokens and answer tokens of each, and whether each has documents of its own.
 
-    variant: what is different about the engine, for the figures' names.
+    variant: what is different about the engine, for the figures' names. ahead: scheduler.async_scheduling.
     """
 
     batch: int
@@ -35,6 +35,7 @@ class Load:
     answer: int
     own_documents: bool = False
     variant: str = ""
+    ahead: bool | None = None
 
     @property
     def name(self) -> str:
@@ -50,6 +51,8 @@ GPU_LOADS = (
     Load(32, 512, 64, own_documents=True),
     Load(128, 256, 48),
     Load(256, 256, 48),
+    Load(1, 512, 128, variant="_waiting", ahead=False),
+    Load(64, 512, 64, variant="_waiting", ahead=False),
 )
 CPU_LOADS = (Load(1, 64, 32), Load(8, 64, 16))
 SMOKE_LOADS = (Load(1, 8, 4), Load(3, 8, 4, own_documents=True))
@@ -76,8 +79,9 @@ class Limit:
         return float(self.weight_bytes + tokens * self.token_bytes) / self.copy_rate
 
 
-def copy_rate(device: str, num_bytes: int, repeats: int) -> float:
-    """Bytes read and written per second by a copy of `num_bytes`."""
+def copy_rate(device: str, smoke: bool, repeats: int) -> float:
+    """Bytes read and written per second by a copy of more than any cache holds; smoke: of next to nothing."""
+    num_bytes = 1 << (16 if smoke else 30 if device.startswith("cuda") else 28)
     source = torch.empty(num_bytes, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
 
@@ -97,7 +101,11 @@ def measure_engine(loaded: LoadedModel, limit: Limit, load: Load, device: str) -
         "policy": "plain",
         "memory": {"retrieval_units": size.units, "verification_units": 0, "unit_tokens": size.unit_tokens},
         "cache": {"block_size": _BLOCK, "num_blocks": 5 * tokens // (4 * _BLOCK) + 64},
-        "scheduler": {"max_num_seqs": load.batch, "max_num_batched_tokens": max(8192, size.unit_tokens + load.batch)},
+        "scheduler": {
+            "max_num_seqs": load.batch,
+            "max_num_batched_tokens": max(8192, size.unit_tokens + load.batch),
+            "async_scheduling": load.ahead,
+        },
     }
     generator = torch.Generator().manual_seed(1)
     prompts = torch.randint(3, size.model["vocab_size"], (load.batch, load.prompt), generator=generator).tolist()

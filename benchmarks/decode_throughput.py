@@ -1,9 +1,10 @@
 """How fast the engine writes, against what the device can read and against others with the same weights.
 
 By batch size: tokens per second of the engine, a step of its model runner alone, and which share both are of the least
-time in which the weights and the keys can be read (a copy is measured for it). On a GPU beside transformers' compiled
-generate with a static cache, its continuous batching, vLLM (where it is installed), with documents in the prompt, and
-the engine with compiled layers (model.compile).
+time in which the weights and the keys can be read (a copy is measured for it). On a GPU also an engine that reads the
+tokens of a step before it launches the next (`_waiting`), and beside them transformers' compiled generate with a static
+cache, its continuous batching, vLLM (where it is installed), with documents in the prompt, and the engine with compiled
+layers (model.compile).
 
 On a CPU also in turns with transformers' plain generate, greedily. Batch 1: one prompt under k documents. Batch 16:
 sixteen prompts of 16 to 256 tokens under k documents, whose answers have 16 to 256 tokens; transformers runs one
@@ -172,7 +173,7 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
     loaded = load_synthetic(size, arguments.device)
     on_gpu = arguments.device.startswith("cuda") and not arguments.smoke
     loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
-    limit = Limit(loaded, size, copy_rate(arguments.device, 1 << 30 if on_gpu else 1 << 24, arguments.repeats))
+    limit = Limit(loaded, size, copy_rate(arguments.device, arguments.smoke, arguments.repeats))
     sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
     measure_loads(sections, loaded, limit, loads, arguments)
     model = loaded.model

@@ -35,8 +35,7 @@ _PROMPT = 256
 def measure_steps(size: Size, kind: Weights, batches: tuple[int, ...], arguments: Any) -> dict[str, float]:
     """Bytes and times of a random model with weights of one kind."""
     loaded = load_synthetic(size, arguments.device, kind)
-    big = arguments.device.startswith("cuda") and not arguments.smoke
-    limit = Limit(loaded, size, copy_rate(arguments.device, 1 << 30 if big else 1 << 24, arguments.repeats))
+    limit = Limit(loaded, size, copy_rate(arguments.device, arguments.smoke, arguments.repeats))
     tensors = (*loaded.model.parameters(), *loaded.model.buffers())
     figures = {f"weights_{kind}_mib": round(sum(item.nbytes for item in tensors) / (1 << 20), 1)}
     for batch in batches:
