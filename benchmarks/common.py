@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
+from benchmarks.shapes import LLAMA
 from ewe.cli.collect_env import environment
 from ewe.config import Dtype
 
@@ -41,14 +42,6 @@ class Size:
     dtype: Dtype
 
 
-_LLAMA_8B: dict[str, Any] = {
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-}
 _LLAMA_100M: dict[str, Any] = {
     "hidden_size": 768,
     "intermediate_size": 2048,
@@ -67,7 +60,8 @@ _LLAMA_TINY: dict[str, Any] = {
 }
 SMOKE = Size("smoke", _LLAMA_TINY, units=2, unit_tokens=32, prompt_tokens=8, dtype="float32")
 CPU = Size("100m", _LLAMA_100M, units=8, unit_tokens=256, prompt_tokens=64, dtype="float32")
-GPU = Size("llama-3.1-8b", _LLAMA_8B, units=8, unit_tokens=256, prompt_tokens=64, dtype="bfloat16")
+GPU = Size("llama-3.1-8b", LLAMA["8b"], units=8, unit_tokens=256, prompt_tokens=64, dtype="bfloat16")
+SIZES = {"100m": CPU, "1b": replace(GPU, name="llama-3.2-1b", model=LLAMA["1b"]), "8b": GPU}
 
 
 def parse_arguments(
@@ -88,9 +82,15 @@ def parse_arguments(
 
 
 def pick_size(arguments: argparse.Namespace) -> Size:
-    """The size for the device: a model of about 100 M parameters on a CPU, Llama-3.1-8B's shape on a GPU."""
+    """The size for the device: a model of about 100 M parameters on a CPU, Llama-3.1-8B's shape on a GPU.
+
+    Where a benchmark has --shape, the size that it names.
+    """
     if arguments.smoke:
         return SMOKE
+    shape = getattr(arguments, "shape", None)
+    if shape is not None:
+        return SIZES[shape]
     return CPU if arguments.device == "cpu" else GPU
 
 
@@ -118,9 +118,8 @@ def write_model_folder(folder: Path, size: Size, max_positions: int = 16384) -> 
     """A folder with a Llama-shaped config.json and a byte-level tokenizer, for `load_format: dummy`; returns it."""
     tokenizer = build_tokenizer(size.model["vocab_size"])
     config = LlamaConfig(
-        **size.model,
+        **{"tie_word_embeddings": True, **size.model},
         max_position_embeddings=max_positions,
-        tie_word_embeddings=size.name != "llama-3.1-8b",
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,

@@ -27,7 +27,7 @@ import torch
 from transformers import StoppingCriteriaList
 
 from benchmarks import plots
-from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds, text_of
+from benchmarks.common import SIZES, Sections, Size, parse_arguments, pick_size, seconds, text_of
 from benchmarks.decode_limit import (
     CPU_LOADS,
     GPU_LOADS,
@@ -207,9 +207,14 @@ def panels(document: plots.Document) -> list[plots.Panel]:
     return [*limit_panels(figures), contest]
 
 
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shape", choices=list(SIZES), help="the model's shape; 100m on a CPU, 8b on a GPU")
+    plots.add_option(parser)
+
+
 def main() -> None:
     """Runs the benchmark."""
-    arguments = parse_arguments(__doc__, plots.add_option)
+    arguments = parse_arguments(__doc__, _add_options)
     size = size_for(arguments)
     batch, shortest, longest = _lengths(arguments)
     settings = {

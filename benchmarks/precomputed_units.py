@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks import plots
-from benchmarks.common import CPU, GPU, SMOKE, Size, parse_arguments, pick_size, report, seconds
+from benchmarks.common import GPU, SIZES, SMOKE, Size, parse_arguments, pick_size, report, seconds
 from benchmarks.rig import Rig, load_synthetic
+from benchmarks.shapes import LLAMA
 from ewe.config import MemoryConfig, ModelConfig
 from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import LoadedModel, load_model
@@ -30,26 +30,10 @@ from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_files import SHARDS, UnitIdentity
 from ewe.memory.unit_writer import UnitWriter
 
-_LAYERS_OF_70B = 80
-_SHAPES: dict[str, dict[str, Any]] = {
-    "1b": {
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 64,
-        "vocab_size": 128256,
-    },
-    "70b": {
-        "hidden_size": 8192,
-        "intermediate_size": 28672,
-        "num_hidden_layers": 8,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
-        "vocab_size": 128256,
-    },
-}
+# As many layers of the 80 as one GPU has room for.
+_EIGHT_LAYERS = replace(GPU, name="70b", model={**LLAMA["70b"], "num_hidden_layers": 8})
+_BUILTIN = replace(SMOKE, name="builtin", units=8, unit_tokens=96)
+_SHAPES = {**SIZES, "70b": _EIGHT_LAYERS, "builtin": _BUILTIN}
 _FILES_ONLY = 0  # bytes of host memory
 
 
@@ -136,20 +120,14 @@ def _loading(loader: Loader, device: str, repeats: int) -> dict[str, float]:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--shape", choices=["builtin", "100m", *_SHAPES, "8b"], help="the model's shape; 100m on a CPU, 8b on a GPU"
-    )
+    parser.add_argument("--shape", choices=list(_SHAPES), help="the model's shape; 100m on a CPU, 8b on a GPU")
     plots.add_option(parser)
     parser.add_argument("--folder", type=Path, help="where the units are written; the system's temporary folder")
 
 
 def _size(arguments: argparse.Namespace) -> Size:
     """The size for the shape that was asked for."""
-    known = {"100m": CPU, "8b": GPU, "builtin": replace(SMOKE, name="builtin", units=8, unit_tokens=96)}
-    known |= {name: replace(GPU, name=name, model=model) for name, model in _SHAPES.items()}
-    if arguments.smoke or arguments.shape is None:
-        return pick_size(arguments)
-    return known[arguments.shape]
+    return pick_size(arguments) if arguments.smoke or arguments.shape is None else _SHAPES[arguments.shape]
 
 
 def _load(size: Size, device: str) -> LoadedModel:
@@ -159,7 +137,7 @@ def _load(size: Size, device: str) -> LoadedModel:
 
 
 def _layers_of_the_model(size: Size, identity: UnitIdentity) -> int:
-    return _LAYERS_OF_70B if size.name == "70b" else len(identity.layers)
+    return int(LLAMA["70b"]["num_hidden_layers"]) if size is _EIGHT_LAYERS else len(identity.layers)
 
 
 if __name__ == "__main__":
