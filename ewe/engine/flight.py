@@ -69,7 +69,7 @@ class Flight:
             if sequence.unread is unread:
                 sequence.unread = None
             if not unread.is_void and not sequence.is_finished:
-                taken.append((sequence, replace(token, attention=attention)))
+                taken.append((sequence, token if attention is None else replace(token, attention=attention)))
         return taken
 
 

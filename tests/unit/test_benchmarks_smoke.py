@@ -12,7 +12,7 @@ from benchmarks.run_all import BENCHMARKS, CPU_LIMITS, GPU_LIMITS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What scripts share; no benchmarks by themselves.
-SHARED = {"__init__", "common", "plots", "rig", "run_all", "sessions", "session_figures"}
+SHARED = {"__init__", "common", "plots", "rig", "run_all", "sessions", "shapes", "session_figures"}
 SHARED |= {"attention_peers", "attention_problem", "decode_limit", "decode_peers", "serve_client", "serve_guidellm"}
 
 
