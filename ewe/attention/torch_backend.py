@@ -6,13 +6,15 @@ transformers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from ewe.attention.attribution import segment_lse, segment_shares
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import FlatBatch
-from ewe.attention.torch_plan import DecodeGroup, GroupLimits, PrefillRow, TorchPlan, make_plan
+from ewe.attention.torch_plan import DecodeGroup, GroupLimits, PrefillRow, SharedUnits, TorchPlan, make_plan
 from ewe.kvcache.fp8 import FP8, dequantise, quantise
 
 # On a CPU, gathering this much padding takes as long as the calls that one more decode group costs,
@@ -46,9 +48,12 @@ class TorchBackend:
 
     def attend(self, call: LayerCall, plan: TorchPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
+        if plan.order is not None:
+            call = replace(call, query=call.query.index_select(1, plan.order))
         parts = [self._decode(call, group) for group in plan.decodes]
         parts += [self._prefill(call, row) for row in plan.prefills]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        output = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return output if plan.back is None else output.index_select(0, plan.back)
 
     def shares(self, call: LayerCall, plan: TorchPlan, into: torch.Tensor) -> None:
         """See AttentionBackend.shares."""
@@ -65,9 +70,27 @@ class TorchBackend:
 
     def _decode(self, call: LayerCall, group: DecodeGroup) -> torch.Tensor:
         """[rows, Hq, Dv]; the query heads that share a key head become the query length, so nothing is repeated."""
+        if group.units is not None:
+            return self._decode_sharing(call, group, group.units)
         keys, values = self._group_keys(call, group, "k"), self._group_keys(call, group, "v")
         output = _attention(call, _group_queries(call, group), keys, values, group.bias)
         return output.reshape(len(output), call.query.shape[0], -1)
+
+    def _decode_sharing(self, call: LayerCall, group: DecodeGroup, units: SharedUnits) -> torch.Tensor:
+        """[rows, Hq, Dv]; the units are gathered once, and the queries of all rows see them together."""
+        queries = _group_queries(call, group)
+        together = queries.transpose(0, 1)  # [Hkv, rows, Hq / Hkv, Dk]
+        shape = together.shape[:3]
+        # A gather ends the life of the one before.
+        unit_logits = _logits(call, together.flatten(1, 2), self._gather(call, units.slots, "k").transpose(0, 1))
+        context_logits = _biased(_logits(call, queries, self._group_keys(call, group, "k")), group.bias)
+        logits = [_biased(unit_logits.view(*shape, -1), units.bias), context_logits.transpose(0, 1)]
+        lengths = [len(units.slots), context_logits.shape[-1]]
+        of_units, of_context = torch.split(torch.cat(logits, -1).softmax(-1), lengths, -1)
+        values = self._gather(call, units.slots, "v").transpose(0, 1).float()
+        output: torch.Tensor = (of_units.flatten(1, 2) @ values).view(*shape, -1).transpose(0, 1)
+        output = output + of_context.transpose(0, 1) @ self._group_keys(call, group, "v").float()
+        return output.reshape(shape[1], call.query.shape[0], -1).to(call.query.dtype)
 
     def _prefill(self, call: LayerCall, row: PrefillRow) -> torch.Tensor:
         """[tokens, Hq, Dv]; key heads are the batch, and the query heads of each see its keys through a view."""

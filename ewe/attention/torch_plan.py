@@ -1,13 +1,14 @@
 """One step's index and bias tensors for the torch backend.
 
-Owns: which slots are gathered together, how they are padded, and every additive mask. Knows the flat batch; computes no
-attention.
+Owns: which rows are taken together and in which order, which slots are gathered, how they are padded, and every
+additive mask. Knows the flat batch; computes no attention.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,23 +21,36 @@ _PADDING_SLOT = 0
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """The most slots of padding that a decode group may have, and the most slots in all (of several rows)."""
+    """The most slots of padding that a decode group may have, and the most slots in all (of several rows).
+
+    Rows that share their units make a group of their own if that spares gathering more than `padding` slots.
+    """
 
     padding: int
     slots: int
 
 
 @dataclass(frozen=True, slots=True)
-class DecodeGroup:
-    """Rows of one token each, at flat tokens begin..end, gathered together and padded to the longest of them.
+class SharedUnits:
+    """The units of all rows of a group. slots: int64 [keys]; bias: float32 [rows, 1, keys], or None if all are zero."""
 
-    slots: int64 [rows * keys]; bias: float32 [rows, 1, 1, keys], or None if no logit is biased and nothing padded.
-    indices: int64 [rows], the caller's order. segments: int64 [rows, 1, 1, keys], each key's segment (-1: padding), and
-    num_segments the most that a row has; only for attribution.
+    slots: torch.Tensor
+    bias: torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeGroup:
+    """Rows of one token each, at tokens begin..end, gathered together and padded to the longest of them.
+
+    units: what the rows share, if they do; what follows is then about their contexts alone. slots: int64 [rows * keys];
+    bias: float32 [rows, 1, 1, keys], or None if no logit is biased and nothing padded. indices: int64 [rows], the
+    caller's order. segments: int64 [rows, 1, 1, keys], each key's segment (-1: padding), and num_segments the most that
+    a row has; only for attribution.
     """
 
     begin: int
     end: int
+    units: SharedUnits | None
     slots: torch.Tensor
     bias: torch.Tensor | None
     indices: torch.Tensor
@@ -64,10 +78,16 @@ class PrefillRow:
 
 @dataclass(frozen=True, slots=True)
 class TorchPlan:
-    """One step's work for layers with one sliding window."""
+    """One step's work for layers with one sliding window.
+
+    order: int64 [T], the flat tokens in the order of the groups, and back: the place there of each flat token; None if
+    they are in order.
+    """
 
     decodes: list[DecodeGroup]
     prefills: list[PrefillRow]
+    order: torch.Tensor | None = None
+    back: torch.Tensor | None = None
 
 
 def make_plan(
@@ -80,15 +100,66 @@ def make_plan(
 ) -> TorchPlan:
     """The plan of one step; without limits all rows of one token make one group. scaled: whether the pool is in fp8."""
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-    decodes = [_decode_group(rows, window, attribution, device) for rows in _split(singles, window, limits)]
-    return TorchPlan(decodes, [_prefill_row(item, window, attribution, device, scaled) for item in longer])
+    groups = [_Group(singles, False)] if limits is None else _groups(singles, window, limits, not attribution)
+    decodes: list[DecodeGroup] = []
+    for group in groups:
+        if group.rows:
+            begin = decodes[-1].end if decodes else 0
+            decodes.append(_decode_group(group, begin, window, attribution, device))
+    prefills = [_prefill_row(item, window, attribution, device, scaled) for item in longer]
+    return TorchPlan(decodes, prefills, *_orders(groups, batch, device))
 
 
-def _split(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits | None) -> list[Sequence[PlacedRow]]:
-    """Neighbouring rows in groups within the limits."""
-    if limits is None or len(rows) < 2:
-        return [rows] if rows else []
-    lengths = [item.num_keys(window) for item in rows]
+class _Group(NamedTuple):
+    """Rows of one token each; share: whether their units are gathered once for all of them."""
+
+    rows: Sequence[PlacedRow]
+    share: bool
+
+
+def _groups(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits, may_share: bool) -> list[_Group]:
+    """All rows in groups: those that share their units, memory by memory, then the others in their order."""
+    sharing, alone = _by_memory(rows, limits) if may_share else ([], rows)
+    groups: list[_Group] = []
+    for found in sharing:
+        # One more group costs gathering the units once more.
+        num_shared = sum(map(len, found[0].row.unit_slots))
+        wider = GroupLimits(limits.padding + num_shared, limits.slots + num_shared)
+        lengths = [row.num_keys(window) - num_shared for row in found]
+        groups += [_Group(part, len(part) > 1) for part in _split(found, lengths, wider)]
+    return groups + [_Group(part, False) for part in _split(alone, [row.num_keys(window) for row in alone], limits)]
+
+
+def _orders(
+    groups: Sequence[_Group], batch: FlatBatch, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor] | tuple[None, None]:
+    """The flat tokens in the order of the groups, and the way back; None if they are in order."""
+    singles = [item.begin for group in groups for item in group.rows]
+    if singles == sorted(singles):
+        return None, None
+    order = np.array([*singles, *range(batch.num_single, len(batch.token_ids))], np.int64)
+    return torch.from_numpy(order).to(device), torch.from_numpy(np.argsort(order)).to(device)
+
+
+def _by_memory(
+    rows: Sequence[PlacedRow], limits: GroupLimits
+) -> tuple[Sequence[Sequence[PlacedRow]], Sequence[PlacedRow]]:
+    """The rows that share all their units, memory by memory, where that spares enough; and the rest, in their order."""
+    memories: dict[tuple[int, ...], list[PlacedRow]] = {}
+    for item in rows:
+        # A unit's slots are the same array for whoever holds it.
+        memories.setdefault(tuple(map(id, item.row.unit_slots)), []).append(item)
+    sharing = [
+        found
+        for found in memories.values()
+        if (len(found) - 1) * sum(map(len, found[0].row.unit_slots)) > limits.padding
+    ]
+    taken = {item.index for found in sharing for item in found}
+    return sharing, [item for item in rows if item.index not in taken]
+
+
+def _split(rows: Sequence[PlacedRow], lengths: Sequence[int], limits: GroupLimits) -> list[Sequence[PlacedRow]]:
+    """Neighbouring rows, of these lengths, in groups within the limits."""
     groups: list[Sequence[PlacedRow]] = []
     begin, longest, total = 0, 0, 0
     for index, length in enumerate(lengths):
@@ -101,16 +172,20 @@ def _split(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits | 
 
 
 def _decode_group(
-    rows: Sequence[PlacedRow], window: int | None, attribution: bool, device: torch.device
+    group: _Group, token: int, window: int | None, attribution: bool, device: torch.device
 ) -> DecodeGroup:
-    shape = (len(rows), max(item.num_keys(window) for item in rows))
+    """A group whose first row is the token `token`, in the order of the groups."""
+    rows, share = group
+    first = len(rows[0].row.unit_slots) if share else 0
+    parts = [item.segments(window)[first:] for item in rows]
+    shape = (len(rows), max(sum(map(len, segments)) for segments in parts))
     slots = np.full(shape, _PADDING_SLOT, np.int64)
     bias = np.full(shape, -np.inf, np.float32)
     segments = np.full(shape, -1, np.int64) if attribution else None
     for number, item in enumerate(rows):
         begin = 0
-        biases = [*item.unit_biases, item.context_bias]
-        for segment, (part, part_bias) in enumerate(zip(item.segments(window), biases, strict=True)):
+        biases = [*item.unit_biases, item.context_bias][first:]
+        for segment, (part, part_bias) in enumerate(zip(parts[number], biases, strict=True)):
             end = begin + len(part)
             slots[number, begin:end] = part
             bias[number, begin:end] = part_bias
@@ -118,13 +193,24 @@ def _decode_group(
                 segments[number, begin:end] = segment
             begin = end
     return DecodeGroup(
-        begin=rows[0].begin,
-        end=rows[-1].end,
+        begin=token,
+        end=token + len(rows),
+        units=_shared_units(rows, device) if share else None,
         slots=torch.from_numpy(slots.ravel()).to(device),
         bias=torch.from_numpy(bias[:, None, None]).to(device) if bias.any() else None,
         indices=torch.tensor([item.index for item in rows], device=device),
         segments=None if segments is None else torch.from_numpy(segments[:, None, None]).to(device),
         num_segments=max(len(item.unit_biases) for item in rows) + 1,
+    )
+
+
+def _shared_units(rows: Sequence[PlacedRow], device: torch.device) -> SharedUnits:
+    units = rows[0].row.unit_slots
+    lengths = [len(slots) for slots in units]
+    bias = np.stack([np.repeat(np.asarray(item.unit_biases, np.float32), lengths) for item in rows])
+    return SharedUnits(
+        slots=torch.from_numpy(np.concatenate(units)).to(device),
+        bias=torch.from_numpy(bias[:, None]).to(device) if bias.any() else None,
     )
 
 

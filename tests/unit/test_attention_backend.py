@@ -101,6 +101,46 @@ def test_equals_literal_attention(dtype, merge, window, softcap):
     )
 
 
+def rows_that_share(rng):
+    """Two memories that several rows have, in between rows without and of several tokens; their weights differ."""
+    slots = rng.permutation(np.arange(1, SLOTS))
+    units = [slots[:9], slots[9:40], slots[40:44], slots[44:60]]
+    memories = [(0, 1), (2,), (), (0, 1), (3, 1), (2,), (0, 1), (1, 0)]
+    lengths = [(31, 1), (8, 1), (12, 1), (2, 1), (5, 1), (30, 1), (17, 6), (40, 1)]
+    ends = 60 + np.cumsum([length for length, _ in lengths])
+    return [
+        ForwardRow(
+            [1] * new,
+            0,
+            slots[end - length : end],
+            tuple(units[number] for number in memory),
+            tuple(0.5 + index + number for number in range(len(memory))),
+        )
+        for index, (memory, (length, new), end) in enumerate(zip(memories, lengths, ends, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("softcap", [None, 2.0])
+@pytest.mark.parametrize("window", [None, 6])
+@pytest.mark.parametrize("merge", ["paper", "plain"])
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_units_that_rows_share_are_gathered_once(dtype, merge, window, softcap):
+    rng = np.random.default_rng(9)
+    batch = place_rows(rows_that_share(rng), merge)
+    call = make_call(batch, rng, dtype, softcap)
+    backend = TorchBackend(torch.device("cpu"), slot_bytes=64 * 1024)
+    plan = backend.plan(batch, window, attribution=False)
+    shared = [(group.end - group.begin, len(group.units.slots)) for group in plan.decodes if group.units]
+    # The others with a memory in common have contexts of such different lengths that padding them would cost more.
+    assert shared == ([(2, 40)] if window is None else [(2, 4), (2, 40)])
+    found = backend.attend(call, plan)
+    assert found.dtype == dtype
+    tolerance = ATTENTION[dtype]
+    torch.testing.assert_close(
+        found.double(), expected_outputs(batch, call, merge, window), atol=tolerance, rtol=tolerance
+    )
+
+
 def test_one_group_gives_what_several_give():
     rng = np.random.default_rng(6)
     batch = place_rows(make_rows(rng), "paper")
