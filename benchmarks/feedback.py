@@ -1,7 +1,8 @@
 """What retrieval and verification cost a whole batch, if it waits for them and if it does not.
 
-Many answers are written at once (temperature 1, random model, a sentence about every 15 tokens), with a look at every
-token for retrieval and at every eighth for verification. A scripted retriever and verifier take 1 to 200 ms per call
+Many answers are asked for at once, more than may run at a time, so that others can fill the place of one that waits
+(temperature 1, random model, a sentence about every 15 tokens), with a look at every token for retrieval and at every
+eighth for verification. A scripted retriever and verifier take 1 to 200 ms per call
 and refute a share of the sentences; each call serves all that have queued up. Throughput in kept tokens per second,
 over that of plain decoding by the same engine. In blocking mode a sequence leaves the batch while it waits; in
 optimistic mode it goes on and returns if its sentence was refuted.
@@ -29,8 +30,9 @@ _PASSAGES = 256
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Answers at once, tokens of each, tokens of a passage."""
+    """Answers in all, answers that run at once, tokens of each, tokens of a passage."""
 
+    answers: int
     batch: int
     answer: int
     passage: int
@@ -83,7 +85,7 @@ def _share(text: str) -> float:
 
 def throughput(loaded: LoadedModel, size: Size, work: Work, script: Script | None) -> tuple[float, float]:
     """Kept tokens per second, and tokens discarded per kept one; without a script nothing but decoding."""
-    capacity = work.batch * (work.answer + 9 * size.unit_tokens) + _PASSAGES * size.unit_tokens
+    capacity = work.answers * (work.answer + 9 * size.unit_tokens) + _PASSAGES * size.unit_tokens
     config = {
         "policy": "ewe" if script else "plain",
         "memory": {"retrieval_units": 4, "verification_units": 4, "unit_tokens": size.unit_tokens},
@@ -96,7 +98,7 @@ def throughput(loaded: LoadedModel, size: Size, work: Work, script: Script | Non
 
         def write(tokens: int, seed: int) -> tuple[float, float]:
             params = SamplingParams(max_tokens=tokens, temperature=1.0, ignore_eos=True)
-            jobs = [([5, 6, 7 + n], replace(params, seed=seed + n), None) for n in range(work.batch)]
+            jobs = [([5, 6, 7 + n], replace(params, seed=seed + n), None) for n in range(work.answers)]
             start = time.perf_counter()
             answers = write_together(llm, jobs)
             kept = sum(len(answer.token_ids) for answer in answers)
@@ -145,14 +147,15 @@ def main() -> None:
     arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     on_gpu = arguments.device.startswith("cuda")
-    work = Work(32, 96, size.unit_tokens) if on_gpu else Work(4, 48, size.unit_tokens // 4)
+    work = Work(96, 32, 96, size.unit_tokens) if on_gpu else Work(8, 4, 48, size.unit_tokens // 4)
     latencies, shares = [0.05, 0.2, 0.001], [0.05, 0.0, 0.2, 0.5]
     if arguments.smoke:
-        work, latencies, shares = Work(2, 24, 16), [0.001], [0.0, 0.5]
+        work, latencies, shares = Work(3, 2, 24, 16), [0.001], [0.0, 0.5]
     loaded = load_synthetic(size, arguments.device)
     settings = {
         "model": size.name,
         "dtype": size.dtype,
+        "answers": work.answers,
         "batch": work.batch,
         "answer_tokens": work.answer,
         "unit_tokens": size.unit_tokens,
