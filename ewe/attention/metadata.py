@@ -11,12 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from ewe.attention.merge import Merge, merge_biases
-from ewe.attention.unread import TokenOnDevice
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOnDevice:
+    """ids[index] is the token; ids: int64 [tokens drawn together], on the device of the model."""
+
+    ids: Tensor
+    index: int
 
 
 @dataclass(frozen=True, slots=True)

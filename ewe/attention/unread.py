@@ -1,29 +1,17 @@
 """Tokens that the device has drawn and the host has not read: a pass can begin with them all the same.
 
-Owns: where such a token is, and how it gets among the tokens of a pass. Knows the rows of a pass; nothing of sampling.
+Owns: how such a token gets among the tokens of a pass. Knows the rows of a pass; nothing of sampling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
+from ewe.attention.metadata import PlacedRow
 from ewe.attention.packed import to_device
-
-if TYPE_CHECKING:
-    from ewe.attention.metadata import PlacedRow
-
-
-@dataclass(frozen=True, slots=True)
-class TokenOnDevice:
-    """ids[index] is the token; ids: int64 [tokens drawn together], on the device of the model."""
-
-    ids: Tensor
-    index: int
 
 
 def fill_in(token_ids: Tensor, rows: Sequence[PlacedRow]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ewe.attention.metadata import TokenOnDevice
 from ewe.attention.packed import to_device
-from ewe.attention.unread import TokenOnDevice
 from ewe.engine.sampler import sample
 from ewe.engine.sampling_rows import Drawing, SamplingRow, Token, UnreadToken
 from ewe.engine.sequence import Sequence

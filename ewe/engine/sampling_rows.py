@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from ewe.attention.unread import TokenOnDevice
+from ewe.attention.metadata import TokenOnDevice
 from ewe.sampling import SamplingParams
 
 _MASK_64 = (1 << 64) - 1

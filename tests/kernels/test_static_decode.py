@@ -18,9 +18,9 @@ from parity.paged import PagedModel
 from tolerances import LOGPROBS
 from triton_interpreter import INTERPRETED
 
+from ewe.attention.metadata import TokenOnDevice
 from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
-from ewe.attention.unread import TokenOnDevice
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.static_decode import StaticDecoder, lanes_for
 
