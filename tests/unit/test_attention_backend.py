@@ -82,25 +82,6 @@ def expected_outputs(batch, call, merge, window):
     return output
 
 
-@pytest.mark.parametrize("softcap", [None, 2.0])
-@pytest.mark.parametrize("window", [None, 6])
-@pytest.mark.parametrize("merge", ["paper", "plain"])
-@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
-def test_equals_literal_attention(dtype, merge, window, softcap):
-    rng = np.random.default_rng(5)
-    batch = place_rows(make_rows(rng), merge)
-    call = make_call(batch, rng, dtype, softcap)
-    backend = TorchBackend(torch.device("cpu"), slot_bytes=16 * 1024)
-    plan = backend.plan(batch, window, attribution=False)
-    assert len(plan.decodes) > 1
-    found = backend.attend(call, plan)
-    assert found.dtype == dtype
-    tolerance = ATTENTION[dtype]
-    torch.testing.assert_close(
-        found.double(), expected_outputs(batch, call, merge, window), atol=tolerance, rtol=tolerance
-    )
-
-
 def rows_that_share(rng):
     """Two memories that several rows have, in between rows without and of several tokens; their weights differ."""
     slots = rng.permutation(np.arange(1, SLOTS))
@@ -124,21 +105,30 @@ def rows_that_share(rng):
 @pytest.mark.parametrize("window", [None, 6])
 @pytest.mark.parametrize("merge", ["paper", "plain"])
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
-def test_units_that_rows_share_are_gathered_once(dtype, merge, window, softcap):
-    rng = np.random.default_rng(9)
-    batch = place_rows(rows_that_share(rng), merge)
+@pytest.mark.parametrize(("make", "slot_bytes"), [(make_rows, 16 * 1024), (rows_that_share, 64 * 1024)])
+def test_equals_literal_attention(make, slot_bytes, dtype, merge, window, softcap):
+    rng = np.random.default_rng(5)
+    batch = place_rows(make(rng), merge)
     call = make_call(batch, rng, dtype, softcap)
-    backend = TorchBackend(torch.device("cpu"), slot_bytes=64 * 1024)
+    backend = TorchBackend(torch.device("cpu"), slot_bytes)
     plan = backend.plan(batch, window, attribution=False)
-    shared = [(group.end - group.begin, len(group.units.slots)) for group in plan.decodes if group.units]
-    # The others with a memory in common have contexts of such different lengths that padding them would cost more.
-    assert shared == ([(2, 40)] if window is None else [(2, 4), (2, 40)])
+    assert len(plan.decodes) > 1
     found = backend.attend(call, plan)
     assert found.dtype == dtype
     tolerance = ATTENTION[dtype]
     torch.testing.assert_close(
         found.double(), expected_outputs(batch, call, merge, window), atol=tolerance, rtol=tolerance
     )
+
+
+@pytest.mark.parametrize(("window", "expected"), [(None, [(2, 40)]), (6, [(2, 4), (2, 40)])])
+def test_units_that_rows_share_are_gathered_once(window, expected):
+    """Where the contexts' lengths differ so much that padding them would cost more, they are not."""
+    batch = place_rows(rows_that_share(np.random.default_rng(9)), "paper")
+    plan = TorchBackend(torch.device("cpu"), slot_bytes=64 * 1024).plan(batch, window, attribution=False)
+    assert [(group.end - group.begin, len(group.units.slots)) for group in plan.decodes if group.units] == expected
+    with_shares = TorchBackend(torch.device("cpu"), slot_bytes=64 * 1024).plan(batch, window, attribution=True)
+    assert not any(group.units for group in with_shares.decodes)
 
 
 def test_one_group_gives_what_several_give():
