@@ -86,12 +86,13 @@ class EngineClient:
         return status_of(engine.core, engine.manager, engine.keeper.cache, self._loop.stalled_s)
 
     def close(self) -> None:
-        """Aborts what is under way and ends the engine's threads."""
+        """Aborts what is under way, ends the engine's threads and gives the pool's memory back."""
         self._loop.close()
         self.engine.core.close()
         self.components.close()
         if self.engine.precomputed is not None:
             self.engine.precomputed.close()
+        self.engine.pool.release()
 
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches

@@ -95,6 +95,11 @@ class KVPool:
         """Bytes that one block takes over all layers, keys, values and scales."""
         return KVPool.bytes_per_token(layer_shapes, dtype) * block_size
 
+    def release(self) -> None:
+        """Gives all memory back at once, though others may still hold the pool; nothing can be stored from then on."""
+        self.keys, self.values, self._tensors = [], [], []
+        self.key_scales, self.value_scales = [], []
+
     def copy_blocks(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Copy whole blocks (source, destination), with the same result as doing the pairs one after the other."""
         origin: dict[int, int] = {}

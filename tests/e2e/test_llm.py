@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -193,6 +194,14 @@ def test_the_engines_death_is_told_to_whoever_waits() -> None:
     with pytest.raises(EngineDeadError, match="broken on purpose"):
         llm.generate(PROMPTS[0], TEN)
     llm.close()
+
+
+def test_closing_gives_the_memory_back_though_the_object_is_kept() -> None:
+    llm = tiny_llm()
+    keys = weakref.ref(llm.client.engine.pool.keys[0])
+    llm.generate(PROMPTS[0], TEN)
+    llm.close()
+    assert keys() is None
 
 
 def test_a_closed_engine_says_so() -> None:
