@@ -13,7 +13,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -81,16 +81,16 @@ def parse_arguments(
     return arguments
 
 
-def pick_size(arguments: argparse.Namespace) -> Size:
+def pick_size(arguments: argparse.Namespace, sizes: Mapping[str, Size] = SIZES) -> Size:
     """The size for the device: a model of about 100 M parameters on a CPU, Llama-3.1-8B's shape on a GPU.
 
-    Where a benchmark has --shape, the size that it names.
+    Where a benchmark has --shape, the one of `sizes` that it names.
     """
     if arguments.smoke:
         return SMOKE
     shape = getattr(arguments, "shape", None)
     if shape is not None:
-        return SIZES[shape]
+        return sizes[shape]
     return CPU if arguments.device == "cpu" else GPU
 
 

@@ -2,10 +2,10 @@
 
 Many answers are asked for at once, more than may run at a time, so that others can fill the place of one that waits
 (temperature 1, random model, a sentence about every 15 tokens), with a look at every token for retrieval and at every
-eighth for verification. A scripted retriever and verifier take 1 to 200 ms per call
-and refute a share of the sentences; each call serves all that have queued up. Throughput in kept tokens per second,
-over that of plain decoding by the same engine. In blocking mode a sequence leaves the batch while it waits; in
-optimistic mode it goes on and returns if its sentence was refuted.
+eighth for verification. A scripted retriever and verifier take 1 to 200 ms per call and refute a share of the
+sentences; each call serves all that have queued up. Throughput in kept tokens per second, over that of plain decoding
+by the same engine. In blocking mode a sequence leaves the batch while it waits; in optimistic mode it goes on and
+returns if its sentence was refuted.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def panels(document: plots.Document) -> list[plots.Panel]:
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, _add_options)
-    size = _size(arguments)
+    size = pick_size(arguments, _SHAPES)
     loaded = _load(size, arguments.device)
     rig = Rig(loaded, size.unit_tokens, size.units * size.unit_tokens)
     texts = [tuple(rig.random_tokens(size.unit_tokens)) for _ in range(size.units)]
@@ -123,11 +123,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", choices=list(_SHAPES), help="the model's shape; 100m on a CPU, 8b on a GPU")
     plots.add_option(parser)
     parser.add_argument("--folder", type=Path, help="where the units are written; the system's temporary folder")
-
-
-def _size(arguments: argparse.Namespace) -> Size:
-    """The size for the shape that was asked for."""
-    return pick_size(arguments) if arguments.smoke or arguments.shape is None else _SHAPES[arguments.shape]
 
 
 def _load(size: Size, device: str) -> LoadedModel:

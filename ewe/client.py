@@ -92,7 +92,6 @@ class EngineClient:
         self.components.close()
         if self.engine.precomputed is not None:
             self.engine.precomputed.close()
-        self.engine.pool.release()
 
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
@@ -104,6 +103,7 @@ class EngineClient:
     def _report_death(self, error: EngineDeadError) -> None:
         for on_answer in list(self._waiting.values()):
             on_answer(error)
+        self.engine.pool.release()  # by the loop's own thread: no pass is under way any more
 
 
 def with_store(config: Config, path: str | Path) -> Config:

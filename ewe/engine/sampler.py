@@ -19,7 +19,7 @@ from ewe.sampling import SamplingParams
 
 
 def sample(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
-    """One token per row; on a GPU nothing waits for the device before they are read.
+    """One token per row; where the kernels run, nothing waits for the device before they are read.
 
     logits: float32 [rows, vocab], finite or -inf; rows: in the same order; with_entropy: whether to compute entropies.
     A row that holds anything else gets some token, whose logprob is NaN.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -202,6 +203,15 @@ def test_closing_gives_the_memory_back_though_the_object_is_kept() -> None:
     llm.generate(PROMPTS[0], TEN)
     llm.close()
     assert keys() is None
+
+
+def test_closing_from_a_listener_aborts_what_runs() -> None:
+    """The listener is called by the engine's own thread, in the middle of a step."""
+    llm, ended = tiny_llm(), queue.SimpleQueue[Any]()
+    params = SamplingParams(max_tokens=50, ignore_eos=True)
+    llm.client.submit(llm.client.build(PROMPTS[0], params, listener=lambda _: llm.close()), ended.put)
+    answer = ended.get(timeout=60)
+    assert (answer.finish_reason, answer.error) == ("abort", "")
 
 
 def test_a_closed_engine_says_so() -> None:
