@@ -111,16 +111,25 @@ class Rig:
         """Token ids that are no special tokens."""
         return torch.randint(3, self.model.config.vocab_size, (count,)).tolist()
 
+    def unit(self, token_ids: Sequence[int], slots: IntArray) -> ForwardRow:
+        """The row that encodes a unit, as a refresh does."""
+        return ForwardRow(token_ids, 0, slots, wants_logits=False)
+
+    def row(
+        self, token_ids: Sequence[int], context: IntArray, units: Sequence[IntArray], all_logits: bool = False
+    ) -> ForwardRow:
+        """The row that runs the last `token_ids` of a context under `units` of weight 1."""
+        position = len(context) - len(token_ids) + (self.unit_tokens if units else 0)
+        return ForwardRow(token_ids, position, context, tuple(units), (1.0,) * len(units), all_logits=all_logits)
+
     def encode(self, token_ids: Sequence[int], slots: IntArray | None = None) -> IntArray:
-        """Encodes a unit as a refresh does, into `slots` if given; returns its slots."""
+        """Encodes a unit, into `slots` if given; returns its slots."""
         slots = self.slots(len(token_ids)) if slots is None else slots
-        self.runner.forward([ForwardRow(token_ids, 0, slots, wants_logits=False)])
+        self.runner.forward([self.unit(token_ids, slots)])
         return slots
 
     def run(
         self, token_ids: Sequence[int], context: IntArray, units: Sequence[IntArray], all_logits: bool = False
     ) -> torch.Tensor:
-        """Runs the last `token_ids` of a context under `units` of weight 1; float32 logits [1 or tokens, vocab]."""
-        position = len(context) - len(token_ids) + (self.unit_tokens if units else 0)
-        row = ForwardRow(token_ids, position, context, tuple(units), (1.0,) * len(units), all_logits=all_logits)
-        return self.runner.forward([row]).logits
+        """Runs a `row`; float32 logits [1 or tokens, vocab]."""
+        return self.runner.forward([self.row(token_ids, context, units, all_logits)]).logits

@@ -89,7 +89,7 @@ class EngineCore:
         self._start_waiting()
         started = [sequence for sequence in self.sequences if sequence.is_started]
         wanted = [(sequence, self._advance(sequence)) for sequence in started]
-        plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished])
+        plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished], self._advance)
         before, self._flight = self._flight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)
@@ -174,15 +174,15 @@ class EngineCore:
 
     def _launch(self, plan: Plan) -> Flight | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
-        flight = Flight(plan.busy)
+        flight = Flight(list(plan.busy))
         try:
             result = self._runner.forward(plan.rows)
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
+            self._scheduler.failed(plan)
             for sequence in plan.busy:
                 self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
             return None
-        for unit in plan.units:
-            unit.ready = True
+        self._scheduler.launched(plan)
         writers = self._writers(plan, result)
         if writers:
             rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]

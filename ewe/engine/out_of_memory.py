@@ -34,7 +34,7 @@ class FrugalRunner:
     """Runs another runner's passes; one for which there is no memory is run in parts, and so are as large ones later.
 
     budget: how the memory is divided, for the messages. Cutting changes the rounding of results and nothing else, since
-    rows do not depend on each other and a row's tokens only on those before.
+    neither rows nor tokens depend on later ones.
     """
 
     def __init__(self, runner: Runner, budget: str) -> None:

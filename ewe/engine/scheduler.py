@@ -7,6 +7,7 @@ evicted units, whose KV depends on their own text alone. Knows blocks and refere
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 
@@ -26,16 +27,17 @@ from ewe.memory.unit_cache import EncodedUnit
 class Plan:
     """The rows of one forward pass, units before contexts, with what each belongs to.
 
+    A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units. Of
+    each unit the plan holds a reference of its own, lest its blocks are given to others before the pass.
     budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
-    whether a sequence came back or got units that are cached or loaded, so that there is something to do even without
-    rows.
+    whether a sequence came back or got its units, so that there is something to do even without rows.
     """
 
     units: list[EncodedUnit] = field(default_factory=list)
     sequences: list[Sequence] = field(default_factory=list)
     rows: list[ForwardRow] = field(default_factory=list)
     budget: int = 0
-    busy: list[Sequence] = field(default_factory=list)
+    busy: dict[Sequence, None] = field(default_factory=dict)
     progressed: bool = False
 
 
@@ -60,10 +62,11 @@ class Scheduler:
         self._precomputed = precomputed
         self.swaps = 0
 
-    def plan(self, wanted: Batch[tuple[Sequence, Action]]) -> Plan:
+    def plan(self, wanted: Batch[tuple[Sequence, Action]], advance: Callable[[Sequence], Action]) -> Plan:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival.
+        Decoding sequences come first, then units and prompts in order of arrival. advance: works a sequence off whose
+        units are in the pass, and returns what is next: its context goes with them. `launched` or `failed` must follow.
         """
         plan = Plan(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
@@ -74,7 +77,7 @@ class Scheduler:
                 self._add_context(plan, sequence, sequences)
         may_enter = True  # nobody overtakes: the oldest that waits is the next that comes in
         for sequence, action in running:
-            if sequence in plan.sequences:
+            if sequence in plan.busy:
                 continue
             if not sequence.is_admitted or sequence.swapped is not None:
                 may_enter = may_enter and admitted < self._config.max_num_seqs
@@ -82,11 +85,21 @@ class Scheduler:
                 if not may_enter:
                     continue
                 admitted += 1
-            if action is Action.ENCODE:
-                self._add_pending(plan, sequence, sequences)
-            elif action is Action.RUN:
+            encoded = action is Action.ENCODE and self._add_pending(plan, sequence, sequences)
+            if (advance(sequence) if encoded else action) is Action.RUN:
                 self._add_context(plan, sequence, sequences)
         return plan
+
+    def launched(self, plan: Plan) -> None:
+        """The pass is on its way: what it holds of its units is given back."""
+        for unit in plan.units:
+            self._keeper.cache.release(unit)
+
+    def failed(self, plan: Plan) -> None:
+        """The pass has not run, and nobody is to use its units."""
+        for unit in plan.units:
+            unit.ready = False
+        self.launched(plan)
 
     def release(self, sequence: Sequence) -> None:
         """Gives back all that a finished sequence holds."""
@@ -102,8 +115,7 @@ class Scheduler:
     def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
         """Adds the next tokens of a context, or the units of its memory that were evicted while it was swapped out."""
         missing = [unit.encoded for unit in sequence.memory.units if not unit.encoded.ready]
-        if missing:
-            self._add_units(plan, sequence, missing)
+        if missing and not self._add_units(plan, sequence, missing):
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
@@ -127,37 +139,44 @@ class Scheduler:
             )
         )
         plan.sequences.append(sequence)
-        plan.busy.append(sequence)
+        plan.busy[sequence] = None
         plan.budget -= len(tokens)
 
-    def _add_pending(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
-        """Allocates a sequence's new units, all or none, and adds those that nobody has encoded."""
+    def _add_pending(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+        """Allocates a sequence's new units, all or none, and adds those that nobody has encoded.
+
+        Returns whether all of them are encoded or in the pass.
+        """
         while True:
             try:
                 self._keeper.acquire(sequence)
                 break
             except OutOfBlocksError:
                 if not self._swap_out_youngest(sequence, sequences, plan):
-                    return
+                    return False
         pending = [item.encoded for item in sequence.pending_units if item.encoded is not None]
-        self._add_units(plan, sequence, pending)
-        plan.progressed |= self._keeper.is_encoded(sequence)
+        encoded = self._add_units(plan, sequence, pending)
+        plan.progressed |= encoded
+        return encoded
 
-    def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> None:
-        plan.busy.append(sequence)
+    def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
+        """Adds the units that are not encoded, as far as there is room; returns whether they all are now."""
+        plan.busy[sequence] = None
         for unit in units:
             size = len(unit.token_ids)
-            planned = any(unit is other for other in plan.units)
-            if unit.ready or planned or self._is_precomputed(plan, sequence, unit):
+            if unit.ready or self._is_precomputed(plan, sequence, unit):
                 continue
             if size > plan.budget and plan.rows:
                 continue
             row = ForwardRow(unit.token_ids, 0, unit.table.slots(), wants_logits=False)
             plan.rows.insert(len(plan.units), row)
             plan.units.append(unit)
+            self._keeper.cache.share(unit)
+            unit.ready = True  # for all that comes after it, in this pass and later
             plan.budget -= size
             sequence.stats.units_encoded += 1
             sequence.stats.unit_tokens_encoded += size
+        return all(unit.ready for unit in units)
 
     def _is_precomputed(self, plan: Plan, sequence: Sequence, unit: EncodedUnit) -> bool:
         """Whether a unit need not be encoded: it is in the pool now, or it is being read."""

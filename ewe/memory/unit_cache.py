@@ -22,7 +22,8 @@ _Place = tuple[str, UnitKey]
 
 @dataclass(eq=False, slots=True)
 class EncodedUnit:
-    """The KV of one unit text; `ready` once its keys and values are written, and immutable from then on.
+    """The KV of one unit text; `ready` once the pass that writes its keys and values is planned: whatever runs then, or
+    later, may attend to it. Immutable from then on.
 
     salt: who shares it; the same content under another salt is another unit. was_loaded: whether its KV came from a
     file instead of the model; reading: while it is being read from there.

@@ -84,6 +84,17 @@ def test_prefill_and_decode_under_units(family, case):
     assert tokens[len(PROMPT) :] == expected.argmax(-1)[len(PROMPT) - 1 : -1].tolist()
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_units_in_the_pass_of_the_prompt_that_sees_them(family):
+    eager, paged = build(family, attention="eager"), PagedModel(build(family))
+    units = [paged.context() for _ in UNITS]
+    rows = [paged.row(unit, tokens, wants_logits=False) for unit, tokens in zip(units, UNITS, strict=True)]
+    context = paged.context(CAPACITY, [unit.table for unit in units], CASES["weighted"][1])
+    found = paged.run(*rows, paged.row(context, PROMPT, all_logits=True)).logits
+    expected = eager_logits(eager, UNITS, PROMPT, context.weights, "paper")
+    torch.testing.assert_close(found.log_softmax(-1), expected.log_softmax(-1), atol=LOGPROBS, rtol=0)
+
+
 def test_the_reference_feels_units_weights_and_merge():
     """A reference that ignored what is tested would prove nothing."""
     eager = build("llama", attention="eager")

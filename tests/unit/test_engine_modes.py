@@ -151,8 +151,9 @@ def test_a_late_refutation_does_not_wait_for_passages_that_it_makes_pointless() 
             bench.retrieval.release()
         bench.step()
     bench.verification.release()
+    before = len(reader.events)
     bench.step()
-    assert reader.kinds()[-1] in ("rewind", "evict")
+    assert "rewind" in reader.kinds()[before:]
     assert bench.retrieval.jobs  # nobody waits for its answer any more
     assert sequence.retrieval is None
     bench.run_prompt()

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.config import Config
+from ewe.engine.pauses import Action
+from ewe.engine.sequence import Sequence
 from ewe.sampling import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
@@ -131,13 +133,13 @@ def test_a_request_in_any_state_can_be_aborted_while_it_is_swapped_out() -> None
 # --- the scheduler's limits
 
 
-def test_prompts_run_in_chunks_and_units_in_one_pass() -> None:
+def test_prompts_run_in_chunks_and_units_in_one_pass_with_what_waits_for_them() -> None:
     bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "", "Aa."))
     bench.add("a", "a prompt of thirty-four tokens....:", SamplingParams(max_tokens=8), ["one", "two three"])
     bench.run()
     sizes = [[len(row.token_ids) for row in rows] for rows in bench.runner.rows_run]
-    assert sizes[0] == [3, 9]  # both units together
-    assert sizes[1:4] == [[16], [16], [3]]
+    assert sizes[0] == [3, 9, 4]  # both units together, and what has room of the prompt
+    assert sizes[1:3] == [[16], [15]]
     assert all(sum(step) <= 16 for step in sizes)
 
 
@@ -153,6 +155,36 @@ def test_a_unit_comes_in_while_others_decode() -> None:
         bench.core.step()
     assert late.is_finished
     bench.run()
+
+
+def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it_any_more() -> None:
+    """A text may end right after its memory was refreshed; a younger one needs all blocks in the same pass."""
+    bench = Bench(config(), None, None, sentences, num_blocks=7)
+    ending = bench.add("a", "q:", SamplingParams(max_tokens=2), ["one two"])
+    other = bench.add("b", "a prompt of twenty..", SamplingParams(max_tokens=1))
+    for sequence in (ending, other):
+        sequence.is_started = True
+
+    def end(sequence: Sequence) -> Action:
+        bench.core.end(sequence, "abort")
+        return Action.COMPLETE
+
+    scheduler = bench.engine.core._scheduler
+    plan = scheduler.plan([(ending, Action.ENCODE), (other, Action.RUN)], end)
+    assert [len(row.token_ids) for row in plan.rows] == [7]  # six blocks are not enough for both
+    bench.runner.forward(plan.rows)
+    scheduler.launched(plan)
+    bench.check()
+    assert bench.run()["b", 0].finish_reason == "length"
+
+
+def test_a_unit_whose_pass_failed_is_encoded_again() -> None:
+    bench = Bench(config(), None, None, words("Aa.", "Bb."))
+    bench.runner.fail_next = RuntimeError("boom")
+    for name in "ab":
+        bench.add(name, "q:", SamplingParams(max_tokens=5), ["one two"])
+        assert bench.run()[name, 0].text == ("" if name == "a" else "Bb.")
+    assert encoded(bench) == [7]
 
 
 def test_no_more_sequences_run_at_once_than_allowed() -> None:
