@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 
-.PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test clean
+.PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal clean
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint       style, types, layers    make format      mends what can be mended"
 	@echo "make bench      ten minutes of benchmarks on the CPU (ARGS=--all: hours)   make bench-gpu   on a GPU"
 	@echo "make gpu-test   the tests for GPUs      make gpu         GPU tests and benchmarks"
+	@echo "make gpu-rehearsal   the tests for GPUs on a stand-in, where there is no GPU (minutes)"
 
 # torch goes first and alone: resolving it together with the rest may pick another build of it.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -76,6 +77,9 @@ endef
 
 gpu-test:
 	$(FIND_GPU_PYTHON); $(GPU_PATH) $$python -m pytest -m gpu $(ARGS)
+
+gpu-rehearsal: $(BIN)/.installed-test
+	PYTHONPATH=tests $(BIN)/python -m pytest -p stand_in_gpu.plugin -m gpu --ignore tests/unit/test_benchmarks_smoke.py $(ARGS)
 
 # Ten minutes of GPU time at most; what fails costs its own figures only.
 bench-gpu:

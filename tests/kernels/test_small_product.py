@@ -133,7 +133,7 @@ def test_the_kernel_is_tried_out_before_it_is_used(kind, device):
     def wrong(*arguments):
         return 1.1 * multiply(*arguments)
 
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    dtype = torch.float32 if INTERPRETED else torch.bfloat16
     for function, reason in ((multiply, None), (broken, "RuntimeError: ptxas is not there")):
         assert try_out(FewRows(function, 64), kind, torch.device(device), dtype) == reason
     assert "other numbers" in str(try_out(FewRows(wrong, 64), kind, torch.device(device), dtype))

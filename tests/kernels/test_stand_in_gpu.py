@@ -1,0 +1,123 @@
+"""The engine as it runs on a GPU, on a stand-in for one: the texts are the same, and its loop waits for nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from kernels.test_static_engine import CONFIG, SIZE
+from stand_in_gpu import DEVICE, in_place
+from tolerances import LOGPROBS
+from triton_interpreter import INTERPRETED
+
+from benchmarks.feedback import Library, Script
+from benchmarks.rig import load_synthetic, write_together
+from ewe import LLM, SamplingParams
+
+pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
+PARAMS = [
+    SamplingParams(max_tokens=12, temperature=1.0, seed=1, ignore_eos=True),
+    SamplingParams(max_tokens=9, logprobs=3, repetition_penalty=1.3, logit_bias={5: 1.0}, ignore_eos=True),
+    SamplingParams(max_tokens=6, temperature=1.0, seed=3, top_p=0.8, top_k=50, min_tokens=4),
+]
+A_GRAPH, SWAPPING = "a graph is recorded", "the stream"
+
+
+@pytest.fixture
+def gpu():
+    with in_place():
+        yield
+
+
+def write(device, prompt_tokens=3, **settings):
+    """Answers, what the loop waited for, and swaps; prompts, pauses, refreshes and rewinds are among what is done."""
+    library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
+    loaded = load_synthetic(SIZE, device)
+    with LLM(config=CONFIG | settings, loaded=loaded, datastore=library, verifier=library) as llm:
+        DEVICE.waits.clear()
+        prompts = [list(range(5 + n, 5 + n + prompt_tokens)) for n in range(len(PARAMS))]
+        answers = write_together(llm, [(*pair, None) for pair in zip(prompts, PARAMS, strict=True)])
+        waits = {what for what, _ in DEVICE.waits}
+        llm.check_integrity()
+        swaps = llm.client.engine.core._scheduler.swaps
+    return sorted(answers, key=lambda answer: len(answer.token_ids)), waits, swaps
+
+
+def check(prompt_tokens=3, **settings):
+    expected, _, _ = write("cpu", prompt_tokens, **settings)
+    with in_place():
+        found, waits, swaps = write("cuda", prompt_tokens, **settings)
+    assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=LOGPROBS)
+    assert sum(answer.stats.tokens_discarded for answer in found) > 0, "nothing was rewritten"
+    return waits, swaps
+
+
+def test_the_texts_are_those_of_a_cpu_and_nothing_waits():
+    assert check() == ({A_GRAPH}, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"scheduler": {"cuda_graphs": False}},
+        {"scheduler": {"async_scheduling": False}},
+        {"feedback": {"verify_every": 4, "mode": "optimistic", "verify_when": "entropy", "verify_entropy": 0.0}},
+    ],
+    ids=str,
+)
+def test_nothing_waits_in_other_modes(settings):
+    waits, _ = check(**settings)
+    assert waits <= {A_GRAPH}
+
+
+@pytest.mark.slow
+def test_a_context_that_is_swapped_waits_for_nothing_else():
+    waits, swaps = check(20, cache={"num_blocks": 39, "block_size": 4})
+    assert swaps
+    assert waits <= {A_GRAPH, SWAPPING}
+
+
+# --- the stand-in itself
+
+
+def test_what_a_gpu_refuses_is_refused(gpu):
+    here = torch.zeros(4, 3, device="cuda")
+    assert (here.device.type, here.is_cuda, here[1:].shape) == ("cuda", True, (3, 3))
+    with pytest.raises(RuntimeError, match=r"add: expected all tensors on cuda:0, found \(3,\) on cpu"):
+        here + torch.ones(3)
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"), torch.cuda.graph(graph):
+        here.sum().item()
+
+
+def test_copies_take_their_time(gpu):
+    pinned = torch.zeros(3, pin_memory=True)
+    here = torch.zeros(3, device="cuda")
+    here.copy_(pinned, non_blocking=True)
+    pinned += 1
+    with pytest.raises(AssertionError, match="written while a copy was under way"):
+        torch.cuda.synchronize()
+    arriving = (here + 2).to("cpu", non_blocking=True)
+    assert (arriving != 2).all(), "it was read too early"
+    event = torch.cuda.Event()
+    event.record()
+    later = (here + 3).to("cpu", non_blocking=True)
+    event.synchronize()
+    assert (arriving == 2).all()
+    assert (later != 3).all()
+    assert [what for what, _ in DEVICE.waits] == ["the device"]
+
+
+def test_a_graph_does_again_what_was_recorded_over_the_same_tensors(gpu):
+    given, taken, number = torch.ones(2, device="cuda"), torch.zeros(2, device="cuda"), 3
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        doubled = (given * number).view(1, 2)
+        taken.copy_(doubled[0] + 1)
+    assert taken.tolist() == [0, 0], "recording computes nothing"
+    given.fill_(2)
+    number = 100  # as on a GPU, the graph does not know
+    graph.replay()
+    assert taken.tolist() == [7, 7]
