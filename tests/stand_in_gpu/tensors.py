@@ -133,10 +133,7 @@ class Functions(TorchFunctionMode):
 def _index(func: Any, tensor: DeviceTensor, index: Any, *value: Any) -> Any:
     """tensor[index], or tensor[index] = value."""
     parts = index if isinstance(index, tuple) else (index,)
-    fancy = [part for part in parts if isinstance(part, list | torch.Tensor)]
-    if not fancy and not value:
-        return func(tensor, index)
-    _wait_for_indices(fancy)
+    _wait_for_indices([part for part in parts if isinstance(part, list | torch.Tensor)])
     inner_index, inner_value = tree_map(inner_of, (index, value))
     return outer_of(DEVICE.run(lambda: func(tensor.inner, inner_index, *inner_value), bool(value)))
 
