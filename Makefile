@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
 
-.PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal clean
+.PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench      ten minutes of benchmarks on the CPU (ARGS=--all: hours)   make bench-gpu   on a GPU"
 	@echo "make gpu-test   the tests for GPUs      make gpu         GPU tests and benchmarks"
 	@echo "make gpu-rehearsal   the tests for GPUs on a stand-in, where there is no GPU (minutes)"
+	@echo "make gpu-sanitize    the kernels under compute-sanitizer     make gpu-tune    which tiles are the fastest"
 
 # torch goes first and alone: resolving it together with the rest may pick another build of it.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -84,6 +85,14 @@ gpu-rehearsal: $(BIN)/.installed-test
 # Ten minutes of GPU time at most; what fails costs its own figures only.
 bench-gpu:
 	$(FIND_GPU_PYTHON); $(GPU_PATH) $$python -m benchmarks.run_all --device cuda $(ARGS)
+
+# Memory is taken from the driver for each tensor, or reading beyond one would go unnoticed.
+gpu-sanitize:
+	$(FIND_GPU_PYTHON); PYTORCH_NO_CUDA_MEMORY_CACHING=1 $(GPU_PATH) compute-sanitizer --tool memcheck --error-exitcode 1 \
+	  $$python -m pytest -m gpu tests/kernels --ignore tests/kernels/test_static_engine.py -k "not static" $(ARGS)
+
+gpu-tune:
+	$(FIND_GPU_PYTHON); $(GPU_PATH) $$python scripts/tune_tiles.py $(ARGS)
 
 # The benchmarks run whatever the tests say.
 gpu:
