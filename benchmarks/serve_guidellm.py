@@ -48,8 +48,6 @@ def _options(port: int, load: Load, folder: Path) -> list[str]:
         "kind": "openai_http",
         "target": f"http://127.0.0.1:{port}",
         "request_format": "/v1/completions",
-        # It would ask for counts in every chunk, which the server does not send.
-        "extras": {"body": {"stream_options": {"continuous_usage_stats": False}}},
     }
     return [
         *("--backend", json.dumps(backend)),

@@ -89,7 +89,9 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
 
 def _send(sequence: Sequence, upto: int) -> None:
     if upto > sequence.sent_chars:
-        sequence.emit("text", {"text": sequence.draft.text[sequence.sent_chars : upto]})
+        discarded = sequence.stats.tokens_discarded
+        counts = {"num_tokens": len(sequence.draft) + discarded, "num_discarded": discarded}
+        sequence.emit("text", {"text": sequence.draft.text[sequence.sent_chars : upto], **counts})
         sequence.sent_chars = upto
 
 

@@ -38,8 +38,9 @@ from ewe.types import (
 class StreamEvent:
     """Something a reader of the stream learns.
 
-    kind: "text" {text}: final text, to be shown in order; "draft" {text, start}: provisional text; "rewind",
-    "retrieval", "verification", "refresh", "evict", "restore": the trace event's data; "sentence": a sentence is final;
+    kind: "text" {text, num_tokens, num_discarded}: final text, to be shown in order, and how many tokens have been
+    written by then, and taken back; "draft" {text, start}: provisional text; "rewind", "retrieval", "verification",
+    "refresh", "evict", "restore": the trace event's data; "sentence": a sentence is final;
     "finish" {reason}, with `generation`. index: which of the request's `n` answers it is about.
     """
 

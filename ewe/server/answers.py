@@ -49,7 +49,11 @@ def usage(generations: Sequence[Generation]) -> Usage:
     """Tokens of one request: each prompt once, and all that was written, taken back or not."""
     prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
     discarded = sum(item.stats.tokens_discarded for item in generations)
-    written = sum(item.stats.tokens_kept for item in generations) + discarded
+    return counted(prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded)
+
+
+def counted(prompt: int, written: int, discarded: int) -> Usage:
+    """The counts for prompts and answers of so many tokens, of which so many were taken back."""
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=written,

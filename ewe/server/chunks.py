@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ewe.report.jsonable import jsonable
-from ewe.server.answers import check_finished, ewe_result, usage
+from ewe.server.answers import check_finished, counted, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
 from ewe.server.service import Service
@@ -34,6 +34,8 @@ class ChunkedAnswer(ABC):
             "id": f"{id_prefix}-{uuid.uuid4().hex}", "created": int(time.time()), "model": service.model_name,
         }  # fmt: skip
         self._unfinished = run.num_choices
+        # By choice the tokens written and taken back so far, where every chunk is to say them.
+        self._counts: dict[int, tuple[int, int]] | None = {} if body.wants_usage_so_far else None
 
     @abstractmethod
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
@@ -49,10 +51,12 @@ class ChunkedAnswer(ABC):
 
     async def tell(self, item: RunEvent) -> str:
         """The chunk of an event; raises RefusedError for the end of an answer that came to nothing."""
-        if item.event.kind == "text":
-            return self._text_forms[item.choice].fill(item.event.data["text"])
         if item.event.kind == "finish":
             return await self._last_chunk(item)
+        if self._counts is not None:
+            return self._counted_chunk(item, self._counts)
+        if item.event.kind == "text":
+            return self._text_forms[item.choice].fill(item.event.data["text"])
         return self._live_form.fill(_live_event(item))
 
     def end(self) -> str:
@@ -72,11 +76,22 @@ class ChunkedAnswer(ABC):
     def _live_form(self) -> RecordForm:
         return RecordForm(self._data([], ewe=RecordForm.HOLE))
 
+    def _counted_chunk(self, item: RunEvent, counts: dict[int, tuple[int, int]]) -> str:
+        """A chunk of text, or of an event, in a stream whose chunks say the counts of then."""
+        if item.event.kind != "text":
+            return self._chunk([], ewe=_live_event(item))
+        data = item.event.data
+        counts[item.choice] = data["num_tokens"], data["num_discarded"]
+        return self._chunk([self._text_choice(item.choice, data["text"])])
+
     async def _last_chunk(self, item: RunEvent) -> str:
         """A choice's end; that of the last choice also tells what the engine knows."""
         generation: Generation = item.event.generation
         check_finished(generation, self._run.own_deadline)
         self._unfinished -= 1
+        if self._counts is not None:
+            kept, discarded = generation.stats.tokens_kept, generation.stats.tokens_discarded
+            self._counts[item.choice] = kept + discarded, discarded
         choice = await self._last_choice(item.choice, generation)
         more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations).model_dump()}
         return self._chunk([choice], **more)
@@ -85,9 +100,16 @@ class ChunkedAnswer(ABC):
         return record(self._data(choices, **more))
 
     def _data(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        empty = {"usage": None} if self._wants_usage else {}
+        counts = {"usage": self._usage_so_far()} if self._wants_usage else {}
         fixed = {"object": self._chunk_object, "system_fingerprint": FINGERPRINT}
-        return {**self._head, **fixed, "choices": choices, **empty, **more}
+        return {**self._head, **fixed, "choices": choices, **counts, **more}
+
+    def _usage_so_far(self) -> dict[str, Any] | None:
+        if self._counts is None:
+            return None
+        prompt = sum(len(sequence.prompt_ids) for sequence in self._run.sequences)
+        written, discarded = (sum(counts) for counts in zip((0, 0), *self._counts.values(), strict=True))
+        return counted(prompt, written, discarded).model_dump()
 
 
 def _live_event(item: RunEvent) -> dict[str, Any]:

@@ -57,11 +57,14 @@ class Document(RequestModel):
 
 
 class StreamOptions(RequestModel):
-    """include_usage: whether the stream ends with a chunk of token counts."""
+    """include_usage: whether the stream ends with a chunk of token counts.
+
+    continuous_usage_stats: whether every chunk before it has the counts of then (vLLM's); needs include_usage.
+    """
 
     include_usage: bool | None = None
     include_obfuscation: Literal[False] | None = None
-    continuous_usage_stats: Literal[False] | None = None
+    continuous_usage_stats: bool | None = None
 
 
 class EweOptions(RequestModel):

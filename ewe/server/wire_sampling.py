@@ -72,6 +72,11 @@ class SamplingRequest(RequestModel):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
+    def wants_usage_so_far(self) -> bool:
+        """Whether every chunk of the stream has the token counts of then."""
+        return self.wants_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    @property
     def json_schema(self) -> JsonSchema | None:
         """What the answer must satisfy; None for free text."""
         return self.response_format.schema_of_answer if self.response_format else None

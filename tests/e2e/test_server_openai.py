@@ -126,6 +126,36 @@ def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool
     assert all(chunk.choices for chunk in chunks[:-1]) == (not events), "bare clients find a choice in every chunk"
 
 
+@pytest.mark.parametrize("events", [False, True])
+def test_every_chunk_says_the_counts_of_then(client: Any, expected: Any, events: bool) -> None:
+    chunks = list(
+        client.chat.completions.create(
+            model="builtin",
+            messages=MESSAGES,
+            max_tokens=LENGTH,
+            stream=True,
+            n=2,
+            stream_options={"include_usage": True, "continuous_usage_stats": True},
+            extra_body={"ewe": {"events": events}},
+        )
+    )
+    counts = [chunk.usage.completion_tokens for chunk in chunks]
+    assert counts[0] == 0
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 2, "they grow with the text"
+    *_, last, whole = chunks
+    assert last.usage == whole.usage
+    assert not whole.choices
+    stats = expected.stats
+    assert whole.usage.completion_tokens == 2 * (stats.tokens_kept + stats.tokens_discarded)
+    assert whole.usage.completion_tokens_details.rejected_prediction_tokens == 2 * stats.tokens_discarded
+    assert {chunk.usage.prompt_tokens for chunk in chunks} == {stats.prompt_tokens}
+    texts = ["", ""]
+    for choice in (choice for chunk in chunks for choice in chunk.choices):
+        texts[choice.index] += choice.delta.content or ""
+    assert texts == [expected.text] * 2
+
+
 @pytest.fixture(scope="module")
 def whole(llm: LLM) -> Any:
     """The same to its end: the streaming helper takes another end for an error."""
