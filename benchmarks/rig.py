@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import queue
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import CPULinear
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.kvcache.pool import KVPool
 from ewe.types import Generation
 
@@ -54,13 +55,23 @@ def as_in_transformers(model: Any) -> None:
 
 
 def write_together(
-    llm: LLM, jobs: Sequence[tuple[Sequence[int], SamplingParams, Sequence[str] | None]]
+    llm: LLM,
+    jobs: Sequence[tuple[Sequence[int], SamplingParams, Sequence[str] | None]],
+    look: Callable[[Sequence[EngineSequence]], object] = lambda sequences: None,
 ) -> list[Generation]:
-    """All answers to (prompt, params, documents) jobs that are submitted at once, in the order of their ends."""
+    """All answers to (prompt, params, documents) jobs that are submitted at once, in the order of their ends.
+
+    look: called with all sequences when one has ended, in the engine's thread.
+    """
     sequences = [llm.client.build(list(prompt), params, documents) for prompt, params, documents in jobs]
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def end(answer: Any) -> None:
+        look(sequences)
+        ended.put(answer)
+
     for sequence in sequences:
-        llm.client.submit(sequence, ended.put)
+        llm.client.submit(sequence, end)
     answers = [ended.get() for _ in sequences]
     for sequence in sequences:
         llm.client.forget(sequence.request_id, abort=False)
