@@ -56,7 +56,7 @@ def test_displays_follow_the_engine(mode: str, data: st.DataObject) -> None:
     check_views(generation, events)
 
 
-@pytest.mark.parametrize("seed", [33, 35, 166, 171])
+@pytest.mark.parametrize("seed", [33, 48, 166, 171])
 def test_units_that_a_rewind_brings_back_are_in_the_trace(seed: int) -> None:
     rng = Random(seed)
     feedback = {"verify_every": 1 + seed % 4, "on_exhausted": "flag"}
