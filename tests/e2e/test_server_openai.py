@@ -93,18 +93,24 @@ def test_citations_and_verdicts_are_those_of_the_sentences(client: Any, expected
     assert told["finish_reasons"] == ["length"]
 
 
-@pytest.mark.parametrize("events", [False, True])
-def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool) -> None:
-    chunks = list(
+def streamed(client: Any, events: bool, usage_so_far: bool, **more: Any) -> list[Any]:
+    """The chunks of an answer, with token counts at the end at least."""
+    return list(
         client.chat.completions.create(
             model="builtin",
             messages=MESSAGES,
             max_tokens=LENGTH,
             stream=True,
-            stream_options={"include_usage": True, "continuous_usage_stats": False},
+            stream_options={"include_usage": True, "continuous_usage_stats": usage_so_far},
             extra_body={"ewe": {"events": events}},
+            **more,
         )
     )
+
+
+@pytest.mark.parametrize("events", [False, True])
+def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool) -> None:
+    chunks = streamed(client, events, usage_so_far=False)
     choices = [choice for chunk in chunks for choice in chunk.choices]
     assert "".join(choice.delta.content or "" for choice in choices) == expected.text
     assert [choice.finish_reason for choice in choices if choice.finish_reason] == ["length"]
@@ -128,17 +134,7 @@ def test_a_stream_adds_up_to_the_answer(client: Any, expected: Any, events: bool
 
 @pytest.mark.parametrize("events", [False, True])
 def test_every_chunk_says_the_counts_of_then(client: Any, expected: Any, events: bool) -> None:
-    chunks = list(
-        client.chat.completions.create(
-            model="builtin",
-            messages=MESSAGES,
-            max_tokens=LENGTH,
-            stream=True,
-            n=2,
-            stream_options={"include_usage": True, "continuous_usage_stats": True},
-            extra_body={"ewe": {"events": events}},
-        )
-    )
+    chunks = streamed(client, events, usage_so_far=True, n=2)
     counts = [chunk.usage.completion_tokens for chunk in chunks]
     assert counts[0] == 0
     assert counts == sorted(counts)
