@@ -92,7 +92,9 @@ _CUDA = {
     "empty_cache": lambda: None,
     "get_device_capability": lambda *device: (9, 0),
     "get_device_name": lambda *device: "a stand-in",
-    "get_device_properties": lambda *device: SimpleNamespace(multi_processor_count=4, total_memory=8 * _GIB),
+    "get_device_properties": lambda *device: SimpleNamespace(
+        name="a stand-in", major=9, minor=0, multi_processor_count=4, total_memory=8 * _GIB
+    ),
     "get_rng_state": lambda *device: torch.random.get_rng_state(),
     "graph": recording,
     "graph_pool_handle": lambda: (0, 0),
