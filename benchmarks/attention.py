@@ -116,9 +116,10 @@ def measure_shared(clock: Clock, point: Point) -> dict[str, float]:
     }
 
 
-def measure_prefill(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> dict[str, float]:
-    """Runs of so many tokens under k units in one call, in operations per second; without units beside torch's."""
-    shape = clock.shape
+def prefill(
+    shape: Shape, runs: int, tokens: int, units: int, unit_tokens: int
+) -> tuple[Callable[[], object], LayerCall, float]:
+    """Runs of so many tokens under k units in one call, what it is over, and its floating-point operations."""
     size = runs * tokens + units * unit_tokens
     pool = KVPool(
         [LayerShape(shape.kv_heads, shape.dim, shape.dim)], size // BLOCK + 1, BLOCK, shape.dtype, shape.device
@@ -134,16 +135,25 @@ def measure_prefill(clock: Clock, runs: int, tokens: int, units: int, unit_token
     new = torch.from_numpy(slots[units * unit_tokens :]).to(shape.device)
     key, value = (tensor[0][new].transpose(0, 1) for tensor in (pool.keys, pool.values))
     call = LayerCall(query, key, value, pool.keys[0], pool.values[0], shape.dim**-0.5, None)
-    took = clock.time([partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))])
     # Two products of two operations each, over every pair of a token and a key that it sees.
     pairs = runs * tokens * (units * unit_tokens + (tokens + 1) / 2)
-    rate = 4 * shape.heads * shape.dim * pairs / took
+    attend = partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))
+    return attend, call, 4 * shape.heads * shape.dim * pairs
+
+
+def measure_prefill(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> dict[str, float]:
+    """A prefill in operations per second; without units beside torch's."""
+    shape = clock.shape
+    attend, call, operations = prefill(shape, runs, tokens, units, unit_tokens)
+    took = clock.time([attend])
+    rate = operations / took
     name = f"{runs}x{tokens}" + (f"_k{units}_m{unit_tokens}" if units else "")
     figures = {f"prefill_tflops_{name}": round(rate / 1e12, 3)}
     figures[f"prefill_of_product_rate_{name}"] = round(rate / clock.product_rate, 3)
     if not units:
         q, k, v = (
-            item.reshape(-1, runs, tokens, shape.dim).transpose(0, 1).contiguous() for item in (query, key, value)
+            item.reshape(-1, runs, tokens, shape.dim).transpose(0, 1).contiguous()
+            for item in (call.query, call.key, call.value)
         )
         torch_call = partial(scaled_dot_product_attention, q, k, v, is_causal=True, enable_gqa=True)
         figures[f"prefill_sdpa_over_engine_{name}"] = round(clock.time([torch_call]) / took, 2)

@@ -62,7 +62,7 @@ class Library:
 
     def __init__(self, script: Script, passage_tokens: int) -> None:
         self._script = script
-        self._passages = [Passage(f"p{number}", text_of(passage_tokens, number)) for number in range(_PASSAGES)]
+        self._passages = [Passage(f"p{number}", text) for number, text in enumerate(_texts(passage_tokens))]
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """One passage per query, after the latency."""
@@ -83,13 +83,18 @@ class Library:
         return VerificationResult((claim,), evidence)
 
 
+def _texts(passage_tokens: int) -> list[str]:
+    """The passages that there are."""
+    return [text_of(passage_tokens, number) for number in range(_PASSAGES)]
+
+
 def _share(text: str) -> float:
     """A number in [0, 1) that belongs to the text."""
     return int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2**48
 
 
 class Meter:
-    """Tokens per second until `most_left` answers are left; `take` ends each of them, in the engine's thread."""
+    """Tokens per second until `most_left` answers are left; `take` is called when one has ended."""
 
     def __init__(self, most_left: int) -> None:
         self._most_left = most_left
@@ -115,11 +120,11 @@ def throughput(
         "scheduler": {"max_num_seqs": work.batch, "max_num_batched_tokens": 4096},
     }
     library = Library(script, work.passage) if script else None
-    passages = [text_of(work.passage, number) for number in range(_PASSAGES)]
+    passages = _texts(work.passage)
     with LLM(config=config, loaded=loaded, datastore=library, verifier=library) as llm:
 
-        def write(answers: int, tokens: int, seed: int) -> tuple[float, float]:
-            params = SamplingParams(max_tokens=tokens, temperature=1.0, ignore_eos=True)
+        def write(answers: int, seed: int) -> tuple[float, float]:
+            params = SamplingParams(max_tokens=work.answer, temperature=1.0, ignore_eos=True)
             jobs = [
                 ([5, 6, 7 + n], replace(params, seed=seed + n), _some(passages, n * documents, documents))
                 for n in range(answers)
@@ -131,8 +136,8 @@ def throughput(
 
         encoding = SamplingParams(max_tokens=1)
         write_together(llm, [([5], encoding, _some(passages, n, _UNITS)) for n in range(0, _PASSAGES, _UNITS)])
-        write(work.batch, work.answer, 1000)  # compiles and captures
-        return write(work.answers, work.answer, 0)
+        write(work.batch, 1000)  # compiles and captures
+        return write(work.answers, 0)
 
 
 def _some(passages: Sequence[str], begin: int, count: int) -> list[str] | None:

@@ -21,7 +21,8 @@ import torch
 from ewe_kernels import prefill, tiles
 from ewe_kernels.tiles import Tile
 
-from benchmarks.attention import Clock, Point, measure_prefill
+from benchmarks import attention
+from benchmarks.attention import Clock, Point
 from benchmarks.attention_problem import Problem, Shape
 from benchmarks.common import GPU
 from ewe.attention import triton_backend
@@ -65,12 +66,8 @@ def decoding(clock: Clock, point: Point, shared: bool) -> Callable[[], float]:
 
 def prefilling(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> Callable[[], float]:
     """Operations over time and the product's rate."""
-
-    def share() -> float:
-        figures = measure_prefill(clock, runs, tokens, units, unit_tokens)
-        return next(value for name, value in figures.items() if name.startswith("prefill_of_product_rate"))
-
-    return share
+    attend, _, operations = attention.prefill(clock.shape, runs, tokens, units, unit_tokens)
+    return lambda: operations / clock.time([attend]) / clock.product_rate
 
 
 def kernels_of(clock: Clock) -> dict[str, Callable[[], Kernel]]:

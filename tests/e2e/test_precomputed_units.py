@@ -16,7 +16,7 @@ import pytest
 import torch
 from parity.families import CONFIGS, FAMILIES
 from parity.paged import PagedModel
-from tolerances import LOGPROBS
+from tolerances import ATTENTION, LOGPROBS
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 from unit.engine_tokenizers import byte_level, sentencepiece_like
@@ -89,6 +89,8 @@ def assert_like(generation: Generation, other: Generation) -> None:
     """The same tokens; in log-probabilities, what shares a pass may round differently."""
     assert generation.token_ids == other.token_ids
     np.testing.assert_allclose(generation.logprobs, other.logprobs, atol=LOGPROBS, rtol=0)
+    for one, another in zip(generation.top_logprobs, other.top_logprobs, strict=True):
+        assert one == pytest.approx(another, abs=LOGPROBS)
 
 
 def assert_same(loaded: LoadedModel, out: Path) -> None:
@@ -98,6 +100,9 @@ def assert_same(loaded: LoadedModel, out: Path) -> None:
     assert len(kv) == len(DOCUMENTS)
     assert kv.keys() == expected.keys()
     assert_alone(loaded, config, kv)
+    for key, tensor in kv.items():
+        tolerance = ATTENTION[tensor.dtype]
+        torch.testing.assert_close(tensor, expected[key], atol=tolerance, rtol=tolerance)
     assert_like(generation, encoded)
     assert (generation.stats.units_loaded, generation.stats.units_encoded) == (3, 0)
     assert (encoded.stats.units_loaded, encoded.stats.units_encoded) == (0, 3)

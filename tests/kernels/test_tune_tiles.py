@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from ewe_kernels import tiles
+from ewe_kernels import prefill, tiles
 from ewe_kernels.tiles import Tile
 from stand_in_gpu import in_place
 from triton_interpreter import INTERPRETED
@@ -68,4 +68,6 @@ def test_kernels_are_timed_under_the_tile_that_is_tried(script, monkeypatch):
             problem = script.decoding(clock, point, shared)
             assert script.Kernel(triton_backend, name, tile, [], [problem]).share(tile) > 0
             assert tile in tried
+        prefilling = script.prefilling(clock, 2, 16, 1, 16)
+        assert script.Kernel(prefill, "prefill_tile", tile, [], [prefilling]).share(tile) > 0
         assert set(script.kernels_of(clock)) == {"decode", "shared", "prefill"}

@@ -57,12 +57,8 @@ class DeviceTensor(torch.Tensor):
 def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     """One of torch's operations, with a DeviceTensor somewhere among its arguments."""
     name = func._schema.name.removeprefix("aten::")
-    if name == "copy_" and not isinstance(args[0], DeviceTensor):
-        non_blocking = (args[2] if len(args) > 2 else kwargs.get("non_blocking", False)) and DEVICE.is_pinned(args[0])
-        return DEVICE.download(args[1].inner, args[0], non_blocking)
-    if name == "copy_" and not isinstance(args[1], DeviceTensor):
-        DEVICE.upload(args[1], args[0].inner, args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
-        return args[0]
+    if name == "copy_" and not all(isinstance(item, DeviceTensor) for item in args[:2]):
+        return _copy(*args, **kwargs)
     if name in _WAITING:
         DEVICE.wait(name)
     if name in ("index", "index_put_", "index_put"):
@@ -78,6 +74,14 @@ def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     if mutates:
         return kwargs.get("out", args[0])
     return tree_map(outer_of, result)
+
+
+def _copy(target: Any, source: Any, non_blocking: bool = False) -> Any:
+    """target.copy_(source), one of them on the host."""
+    if not isinstance(target, DeviceTensor):
+        return DEVICE.download(source.inner, target, non_blocking and DEVICE.is_pinned(target))
+    DEVICE.upload(source, target.inner, non_blocking)
+    return target
 
 
 class Functions(TorchFunctionMode):
