@@ -23,7 +23,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
-from benchmarks.shapes import LLAMA
+from benchmarks.shapes import LLAMA, SMOLLM2_135M
 from ewe.cli.collect_env import environment
 from ewe.config import Dtype
 
@@ -61,7 +61,12 @@ _LLAMA_TINY: dict[str, Any] = {
 SMOKE = Size("smoke", _LLAMA_TINY, units=2, unit_tokens=32, prompt_tokens=8, dtype="float32")
 CPU = Size("100m", _LLAMA_100M, units=8, unit_tokens=256, prompt_tokens=64, dtype="float32")
 GPU = Size("llama-3.1-8b", LLAMA["8b"], units=8, unit_tokens=256, prompt_tokens=64, dtype="bfloat16")
-SIZES = {"100m": CPU, "1b": replace(GPU, name="llama-3.2-1b", model=LLAMA["1b"]), "8b": GPU}
+SIZES = {
+    "100m": CPU,
+    "135m": replace(CPU, name="smollm2-135m", model=SMOLLM2_135M),
+    "1b": replace(GPU, name="llama-3.2-1b", model=LLAMA["1b"]),
+    "8b": GPU,
+}
 
 
 def parse_arguments(
@@ -84,13 +89,13 @@ def parse_arguments(
 def pick_size(arguments: argparse.Namespace, sizes: Mapping[str, Size] = SIZES) -> Size:
     """The size for the device: a model of about 100 M parameters on a CPU, Llama-3.1-8B's shape on a GPU.
 
-    Where a benchmark has --shape, the one of `sizes` that it names.
+    Where a benchmark has --shape, the one of `sizes` that it names; on a CPU always in float32.
     """
     if arguments.smoke:
         return SMOKE
     shape = getattr(arguments, "shape", None)
     if shape is not None:
-        return sizes[shape]
+        return replace(sizes[shape], dtype="float32") if arguments.device == "cpu" else sizes[shape]
     return CPU if arguments.device == "cpu" else GPU
 
 

@@ -44,6 +44,7 @@ from benchmarks.rig import as_in_transformers, load_synthetic, transformers_twin
 from ewe import LLM, SamplingParams
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.engine.compiled import compile_layers
+from ewe.engine.cpu_linear import describe_ways
 from ewe.engine.loader import LoadedModel
 
 _LONGEST = 256
@@ -130,13 +131,19 @@ def compare(contest: Contest, prompt_lengths: list[int], answer_lengths: list[in
 def size_for(arguments: argparse.Namespace) -> Size:
     """On a CPU the documents are fewer and shorter, so that sixteen prompts with their documents take minutes."""
     size = pick_size(arguments)
-    return replace(size, units=4, unit_tokens=128) if size.name == "100m" else size
+    if arguments.device != "cpu" or arguments.smoke:
+        return size
+    return replace(size, units=2, unit_tokens=64) if _is_large(size) else replace(size, units=4, unit_tokens=128)
+
+
+def _is_large(size: Size) -> bool:
+    return bool(size.model["hidden_size"] >= 2048)
 
 
 def measure_contest(contest: Contest, arguments: argparse.Namespace) -> dict[str, float]:
     """Single prompts and batches against transformers' generate, in turns."""
     size = contest.size
-    batch, shortest, longest = _lengths(arguments)
+    batch, shortest, longest = _lengths(arguments, size)
     spread = [round(length) for length in torch.linspace(shortest, longest, batch).tolist()]
     equal = [sum(spread) // batch] * batch
     compare(contest, [4], [4], 1)  # warms both up
@@ -154,9 +161,11 @@ def measure_contest(contest: Contest, arguments: argparse.Namespace) -> dict[str
     return figures
 
 
-def _lengths(arguments: argparse.Namespace) -> tuple[int, int, int]:
+def _lengths(arguments: argparse.Namespace, size: Size) -> tuple[int, int, int]:
     """Answers in a batch, and the tokens of the shortest and the longest."""
-    return (3, 2, 6) if arguments.smoke else (16, 16, _LONGEST)
+    if arguments.smoke:
+        return 3, 2, 6
+    return (16, 4, 32) if arguments.device == "cpu" and _is_large(size) else (16, 16, _LONGEST)
 
 
 def measure_loads(
@@ -216,7 +225,7 @@ def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, _add_options)
     size = size_for(arguments)
-    batch, shortest, longest = _lengths(arguments)
+    batch, shortest, longest = _lengths(arguments, size)
     settings = {
         "model": size.name,
         "dtype": size.dtype,
@@ -229,6 +238,7 @@ def main() -> None:
     sections = Sections("decode_throughput", arguments, settings)
     if arguments.device == "cpu":
         contest = Contest(size, arguments.device)
+        sections.take("cpu_linear", lambda: {"cpu_linear": describe_ways(contest.llm.client.engine.loaded.model)})
         sections.take("contest", partial(measure_contest, contest, arguments))
         contest.llm.close()
     measure_limits(sections, size, arguments)

@@ -40,8 +40,8 @@ def load_synthetic(size: Size, device: str, weights: Weights = "auto") -> Loaded
 
 
 def transformers_twin(model: Any) -> Any:
-    """A copy of the model with transformers' own attention (sdpa) and layers, for comparison in the same process."""
-    twin = copy.deepcopy(model)
+    """The model over the same weights with transformers' own attention (sdpa) and layers, as a peer in one process."""
+    twin = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
     as_in_transformers(twin)
     return twin
 

@@ -12,6 +12,15 @@ from typing import Any
 
 Shape = dict[str, Any]
 
+SMOLLM2_135M: Shape = {
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "vocab_size": 49152,
+    "tie_word_embeddings": True,
+}
 LLAMA: dict[str, Shape] = {
     "1b": {
         "hidden_size": 2048,
