@@ -35,10 +35,8 @@ def open_verifier(
     an unknown name or no retriever, JudgeError for a judge that cannot be had.
     """
     settings = settings or VerificationConfig()
-    if name not in NAMES:
-        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
-    if retriever is None:
-        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
+    _check_name(name, retriever is not None)
+    assert retriever is not None
     if name != "claims":
         return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
     return ClaimVerifier(
@@ -50,6 +48,21 @@ def open_verifier(
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
     )
+
+
+def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:
+    """Refuses, before a datastore is opened for it, a verifier that `open_verifier` would refuse; raises as it does."""
+    _check_name(name, has_datastore)
+    if name == "claims":
+        open_extractor(settings.extractor)
+        load_judge(settings.judge, device=device, labels=settings.judge_labels)
+
+
+def _check_name(name: str, has_datastore: bool) -> None:
+    if name not in NAMES:
+        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
+    if not has_datastore:
+        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
 
 
 def open_extractor(name: str) -> ClaimExtractor:
