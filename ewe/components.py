@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
 from ewe.errors import ConfigError
+from ewe.lazy import warm
 from ewe.protocols import Retriever, Verifier
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class Components:
     retriever: Retriever | None
     verifier: Verifier | None
     memories: LiveMemories | None = None
+
+    def warm(self) -> None:
+        """Loads the models that retriever and verifier would load with their first request."""
+        warm(self.retriever)
+        warm(self.verifier)
 
     def close(self) -> None:
         """Ends what runs beside the engine."""

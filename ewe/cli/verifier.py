@@ -1,6 +1,6 @@
 """From options to a verifier and what it checks against.
 
-Owns: how the command line's options name the evidence and the judge. Knows `ewe.components`, imported when it is called.
+Owns: how the command line's options name the evidence and the judge. Imports what opens a verifier when it is called.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json"
 
 
 def model_source(config: ModelConfig) -> str:
-    """The directory, config.json (dummy only) or hub id to read from. Raises ConfigError for files that are not there."""
+    """The directory, config.json (dummy only) or hub id to read from; raises ConfigError for missing files."""
     builtin = Path(str(files("ewe"))) / "world" / "model"
     path = builtin if config.name == "builtin" else Path(config.name).expanduser()
     if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":

@@ -13,7 +13,7 @@ from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
-from ewe.verification.judges.load import load_judge
+from ewe.verification.judges.load import check_judge, load_judge
 from ewe.verification.value_verifier import ValueVerifier
 
 NAMES = ("builtin", "values", "claims")
@@ -55,7 +55,7 @@ def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig,
     _check_name(name, has_datastore)
     if name == "claims":
         open_extractor(settings.extractor)
-        load_judge(settings.judge, device=device, labels=settings.judge_labels)
+        check_judge(settings.judge, device=device, labels=settings.judge_labels)
 
 
 def _check_name(name: str, has_datastore: bool) -> None:
