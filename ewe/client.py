@@ -8,23 +8,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ewe.assembly import Components, build_engine
+from ewe.components import Components
 from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
-from ewe.engine.core import EngineCore
-from ewe.engine.intake import Document, Prompt
-from ewe.engine.loader import LoadedModel
 from ewe.engine.loop import EngineLoop
-from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, MemoryOptions
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.loader import LoadedModel
+    from ewe.engine.sequence import Sequence, StreamEvent
 
 Answer = Generation | EngineDeadError
 
@@ -33,6 +33,8 @@ class EngineClient:
     """Starts an engine and hands requests to it. loaded: a model that is already in memory."""
 
     def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
+        from ewe.assembly import build_engine  # torch and transformers, which take seconds to import
+
         self.components = components
         try:
             self.engine = build_engine(config, components, self._deliver, loaded)
@@ -68,12 +70,12 @@ class EngineClient:
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request_id] = on_answer
-        self._loop.do(partial(EngineCore.add, sequence=sequence))
+        self._loop.do(lambda core: core.add(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
-            self._loop.do(partial(EngineCore.abort, request_id=request_id))
+            self._loop.do(lambda core: core.abort(request_id))
 
     @property
     def is_alive(self) -> bool:
@@ -108,8 +110,6 @@ class EngineClient:
 
 def with_store(config: Config, path: str | Path) -> Config:
     """The settings with the memories of the store in a folder. Raises ConfigError."""
-    if not isinstance(path, str | Path):
-        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(path).__name__}")
     values = config.model_dump(exclude_unset=True)
     return Config.from_mapping({**values, "longterm": {**values.get("longterm", {}), "path": str(path)}})
 

@@ -11,23 +11,26 @@ from collections.abc import Sequence as Batch
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
-from ewe.assembly import make_components
 from ewe.client import Answer, EngineClient, resolve_config, with_store
+from ewe.components import make_components
 from ewe.config import Config
-from ewe.engine.intake import Document, Prompt
-from ewe.engine.loader import LoadedModel
-from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
-from ewe.longterm.live import LiveMemories
-from ewe.longterm.service import MemoryService
+from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
-from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, MemoryOptions, Passage
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.loader import LoadedModel
+    from ewe.engine.sequence import Sequence, StreamEvent
+    from ewe.longterm.live import LiveMemories
+    from ewe.longterm.service import MemoryService
+    from ewe.retrieval.datastore import Datastore
 
 Message = Mapping[str, str]
 
@@ -52,9 +55,10 @@ class LLM:
         loaded: LoadedModel | None = None,
     ) -> None:
         self.config = resolve_config(model, config)
-        service, path = (longterm, longterm.store.path) if isinstance(longterm, MemoryService) else (None, longterm)
+        service, path = _store_of(longterm)
         if path is not None:
             self.config = with_store(self.config, path)
+        preflight(self.config, loaded is not None)
         self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
 
     @property
@@ -201,6 +205,17 @@ class LLM:
                 yield event
         finally:
             self.client.forget(sequence.request_id, abort=not finished)
+
+
+def _store_of(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
+    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
+    if longterm is None or isinstance(longterm, str | Path):
+        return None, longterm
+    from ewe.longterm.service import MemoryService
+
+    if not isinstance(longterm, MemoryService):
+        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
+    return longterm, longterm.store.path
 
 
 def question_of(messages: Batch[Message]) -> str:

@@ -15,7 +15,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from ewe.assembly import Components, Engine, wire
+from ewe.assembly import Engine, wire
+from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardResult, ForwardRow

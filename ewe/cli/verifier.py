@@ -1,6 +1,6 @@
 """From options to a verifier and what it checks against.
 
-Owns: how the command line's options name the evidence and the judge. Knows `ewe.assembly`, imported when it is called.
+Owns: how the command line's options name the evidence and the judge. Imports what opens a verifier when it is called.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def open_verifier(
     """
     from rich.console import Console
 
-    from ewe.assembly import make_components
+    from ewe.components import make_components
     from ewe.config import Config
     from ewe.retrieval.datastore import Datastore
 

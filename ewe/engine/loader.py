@@ -1,13 +1,12 @@
 """Loading a model and its tokenizer, or refusing them with the reason.
 
-Owns: where a model comes from, its precision and device, its length limit and its end tokens. Knows transformers' auto
+Owns: how a model is read, its precision, its length limit and its end tokens. Knows transformers' auto
 classes; importing it registers the "ewe" attention.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,11 @@ from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding
+from ewe.engine.device import usable_device
+from ewe.engine.model_files import has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.errors import ConfigError, DeviceMemoryError
-
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def load_model(config: ModelConfig) -> LoadedModel:
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
-    source = _source(config)
+    source = model_source(config)
     options = {"revision": config.revision, "trust_remote_code": config.trust_remote_code}
     model_config = _read(AutoConfig, source, options)
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
@@ -65,43 +64,6 @@ def load_model(config: ModelConfig) -> LoadedModel:
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
-
-
-def _source(config: ModelConfig) -> str:
-    """The directory or hub id to read from."""
-    builtin = Path(str(files("ewe"))) / "world" / "model"
-    path = builtin if config.name == "builtin" else Path(config.name).expanduser()
-    if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":
-        return str(path)
-    if path.is_dir():
-        _check_directory(path, config)
-        return str(path)
-    if config.name == "builtin":
-        raise ConfigError(f"the built-in model is missing from this installation ({path}); reinstall the package")
-    if path.exists():
-        raise ConfigError(f"model.name {config.name!r} is a file; give the directory that holds config.json")
-    if config.name.startswith((".", "/", "~")) or config.name.count("/") > 1:
-        raise ConfigError(f"model.name {config.name!r}: no such directory")
-    return config.name
-
-
-def _check_directory(path: Path, config: ModelConfig) -> None:
-    if not (path / "config.json").is_file():
-        raise ConfigError(f"{path} holds no config.json; model.name must be a directory saved by transformers")
-    if config.load_format == "dummy":
-        return
-    if not any(path.glob("*.safetensors")):
-        pickled = any(path.glob("*.bin")) or any(path.glob("*.pt")) or any(path.glob("*.pth"))
-        advice = (
-            "convert the pickled weights with save_pretrained" if pickled else 'or set model.load_format to "dummy"'
-        )
-        raise ConfigError(f"{path} holds no *.safetensors weights; {advice}")
-    if not _has_tokenizer(path):
-        raise ConfigError(f"{path} holds no tokenizer; save one there with tokenizer.save_pretrained")
-
-
-def _has_tokenizer(path: Path) -> bool:
-    return any((path / name).is_file() for name in _TOKENIZER_FILES)
 
 
 def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) -> Any:
@@ -153,13 +115,7 @@ def _read_model(source: str, model_config: Any, dtype: torch.dtype, options: dic
 
 def _place(model_config: Any, config: ModelConfig) -> tuple[torch.device, torch.dtype]:
     """Device and dtype; "auto": the GPU, if any, with the checkpoint's own precision; else the CPU in float32."""
-    name = config.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"model.device {config.device!r} is not usable here: {error}") from error
+    device = usable_device(config.device)
     if config.dtype != "auto":
         return device, getattr(torch, config.dtype)
     own = model_config.get_text_config().dtype or torch.float32
@@ -187,7 +143,7 @@ def _max_model_len(model_config: Any, wanted: int | None) -> int:
 
 
 def _tokenizer(source: str, config: ModelConfig, options: dict[str, Any]) -> Any:
-    if config.load_format == "dummy" and (Path(source).is_file() or not _has_tokenizer(Path(source))):
+    if config.load_format == "dummy" and (Path(source).is_file() or not has_tokenizer(Path(source))):
         return None
     return _read(AutoTokenizer, source, options)
 

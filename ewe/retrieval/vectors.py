@@ -92,9 +92,7 @@ class Vectors:
         if not _is_same(folder, probe):
             for path in (keys, vectors):
                 path.unlink(missing_ok=True)
-            partial = folder / f"{_ENCODER}.partial"
-            partial.write_text(json.dumps({"name": self._encoder.name, "probe": probe.tolist()}), encoding="utf-8")
-            partial.replace(folder / _ENCODER)
+            _note_encoder(folder, self._encoder, probe)
         for path in (keys, vectors):
             path.touch()
         row = 4 * self._encoder.dimension
@@ -110,8 +108,8 @@ class Vectors:
 
 
 def made_by(encoder: Encoder, folder: Path) -> bool:
-    """Whether the vectors in `folder` are this encoder's."""
-    return _is_same(folder, encoder.encode_passages([_PROBE])[0])
+    """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
+    return _has_fingerprint(folder, encoder) or _is_same(folder, encoder.encode_passages([_PROBE])[0])
 
 
 def count_vectors(folder: Path) -> int:
@@ -126,6 +124,27 @@ def _mapped(path: Path, dimension: int) -> np.ndarray:
 
 def _check(vector: np.ndarray) -> int:
     return zlib.crc32(vector.tobytes())
+
+
+def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
+    """Writes down whose vectors the folder holds."""
+    values = {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe.tolist()}
+    partial = folder / f"{_ENCODER}.partial"
+    partial.write_text(json.dumps(values), encoding="utf-8")
+    partial.replace(folder / _ENCODER)
+
+
+def _has_fingerprint(folder: Path, encoder: Encoder) -> bool:
+    """Whether the folder was made by an encoder with this one's fingerprint; False if it has none."""
+    fingerprint = _fingerprint(encoder)
+    try:
+        return bool(fingerprint) and json.loads((folder / _ENCODER).read_bytes())["fingerprint"] == fingerprint
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _fingerprint(encoder: Encoder) -> str:
+    return str(getattr(encoder, "fingerprint", ""))
 
 
 def _is_same(folder: Path, probe: np.ndarray) -> bool:

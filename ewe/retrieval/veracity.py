@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from ewe.errors import ConfigError
+from ewe.lazy import warm
 from ewe.protocols import Retriever
 from ewe.retrieval.ingest.sources import read_sources
 from ewe.retrieval.source import searched_text
@@ -41,6 +42,10 @@ class Weighed:
     def __init__(self, retriever: Retriever, scorer: VeracityScorer) -> None:
         self._retriever, self._scorer = retriever, scorer
         self.description = getattr(retriever, "description", type(retriever).__name__)
+
+    def warm(self) -> None:
+        """Loads what the retriever needs."""
+        warm(self._retriever)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""

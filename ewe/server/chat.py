@@ -6,12 +6,11 @@ Owns: the route, and the form of a conversation's answer and chunks. Knows the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
@@ -23,6 +22,9 @@ from ewe.server.version import FINGERPRINT
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse
 from ewe.types import Generation
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Prompt
 
 router = APIRouter(tags=["OpenAI"])
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
@@ -38,6 +37,9 @@ from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_format import text_answer
 from ewe.types import Generation
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Prompt
 
 router = APIRouter(tags=["OpenAI"])
 

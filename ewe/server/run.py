@@ -10,14 +10,16 @@ from collections.abc import AsyncIterator, Callable
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ewe.client import Answer, EngineClient
-from ewe.engine.intake import Prompt
-from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.server.mailbox import Mailbox
 from ewe.types import Generation
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Prompt
+    from ewe.engine.sequence import Sequence, StreamEvent
 
 
 class RunEvent(NamedTuple):

@@ -13,12 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import Request
 
-from ewe.engine.intake import Prompt
-from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, PromptTooLongError, SchemaError
 from ewe.llm import LLM
@@ -33,6 +31,10 @@ from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
 from ewe.types import Passage
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Prompt
+    from ewe.engine.sequence import Sequence as EngineSequence
 
 _T = TypeVar("_T")
 

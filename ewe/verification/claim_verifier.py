@@ -69,6 +69,10 @@ class ClaimVerifier:
         """The judge, which remembers its answers; from any thread, if the one that was given is."""
         return self._judge
 
+    def warm(self) -> None:
+        """Has the judge load its model, if it has one."""
+        self._judge.warm()
+
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order; extractor, retriever and judge are called once for all of them.
 

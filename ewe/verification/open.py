@@ -13,7 +13,7 @@ from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
-from ewe.verification.judges.load import load_judge
+from ewe.verification.judges.load import check_judge, load_judge
 from ewe.verification.value_verifier import ValueVerifier
 
 NAMES = ("builtin", "values", "claims")
@@ -35,10 +35,8 @@ def open_verifier(
     an unknown name or no retriever, JudgeError for a judge that cannot be had.
     """
     settings = settings or VerificationConfig()
-    if name not in NAMES:
-        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
-    if retriever is None:
-        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
+    _check_name(name, retriever is not None)
+    assert retriever is not None
     if name != "claims":
         return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
     return ClaimVerifier(
@@ -50,6 +48,21 @@ def open_verifier(
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
     )
+
+
+def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:
+    """Refuses, before a datastore is opened for it, a verifier that `open_verifier` would refuse; raises as it does."""
+    _check_name(name, has_datastore)
+    if name == "claims":
+        open_extractor(settings.extractor)
+        check_judge(settings.judge, device=device, labels=settings.judge_labels)
+
+
+def _check_name(name: str, has_datastore: bool) -> None:
+    if name not in NAMES:
+        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
+    if not has_datastore:
+        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
 
 
 def open_extractor(name: str) -> ClaimExtractor:

@@ -121,7 +121,7 @@ def test_folders_without_a_trained_head_or_with_pickled_weights_are_refused(tmp_
     BertModel(config(["entailment", "neutral", "contradiction"])).save_pretrained(tmp_path / "encoder")
     tokenizer().save_pretrained(tmp_path / "encoder")
     with pytest.raises(JudgeError, match=r"classifier\.weight"):
-        load_judge(str(tmp_path / "encoder"))
+        load_judge(str(tmp_path / "encoder"), device="cpu").judge(PAIRS)
     model = save(tmp_path / "pickled", ["entailment", "contradiction"])
     (tmp_path / "pickled" / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "pickled" / "pytorch_model.bin")

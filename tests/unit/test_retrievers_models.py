@@ -166,7 +166,7 @@ def test_code_beside_a_model_is_not_run(bert):
     )
     (folder / "evil.py").write_text("raise SystemExit('ran')\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"evil.Module"):
-        SentenceEncoder(folder)
+        SentenceEncoder(folder).warm()
 
 
 @pytest.mark.parametrize("name", ["/nowhere/model", "./nowhere", "~/nowhere"])

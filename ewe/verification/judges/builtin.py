@@ -1,6 +1,6 @@
 """The judge that comes with the package: a small cross-encoder with int8 weights.
 
-Owns: where it lies and how it is read. Knows torch, transformers and the layout of int8 weights.
+Owns: how it is read. Knows torch, transformers and the layout of int8 weights.
 
 Layout of the folder: `config.json` (transformers' configuration with id2label),
 `model.safetensors` (see `int8_weights`; the temperature that calibrates the probabilities is in the classifier), the
@@ -9,7 +9,6 @@ tokenizer's files (`model_max_length` in tokens per pair) and README.md, the car
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
@@ -19,20 +18,15 @@ from ewe.errors import JudgeError
 from ewe.verification.judges.cross_encoder import CrossEncoderJudge, choose_device, multiplies_bfloat16
 from ewe.verification.judges.heads import read_head
 from ewe.verification.judges.int8_weights import load_int8
+from ewe.verification.judges.lazy import builtin_path, check_builtin
 
 _NAME = "builtin"
-
-
-def builtin_path() -> Path:
-    """The folder of the built-in judge; it may be missing from an incomplete installation."""
-    return Path(str(files("ewe"))) / "verification" / "judges" / "builtin_model"
 
 
 def load_builtin(device: str = "auto", folder: Path | None = None) -> CrossEncoderJudge:
     """The built-in judge, or one of the same layout in `folder`. Raises JudgeError if it is missing or damaged."""
     folder = folder or builtin_path()
-    if not (folder / "config.json").is_file() or not (folder / "model.safetensors").is_file():
-        raise JudgeError(f"the built-in judge is missing from this installation ({folder}); reinstall the package")
+    check_builtin(folder)
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import EWEError, JudgeError
+from ewe.lazy import warm
 from ewe.verification.judges.protocol import Judge, Pair, checked
 
 
@@ -28,7 +29,7 @@ class CachedJudge:
         self._size = size
         self._answers: OrderedDict[Pair, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
-        self._name = type(judge).__name__
+        self._name = str(getattr(judge, "name", type(judge).__name__))
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError."""
@@ -38,6 +39,10 @@ class CachedJudge:
         known |= dict(zip(unknown, self._ask(unknown), strict=True))
         self._remember(pairs, known)
         return np.stack([known[pair] for pair in pairs]) if pairs else np.zeros((0, 3), np.float32)
+
+    def warm(self) -> None:
+        """Has the judge load its model, if it has one."""
+        warm(self._judge)
 
     def _ask(self, pairs: list[Pair]) -> NDArray[np.float32]:
         if not pairs:

@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from ewe.errors import JudgeError
 from ewe.verification.judges.heads import Head, read_head
+from ewe.verification.judges.lazy import check_head
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
 
 _log = logging.getLogger(__name__)
@@ -63,8 +64,7 @@ class CrossEncoderJudge:
         it cannot be read, has no trained classification head, or its labels are not understood.
         """
         config = _read(AutoConfig, name)
-        if config.problem_type == "multi_label_classification":
-            raise JudgeError(f"{name} gives labels that do not exclude each other, so it is no judge of claims")
+        check_head(config.problem_type, name)
         head = read_head({int(index): text for index, text in config.id2label.items()}, name, labels, temperature)
         tokenizer = _read(AutoTokenizer, name)
         model, report = _read(

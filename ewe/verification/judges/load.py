@@ -7,10 +7,13 @@ model library.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
 from ewe.verification.endpoint.address import is_endpoint
+from ewe.verification.judges.lazy import NAMES, LazyJudge, builtin_path, check_builtin, check_folder, is_folder
 
 if TYPE_CHECKING:
     from ewe.verification.judges.protocol import Judge
@@ -23,10 +26,11 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
     "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
     EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
     maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
-    "cpu" or "cuda", for judges that are models. Raises JudgeError saying what is missing or cannot be used.
+    "cpu" or "cuda", for judges that are models. These are loaded when they are first asked, their folders checked at
+    once; a hub id is loaded at once, for nothing else tells whether it is there. Raises JudgeError saying what is
+    missing or cannot be used.
     """
-    if not isinstance(name, str) or not name.strip():
-        raise JudgeError("a judge needs a name: 'builtin', 'values', a model's folder or hub id, or 'openai:MODEL@URL'")
+    check_judge(name, device=device, labels=labels)
     if name == "values":
         from ewe.verification.judges.value_judge import ValueJudge
 
@@ -36,9 +40,34 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
 
         return open_llm_judge(name)
     if name == "builtin":
-        from ewe.verification.judges.builtin import load_builtin
+        return LazyJudge(partial(_builtin, device), name)
+    load = partial(_cross_encoder, name, device, labels)
+    return LazyJudge(load, name) if is_folder(name) else load()
 
-        return load_builtin(device=device)
+
+def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> None:
+    """Raises JudgeError for a judge that `load_judge` could not load, as far as that can be told without loading it."""
+    if not isinstance(name, str) or not name.strip():
+        raise JudgeError(f"a judge needs a name: {NAMES}")
+    if name == "values" or is_endpoint(name):
+        return
+    if name == "builtin":
+        check_builtin(builtin_path())
+    elif is_folder(name):
+        check_folder(name, labels)
+    if device not in ("auto", "cpu"):
+        from ewe.verification.judges.cross_encoder import choose_device
+
+        choose_device(device)
+
+
+def _builtin(device: str) -> Judge:
+    from ewe.verification.judges.builtin import load_builtin
+
+    return load_builtin(device=device)
+
+
+def _cross_encoder(name: str, device: str, labels: Mapping[str, str] | None) -> Judge:
     from ewe.verification.judges.cross_encoder import CrossEncoderJudge
 
-    return CrossEncoderJudge.load(name, device=device, labels=labels)
+    return CrossEncoderJudge.load(str(Path(name).expanduser()), device=device, labels=labels)

@@ -1,0 +1,19 @@
+"""Which device the model runs on.
+
+Owns: what the names of devices mean, and the refusal of one that cannot be used here.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ewe.errors import ConfigError
+
+
+def usable_device(name: str) -> torch.device:
+    """The device of this name; "auto" is the GPU where there is one, else the CPU. Raises ConfigError."""
+    wanted = ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    try:
+        return torch.empty(0, device=wanted).device
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"model.device {name!r} is not usable here: {error}") from error
