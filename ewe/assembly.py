@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ewe.config import Config, LongTermConfig, RetrievalConfig
+from ewe.config import Config, LongTermConfig
 from ewe.engine import calls
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
@@ -40,18 +39,17 @@ from ewe.longterm.service import MemoryService
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
+from ewe.parts import choose_verifier, open_datastore, summarise
 from ewe.protocols import Retriever, Verifier
-from ewe.retrieval.open import open_retriever
 from ewe.retrieval.source import PassageSource
+from ewe.summary import EngineSummary
 from ewe.types import Generation
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.feedback import PassageFeedback
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
-from ewe.verification.open import open_verifier
 from ewe.verification.value_verifier import ValueVerifier
-from ewe.world.builtin import builtin_datastore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,12 @@ class Components:
     retriever: Retriever | None
     verifier: Verifier | None
     memories: LiveMemories | None = None
+    summary: EngineSummary | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything brings texts into the memory."""
+        return (self.retriever or self.verifier or self.memories) is not None
 
     def close(self) -> None:
         """Ends what runs beside the engine."""
@@ -93,29 +97,21 @@ def make_components(
 ) -> Components:
     """The retriever, verifier and memories that the settings or the caller name; objects are used as they are.
 
+    The verifier "auto" is "claims" where there are a datastore, a policy that checks and room for feedback, else none.
     Raises ConfigError for names that are not known, or a verifier by name without a datastore; DatastoreError for a
     store of memories that cannot be opened.
     """
     source = datastore if datastore is not None else config.datastore
-    retriever = _retriever(source, config.retrieval)
-    chosen = verifier if verifier is not None else config.verifier
-    if isinstance(chosen, str):
-        chosen = open_verifier(
-            chosen,
-            retriever,
-            config.verification,
-            device=config.model.device,
-            veracity_weighting=config.memory.veracity_weighting != "off",
-            assume_complete=config.feedback.closed_world,
-        )
-    elif chosen is not None and not isinstance(chosen, Verifier):
-        raise ConfigError(f"the verifier must have a verify() method, got {type(chosen).__name__}")
+    retriever, found = open_datastore(source, config.retrieval)
+    named = verifier if verifier is not None else config.verifier
+    chosen = choose_verifier(config, retriever, named)
     if chosen is not None and config.policy == "ewe" and not config.memory.verification_units:
         raise ConfigError(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
-            "or leave the verifier out"
+            "or verifier to none"
         )
-    return Components(retriever, chosen, _memories(config, retriever, chosen, memories))
+    live = _memories(config, retriever, chosen, memories)
+    return Components(retriever, chosen, live, summarise(config, found, named, chosen, live is not None))
 
 
 def build_engine(
@@ -126,7 +122,7 @@ def build_engine(
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     loaded = loaded or load_model(config.model)
-    if loaded.tokenizer is None and components != Components(None, None):
+    if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)
@@ -181,20 +177,6 @@ def wire(
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
     return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
-
-
-def _retriever(source: Any, settings: RetrievalConfig) -> Retriever | None:
-    if source is None:
-        return None
-    if source == "builtin":
-        return open_retriever(builtin_datastore(), settings)
-    if isinstance(source, str | Path | PassageSource):
-        return open_retriever(source, settings)
-    if not isinstance(source, Retriever):
-        raise ConfigError(
-            f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}"
-        )
-    return source
 
 
 def _memories(

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from ewe.assembly import make_components
-from ewe.client import Answer, EngineClient, resolve_config, with_store
+from ewe.client import Answer, EngineClient, resolve_config, with_named
 from ewe.config import Config
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.loader import LoadedModel
@@ -35,10 +35,12 @@ Message = Mapping[str, str]
 class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
-    model: "builtin", a directory or a hub id. datastore: "builtin", a JSONL file, a Datastore or a Retriever. verifier:
-    "builtin" or a Verifier. longterm: the folder of a store of memories (as `longterm.path`), or a service over one,
-    which stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
-    settings. loaded: a model that is already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    model: "builtin", a directory or a hub id. datastore: "builtin", "none", a folder made by `ewe index build`, a JSONL
+    file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none" or a Verifier; without a
+    word as the settings say, whose default "auto" has sentences checked wherever there is a datastore. longterm: the
+    folder of a store of memories (as `longterm.path`), or a service over one, which stays the caller's. config: a
+    Config, a YAML file or a mapping; without one the built-in model brings its own settings. loaded: a model that is
+    already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -51,10 +53,10 @@ class LLM:
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
     ) -> None:
-        self.config = resolve_config(model, config)
         service, path = (longterm, longterm.store.path) if isinstance(longterm, MemoryService) else (None, longterm)
-        if path is not None:
-            self.config = with_store(self.config, path)
+        if path is not None and not isinstance(path, str | Path):
+            raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(path).__name__}")
+        self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
 
     @property

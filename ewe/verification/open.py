@@ -15,8 +15,9 @@ from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import load_judge
 from ewe.verification.value_verifier import ValueVerifier
+from ewe.vocabulary import AUTO, NONE, VERIFIERS, unknown
 
-NAMES = ("builtin", "values", "claims")
+NAMES = tuple(name for name in VERIFIERS if name not in (AUTO, NONE))
 
 
 def open_verifier(
@@ -36,9 +37,9 @@ def open_verifier(
     """
     settings = settings or VerificationConfig()
     if name not in NAMES:
-        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
+        raise ConfigError(f"{unknown('verifier', name, NAMES)}, or a Verifier object")
     if retriever is None:
-        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
+        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one, or verifier to none")
     if name != "claims":
         return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
     return ClaimVerifier(

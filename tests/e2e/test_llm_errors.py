@@ -113,7 +113,7 @@ def test_a_verifier_without_units_is_refused_whether_named_or_given() -> None:
 
 
 def test_things_that_are_no_components_are_refused() -> None:
-    with pytest.raises(ConfigError, match="the verifier must have a verify"):
+    with pytest.raises(ConfigError, match="the verifier must be one of auto, claims, values, builtin, none, or have a verify"):
         tiny_llm(verifier=object())
     with pytest.raises(ConfigError, match="datastore must be"):
         tiny_llm(datastore=object())

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 
 import ewe.report
 from ewe.server.service import service_of
+from ewe.server.wire_operation import PageStart
 from ewe.world.builtin import example_prompts
 
 router = APIRouter(include_in_schema=False)
@@ -67,13 +68,13 @@ async def icon(request: Request) -> Response:
 
 
 @router.get("/page/start.json")
-async def start(request: Request) -> dict[str, list[str]]:
-    """What can be asked for a beginning: of the built-in model, whose world nobody knows; else nothing."""
+async def start(request: Request) -> PageStart:
+    """What is on, and what can be asked for a beginning: of the built-in model, whose world nobody knows."""
     service = service_of(request)
     config = service.llm.config
-    if (config.model.name, config.datastore) != ("builtin", "builtin"):
-        return {"examples": []}
-    return {"examples": await service.in_thread(example_prompts)}
+    is_builtin = (config.model.name, config.datastore) == ("builtin", "builtin")
+    examples = await service.in_thread(example_prompts) if is_builtin else []
+    return PageStart(examples=examples, engine=service.summary)
 
 
 @lru_cache

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
 from ewe.verification.endpoint.address import is_endpoint
+from ewe.vocabulary import JUDGES, unknown
 
 if TYPE_CHECKING:
     from ewe.verification.judges.protocol import Judge
@@ -26,7 +27,7 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
     "cpu" or "cuda", for judges that are models. Raises JudgeError saying what is missing or cannot be used.
     """
     if not isinstance(name, str) or not name.strip():
-        raise JudgeError("a judge needs a name: 'builtin', 'values', a model's folder or hub id, or 'openai:MODEL@URL'")
+        raise JudgeError(unknown("judge", name, JUDGES))
     if name == "values":
         from ewe.verification.judges.value_judge import ValueJudge
 
