@@ -16,7 +16,7 @@ from ewe.retrieval.source import PassageSource, Progress
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.open import open_verifier
-from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS, unknown
+from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS
 from ewe.world.builtin import builtin_datastore
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
@@ -33,7 +33,8 @@ def open_datastore(
         return None, None
     if not isinstance(source, str | Path | PassageSource):
         if not isinstance(source, Retriever):
-            raise ConfigError(unknown("datastore", source, (*DATASTORES, "a Datastore", "a Retriever")))
+            known = ", ".join((*DATASTORES, "a Datastore"))
+            raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
     opened = builtin_datastore() if source == "builtin" else open_source(source)

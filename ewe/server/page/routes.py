@@ -1,4 +1,4 @@
-"""The routes of the web page: its four files, and what it offers before the first question.
+"""The routes of the web page: its four files, and what it says before the first question.
 
 Owns: how the files beside this module and those of the report pages become one page, script and style, and the headers
 that keep the page to itself. Answers come to the page by the public routes, as to every other client.
@@ -24,10 +24,8 @@ _OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ew
 _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
     _REPORT / "reader.js",
-    *(
-        _OWN / name
-        for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js", "ask.js", "main.js")
-    ),
+    *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js")),
+    *(_OWN / name for name in ("start.js", "ask.js", "main.js")),
 )
 _STYLES = (_REPORT / "page.css", _OWN / "ask.css")
 _HEADERS = {
