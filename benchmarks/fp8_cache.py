@@ -136,7 +136,7 @@ def value_figures(writers: dict[str, tuple[LoadedModel, str]], people: int, max_
     figures: dict[str, float] = {"answers": len(prompts)}
     for name, (loaded, dtype) in writers.items():
         config = resolve_config("builtin", None).override([f"cache.dtype={dtype}", "scheduler.max_num_seqs=32"])
-        config = config.model_copy(update={"datastore": None, "verifier": None})
+        config = config.model_copy(update={"datastore": None, "verifier": "none"})
         with LLM(config=config, datastore=Datastore(world.passages), loaded=loaded) as llm:
             answers = llm.generate([prompt.text for prompt in prompts], SamplingParams(max_tokens=max_tokens))
         texts[name] = [answer.text for answer in answers]

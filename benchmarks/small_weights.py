@@ -51,7 +51,7 @@ class Original:
     """What the built-in model says with its weights as they are."""
 
     def __init__(self, device: str, passages: int, prompts: int) -> None:
-        self.config = resolve_config("builtin", None).override([f"model.device={device}", "verifier=null"])
+        self.config = resolve_config("builtin", None).override([f"model.device={device}", "verifier=none"])
         world = load_world()
         self._passages = world.passages[:passages]
         self._prompts = [prompt.text for prompt in world.prompts(kinds=("life",), limit=prompts)]

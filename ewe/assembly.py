@@ -65,7 +65,7 @@ def build_engine(
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     loaded = loaded or load_model(config.model)
-    if loaded.tokenizer is None and components != Components(None, None):
+    if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)

@@ -108,10 +108,16 @@ class EngineClient:
         self.engine.pool.release()  # by the loop's own thread: no pass is under way any more
 
 
-def with_store(config: Config, path: str | Path) -> Config:
-    """The settings with the memories of the store in a folder. Raises ConfigError."""
+def with_named(config: Config, **given: object) -> Config:
+    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError.
+
+    Objects are left to whoever uses them.
+    """
     values = config.model_dump(exclude_unset=True)
-    return Config.from_mapping({**values, "longterm": {**values.get("longterm", {}), "path": str(path)}})
+    named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
+    if "longterm" in named:
+        named["longterm"] = {**values.get("longterm", {}), "path": named["longterm"]}
+    return Config.from_mapping({**values, **named}) if named else config
 
 
 def resolve_config(model: str | None, config: Any) -> Config:

@@ -1,11 +1,12 @@
 """The parts that look outside the model, as the settings or the caller name them: retriever, verifier, memories.
 
-Owns: which module opens which part, and that only those are imported that are asked for. Nothing here imports torch:
-what is wrong is refused before any weights are read.
+Owns: what the names mean, when "auto" checks, what is on then, and that only those modules are imported whose parts are
+asked for. Nothing here imports torch: what is wrong is refused before any weights are read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +15,30 @@ from ewe.config import Config, RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever, Verifier
+from ewe.summary import DatastoreSummary, EngineSummary, public_name
+from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS
 
 if TYPE_CHECKING:
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
-    from ewe.retrieval.source import PassageSource
+    from ewe.retrieval.source import PassageSource, Progress
+
+_UNASKED = "claims"  # the verifier that "auto" stands for
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The parts that look outside the model; None where there is none."""
+    """The parts that look outside the model; None where there is none. summary: what is on."""
 
     retriever: Retriever | None
     verifier: Verifier | None
     memories: LiveMemories | None = None
+    summary: EngineSummary | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything brings texts into the memory."""
+        return (self.retriever or self.verifier or self.memories) is not None
 
     def warm(self) -> None:
         """Loads the models that retriever and verifier would load with their first request."""
@@ -48,63 +59,128 @@ def make_components(
 ) -> Components:
     """The retriever, verifier and memories that the settings or the caller name; objects are used as they are.
 
+    The verifier "auto" is "claims" where there are a datastore, a policy that checks and room for feedback, else none.
     Raises ConfigError for names that are not known, or a verifier by name without a datastore; JudgeError for a judge
     that cannot be had; DatastoreError for passages or a store of memories that cannot be opened.
     """
     source = datastore if datastore is not None else config.datastore
-    chosen = verifier if verifier is not None else config.verifier
-    _refuse_unusable(chosen, source, config)
-    retriever = None if source is None else _open_retriever(source, config.retrieval)
-    checker = _open_verifier(chosen, retriever, config) if isinstance(chosen, str) else chosen
-    if memories is None and config.longterm.path is None:
-        return Components(retriever, checker)
-    from ewe.longterm.open import open_memories
+    named = verifier if verifier is not None else config.verifier
+    chosen = _chosen(named, _is_given(source), config)
+    _refuse_unusable(chosen, _is_given(source), config)
+    if chosen != NONE and config.policy == "ewe" and not config.memory.verification_units:
+        raise ConfigError(
+            "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
+            "or verifier to none"
+        )
+    retriever, found = open_datastore(source, config.retrieval)
+    checker = None if chosen == NONE else _open_verifier(chosen, config, retriever)
+    live = None
+    if memories is not None or config.longterm.path is not None:
+        from ewe.longterm.open import open_memories
 
-    return Components(retriever, checker, open_memories(config, retriever, checker, memories))
+        live = open_memories(config, retriever, checker, memories)
+    return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None))
 
 
-def _refuse_unusable(verifier: Any, source: Any, config: Config) -> None:
+def open_datastore(
+    source: str | Path | PassageSource | Retriever | None, settings: RetrievalConfig, progress: Progress | None = None
+) -> tuple[Retriever | None, DatastoreSummary | None]:
+    """The retriever over a datastore by name, path or object, and what it is; None twice for none.
+
+    Raises ConfigError for an object that is neither, DatastoreError for a source that cannot be read.
+    """
+    if not _is_given(source):
+        return None, None
+    from ewe.retrieval.open import open_retriever, open_source
+    from ewe.retrieval.source import PassageSource
+
+    if not isinstance(source, str | Path | PassageSource):
+        if not isinstance(source, Retriever):
+            known = ", ".join((*DATASTORES, "a Datastore"))
+            raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
+        size = len(source) if isinstance(source, Sized) else None
+        return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
+    opened = _builtin_datastore() if source == "builtin" else open_source(source)
+    retriever = open_retriever(opened, settings, progress)
+    name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
+    return retriever, DatastoreSummary(name, len(opened), retriever.description)
+
+
+def open_checker(config: Config, retriever: Retriever) -> Verifier:
+    """What checks finished texts: the verifier of the settings, "claims" where they name none. Raises as above."""
+    name = _UNASKED if config.verifier in (AUTO, NONE) else config.verifier
+    _refuse_unusable(name, True, config)
+    return _open_verifier(name, config, retriever)
+
+
+def _is_given(source: Any) -> bool:
+    return source is not None and not (isinstance(source, str) and source == NONE)
+
+
+def _chosen(named: str | Verifier, has_datastore: bool, config: Config) -> str | Verifier:
+    """What "auto" stands for here; anything else as it is."""
+    if named != AUTO:
+        return named
+    return _UNASKED if has_datastore and config.policy == "ewe" and config.memory.verification_units else NONE
+
+
+def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None:
     """Refuses a verifier that cannot be had, before passages are read for it."""
-    if verifier is None:
+    if verifier == NONE:
         return
     if isinstance(verifier, str):
         from ewe.verification.open import check_verifier
 
-        check_verifier(verifier, source is not None, config.verification, config.model.device)
+        check_verifier(verifier, has_datastore, config.verification, config.model.device)
     elif not isinstance(verifier, Verifier):
-        raise ConfigError(f"the verifier must have a verify() method, got {type(verifier).__name__}")
-    if config.policy == "ewe" and not config.memory.verification_units:
+        known = ", ".join(VERIFIERS)
         raise ConfigError(
-            "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
-            "or leave the verifier out"
+            f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
 
 
-def _open_retriever(source: Any, settings: RetrievalConfig) -> Retriever:
-    from ewe.retrieval.open import open_retriever
-    from ewe.retrieval.source import PassageSource
-
-    if source == "builtin":
-        from ewe.world.builtin import builtin_datastore
-
-        return open_retriever(builtin_datastore(), settings)
-    if isinstance(source, str | Path | PassageSource):
-        return open_retriever(source, settings)
-    if not isinstance(source, Retriever):
-        raise ConfigError(
-            f"datastore must be 'builtin', a path, a Datastore or a Retriever, got {type(source).__name__}"
-        )
-    return source
-
-
-def _open_verifier(name: str, retriever: Retriever | None, config: Config) -> Verifier:
+def _open_verifier(chosen: str | Verifier, config: Config, retriever: Retriever | None) -> Verifier:
+    if not isinstance(chosen, str):
+        return chosen
     from ewe.verification.open import open_verifier
 
     return open_verifier(
-        name,
+        chosen,
         retriever,
         config.verification,
         device=config.model.device,
         veracity_weighting=config.memory.veracity_weighting != "off",
         assume_complete=config.feedback.closed_world,
+    )
+
+
+def _builtin_datastore() -> PassageSource:
+    from ewe.world.builtin import builtin_datastore
+
+    return builtin_datastore()
+
+
+def _summary(
+    config: Config,
+    datastore: DatastoreSummary | None,
+    named: str | Verifier,
+    chosen: str | Verifier,
+    longterm_memory: bool,
+) -> EngineSummary:
+    """What is on, with the verifier as it was named and as it was chosen."""
+    if config.policy != "ewe":
+        unchecked = f"policy {config.policy} checks nothing"
+    elif chosen != NONE:
+        unchecked = ""
+    elif datastore is None:
+        unchecked = "there is no datastore"
+    else:
+        unchecked = "verifier none" if named == NONE else "memory.verification_units is 0"
+    return EngineSummary(
+        policy=config.policy,
+        datastore=datastore,
+        verifier=chosen if isinstance(chosen, str) else type(chosen).__name__,
+        judge=public_name(config.verification.judge) if chosen == _UNASKED else None,
+        unchecked=unchecked,
+        longterm_memory=longterm_memory,
     )

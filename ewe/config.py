@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
+from ewe.vocabulary import AUTO, NONE, PolicyName, VerifierName
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
@@ -201,8 +202,9 @@ class SchedulerConfig(_Settings):
 class Config(_Settings):
     """All settings of one engine.
 
-    datastore: None, "builtin", a folder made by `ewe index build` or a JSONL file. verifier: None, "claims" (any text),
-    "values" (names, numbers and dates compared) or "builtin" (the same, for the built-in world).
+    datastore: None or "none", "builtin", a folder made by `ewe index build` or a JSONL file. verifier: "claims" (any
+    text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in world), "none" or "auto",
+    which is "claims" wherever there are a datastore, a policy that checks and room for what is found.
     """
 
     model: ModelConfig = ModelConfig()
@@ -213,17 +215,27 @@ class Config(_Settings):
     longterm: LongTermConfig = LongTermConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
-    policy: Literal["ewe", "rag", "flare", "plain"] = "ewe"
+    policy: PolicyName = "ewe"
     datastore: str | None = None
-    verifier: str | None = None
+    verifier: VerifierName = "auto"
     attribution: bool = False
+
+    @field_validator("datastore", mode="after")
+    @classmethod
+    def _no_datastore(cls, value: str | None) -> str | None:
+        return None if value == NONE else value
+
+    @field_validator("verifier", mode="before")
+    @classmethod
+    def _no_verifier(cls, value: object) -> object:
+        return NONE if value is None else value  # YAML's null
 
     @model_validator(mode="after")
     def _groups_agree(self) -> Config:
-        if self.verifier and self.policy == "ewe" and self.memory.verification_units == 0:
+        if self.verifier not in (AUTO, NONE) and self.policy == "ewe" and self.memory.verification_units == 0:
             raise ValueError(
                 "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
-                "or leave the verifier out"
+                "or verifier to none"
             )
         longest_unit = self.memory.unit_tokens if self.memory.num_units else 0
         if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.max_num_seqs:

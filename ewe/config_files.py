@@ -6,6 +6,7 @@ Owns: the reading of settings before they are checked. Knows `ewe.errors` only.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from ewe.errors import ConfigError
+from ewe.vocabulary import unknown
 
 SERVER_GROUP = "server"
 """The settings in a file that are the server's own."""
@@ -62,9 +64,12 @@ def apply_assignments(values: Mapping[str, Any], assignments: Iterable[str]) -> 
 
 
 def explain(item: Any, root: type[BaseModel]) -> str:
-    """What one of pydantic's errors means, with the nearest known name for an unknown setting of `root`."""
+    """What one of pydantic's errors means, with the nearest known name for an unknown setting or value of `root`."""
     location = [str(part) for part in item["loc"]]
     name = ".".join(location) or "settings"
+    if item["type"] == "literal_error":
+        known_values = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+        return f"{name}: {unknown('value', item['input'], known_values)}"
     if item["type"] != "extra_forbidden":
         return f"{name}: {item['msg'].removeprefix('Value error, ')}"
     known: type[BaseModel] = root

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
-from ewe.client import Answer, EngineClient, resolve_config, with_store
+from ewe.client import Answer, EngineClient, resolve_config, with_named
 from ewe.components import make_components
 from ewe.config import Config
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
@@ -38,10 +38,12 @@ Message = Mapping[str, str]
 class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
-    model: "builtin", a directory or a hub id. datastore: "builtin", a JSONL file, a Datastore or a Retriever. verifier:
-    "builtin" or a Verifier. longterm: the folder of a store of memories (as `longterm.path`), or a service over one,
-    which stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
-    settings. loaded: a model that is already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    model: "builtin", a directory or a hub id. datastore: "builtin", "none", a folder made by `ewe index build`, a JSONL
+    file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none" or a Verifier; without a
+    word as the settings say, whose default "auto" has sentences checked wherever there is a datastore. longterm: the
+    folder of a store of memories (as `longterm.path`), or a service over one, which stays the caller's. config: a
+    Config, a YAML file or a mapping; without one the built-in model brings its own settings. loaded: a model that is
+    already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -54,10 +56,8 @@ class LLM:
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
     ) -> None:
-        self.config = resolve_config(model, config)
         service, path = _store_of(longterm)
-        if path is not None:
-            self.config = with_store(self.config, path)
+        self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         preflight(self.config, loaded is not None)
         self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
 

@@ -44,7 +44,9 @@ def open_llm(config: Config) -> LLM:
     console = Console(stderr=True)
     with console.status(f"loading {config.model.name} ..."):
         llm = LLM(config=config)
-    budget = llm.client.engine.budget
-    if console.is_terminal and budget is not None:
-        console.print(f"memory: {budget.summary()}", style="bright_black", markup=False)
+    if console.is_terminal:
+        budget = llm.client.engine.budget
+        lines = [str(llm.client.components.summary), *([f"memory: {budget.summary()}"] if budget is not None else [])]
+        for line in lines:
+            console.print(line, style="bright_black", markup=False, highlight=False)
     return llm

@@ -6,7 +6,7 @@ Owns: the progress bars and the lines of the report. Knows `ewe.retrieval.ingest
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ewe.retrieval.ingest import Progress as Reading
     from ewe.retrieval.ingest import Report
+
+_NAMED = 10  # files of unknown kind; then a count
 
 
 @contextmanager
@@ -55,21 +57,32 @@ def _bar(amount: ProgressColumn) -> Progress:
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
     from ewe.cli.terminal import clean
+    from ewe.text.counts import counted
 
     counts = report.counts
-    skipped = f" ({report.skipped} were there already)" if report.skipped else ""
-    print(f"{counts.passages} passages from {counts.files} files{skipped} are in {store}")
-    for number, what in (
-        (counts.copies, "copies left out"),
-        (counts.empty, "documents without text"),
-        (report.unknown, "files of unknown kind left out"),
-    ):
-        if number:
-            print(f"{number} {what}")
+    were = "was" if report.skipped == 1 else "were"
+    skipped = f" ({report.skipped:,} {were} there already)" if report.skipped else ""
+    verb = "is" if counts.passages == 1 else "are"
+    print(f"{counted(counts.passages, 'passage')} from {counted(counts.files, 'file')}{skipped} {verb} in {store}")
+    if counts.copies:
+        print(f"{counted(counts.copies, 'copy', 'copies')} left out")
+    if counts.empty:
+        print(f"{counted(counts.empty, 'document')} without text")
+    if report.unknown:
+        print(clean(_left_out(report.unknown)))
     for problem in report.problems:
         say(clean(problem))
     if counts.problems > len(report.problems):
-        say(f"{counts.problems - len(report.problems)} more problems; see 'ewe index info {store}'")
+        say(f"{counted(counts.problems - len(report.problems), 'more problem')}; see 'ewe index info {store}'")
+
+
+def _left_out(unknown: Sequence[str]) -> str:
+    from ewe.retrieval.ingest.files import KINDS
+    from ewe.text.counts import counted
+
+    more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
+    names = ", ".join([*unknown[:_NAMED], *more])
+    return f"{counted(len(unknown), 'file')} of unknown kind left out: {names}; known are {', '.join(KINDS)}"
 
 
 def say(message: str) -> None:

@@ -6,6 +6,7 @@ judge.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from ewe.cli.memory_options import Agent, Everybody, Store, User
 
 if TYPE_CHECKING:
     from ewe.longterm.records import Scope
-    from ewe.longterm.reviews import Reviewed
+    from ewe.longterm.reviews import Outlook, Reviewed
     from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
 
@@ -29,8 +30,10 @@ _sleep = time.sleep
 def review(
     store: Store,
     datastore: Annotated[
-        Path,
-        typer.Option(help="Trusted passages: a folder of `ewe index build`, or a .jsonl file.", show_default=False),
+        str,
+        typer.Option(
+            help="Trusted passages: a folder of `ewe index build`, a .jsonl file, or builtin.", show_default=False
+        ),
     ],
     budget: Annotated[int, typer.Option(min=1, help="Most memories to check in one round.")] = 20,
     every: Annotated[
@@ -42,6 +45,7 @@ def review(
             show_default=False,
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Check memories whose turn has not come as well.")] = False,
     user: User = "",
     agent: Agent = "",
     everybody: Everybody = False,
@@ -58,42 +62,52 @@ def review(
     from ewe.longterm.store import MemoryStore
 
     scopes = None if everybody else [Scope(user, agent)]
-    open_service = _parts(store, datastore, judge)
+    open_service = _parts(store, datastore, judge, force)
     while True:
         reviewed: list[Reviewed] = []
+        outlook: Outlook | None = None
         try:
             with MemoryStore.open(store, read_only=False) as opened:
-                _round(open_service(opened), budget, scopes, reviewed)
+                outlook = _round(open_service(opened), budget, scopes, reviewed)
         except DatastoreError as error:
             if every is None:
                 raise
             say(str(error))
         finally:
-            _show(reviewed, as_json)  # what was checked before an interruption stays checked
+            _show(reviewed, outlook, everybody, as_json)  # what was checked before an interruption stays checked
         if every is None:
             raise typer.Exit(int(any(one.error for one in reviewed)))
         _sleep(every)
 
 
-def _parts(store: Path, datastore: Path, judge: str) -> Callable[[MemoryStore], MemoryService]:
+def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[MemoryStore], MemoryService]:
     """What makes a service of an open store; passages and judge are loaded once, after a look whether a store is there.
 
     Raises DatastoreError for a folder without memories, before anything takes time.
     """
     from ewe.cli.index_report import indexing
-    from ewe.longterm.service import MemoryService
+    from ewe.components import open_datastore
+    from ewe.config import RetrievalConfig
+    from ewe.errors import DatastoreError
+    from ewe.longterm.scoring.verimem_review import ReviewPolicy
+    from ewe.longterm.service import MemoryRules, MemoryService
     from ewe.longterm.store import MemoryStore
-    from ewe.retrieval.open import open_retriever
     from ewe.verification.judges.load import load_judge
 
     MemoryStore.open(store).close()
     with indexing() as show:
-        trusted = open_retriever(datastore, progress=show)
+        trusted, _ = open_datastore(datastore, RetrievalConfig(), show)
+    if trusted is None:
+        raise DatastoreError("memories are reviewed by the passages of a datastore: name one")
     loaded = load_judge(judge)
-    return lambda opened: MemoryService(opened, judge=loaded, trusted=trusted)
+    rules = MemoryRules(reviews=ReviewPolicy(least=0.0)) if force else None
+    return lambda opened: MemoryService(opened, judge=loaded, trusted=trusted, rules=rules)
 
 
-def _round(service: MemoryService, budget: int, scopes: Sequence[Scope] | None, reviewed: list[Reviewed]) -> None:
+def _round(
+    service: MemoryService, budget: int, scopes: Sequence[Scope] | None, reviewed: list[Reviewed]
+) -> Outlook | None:
+    """Checks what is due, into `reviewed`; where nothing is, how many memories there are and when one will be."""
     from ewe.cli.index_report import indexing
 
     reviewer = service.reviewer()
@@ -103,6 +117,7 @@ def _round(service: MemoryService, budget: int, scopes: Sequence[Scope] | None, 
         for one in reviewer.round(due):
             reviewed.append(one)
             show(len(reviewed), len(due))
+    return None if due else reviewer.outlook(scopes)
 
 
 def _outcome(one: Reviewed) -> str:
@@ -116,18 +131,42 @@ def _outcome(one: Reviewed) -> str:
     return "believed more" if change > 0 else "believed less"
 
 
-def _show(reviewed: Sequence[Reviewed], as_json: bool) -> None:
+def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool, as_json: bool) -> None:
     import json
     from collections import Counter
 
+    from ewe.text.counts import counted
+
     counts = Counter(map(_outcome, reviewed))
     if as_json:
-        print(json.dumps({"reviewed": [_json(one) for one in reviewed], "counts": counts}, ensure_ascii=False))
+        told = {"reviewed": [_json(one) for one in reviewed], "counts": counts}
+        print(json.dumps(told | _outlook_json(outlook), ensure_ascii=False))
         return
     if reviewed:
         _table(reviewed)
     summary = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
-    print(f"{len(reviewed)} memories reviewed" + (f": {summary}" if summary else ""))
+    summary = summary or (_why_none(outlook, everybody) if outlook else "")
+    print(counted(len(reviewed), "memory", "memories") + " reviewed" + (f": {summary}" if summary else ""))
+
+
+def _why_none(outlook: Outlook, everybody: bool) -> str:
+    from datetime import UTC, datetime
+
+    if not outlook.memories:
+        return "there are none" + ("" if everybody else " of this user and agent (--all takes everybody's)")
+    number = "the only memory is not due" if outlook.memories == 1 else f"none of {outlook.memories:,} memories is due"
+    when = ""
+    if math.isfinite(outlook.next_due_at):
+        when = f" before {datetime.fromtimestamp(outlook.next_due_at, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{number}{when} (--force checks them now)"
+
+
+def _outlook_json(outlook: Outlook | None) -> dict[str, Any]:
+    """Only where nothing was due: how many memories there are, and when the next one is due, in unix seconds."""
+    if outlook is None:
+        return {}
+    is_known = math.isfinite(outlook.next_due_at)
+    return {"memories": outlook.memories, "next_due_at": outlook.next_due_at if is_known else None}
 
 
 def _json(one: Reviewed) -> dict[str, Any]:

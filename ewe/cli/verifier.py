@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ewe.protocols import Verifier
     from ewe.types import Passage
 
+_NOTHING = "nothing to check against: give --datastore or --documents"
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedVerifier:
@@ -41,7 +43,7 @@ def open_verifier(
     """
     from rich.console import Console
 
-    from ewe.components import make_components
+    from ewe.components import open_checker, open_datastore
     from ewe.config import Config
     from ewe.retrieval.datastore import Datastore
 
@@ -52,13 +54,14 @@ def open_verifier(
     config = (Config.from_yaml(file) if file else Config()).override([*chosen, *(assignments or ())])
     source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
     if source is None:
-        raise InvalidRequestError("nothing to check against: give --datastore or --documents")
+        raise InvalidRequestError(_NOTHING)
     with Console(stderr=True).status("opening evidence and judge ..."):
-        components = make_components(config, source, config.verifier or "claims")
-    assert components.verifier is not None
+        retriever, summary = open_datastore(source, config.retrieval)
+        if retriever is None or summary is None:
+            raise InvalidRequestError(_NOTHING)
+        verifier = open_checker(config, retriever)
     named = ", ".join(documents) if documents else str(source)
-    found = getattr(components.retriever, "description", "")
-    return OpenedVerifier(components.verifier, f"{named}, searched by {found}" if found else named)
+    return OpenedVerifier(verifier, f"{named}, searched by {summary.search}")
 
 
 def read_evidence(sources: Sequence[str]) -> list[Passage]:

@@ -80,7 +80,7 @@ def speed_up_decoding(model: Any) -> None:
     for layer in layers if set(ways) - {"torch"} else ():
         # In place, so that tied weights stay tied.
         layer.__class__ = CPULinear
-        layer.ways = ways
+        layer.ways = ways  # type: ignore[assignment]  # it is a CPULinear now
     _log.info("products of few rows: %s", describe_ways(model))
 
 

@@ -95,7 +95,7 @@ class _Parts:
         num_out, num_in = weights[0].shape
         size = max(1, min(num_out, _PART // num_in))
         self.count = len(weights) * num_out / size
-        self._turns = cycle([part for weight in weights for part in weight.split(size) if len(part) == size])
+        self._turns = cycle([part for weight in weights for part in torch.split(weight, size) if len(part) == size])
 
     def next(self) -> Tensor:
         """The next of them."""

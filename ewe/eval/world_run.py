@@ -70,7 +70,7 @@ def _run(
     world = World.generate(seed, people, system.poisoned)
     prompts = world.prompts(("life",))
     base = resolve_config("builtin", None).override((*_BATCH_SETTINGS, *settings, *system.settings))
-    config = base.model_copy(update={"datastore": None, "verifier": base.verifier if system.has_verifier else None})
+    config = base.model_copy(update={"datastore": None, "verifier": base.verifier if system.has_verifier else "none"})
     datastore = Datastore(world.passages) if system.has_datastore else None
     with LLM(config=config, datastore=datastore, loaded=loaded) as llm:
         begin = time.monotonic()

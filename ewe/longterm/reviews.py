@@ -8,6 +8,7 @@ either checked, with its revision, or its turn is still to come.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,14 @@ class Reviewed:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How many memories there are, and when the first of them is due: unix seconds, infinite if none ever is."""
+
+    memories: int
+    next_due_at: float
+
+
 class Reviewer:
     """Checks the memories that need it most by trusted passages (verimem-b.txt, triggering updates and efficiency).
 
@@ -64,6 +73,11 @@ class Reviewer:
             self._failed.clear()
             due = self._due(budget, scopes)
         return due
+
+    def outlook(self, scopes: Sequence[Scope] | None = None) -> Outlook:
+        """How many memories there are (None: in all scopes), and when the first of them is due."""
+        due = [self._policy.due_at(memory) for memory in self._store.scan(scopes)]
+        return Outlook(len(due), min(due, default=math.inf))
 
     def check(self, memory: Memory) -> Revision | None:
         """Weighs a memory by what trusted passages say of it; a revision even where nothing moved, so that its turn

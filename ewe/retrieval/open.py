@@ -25,6 +25,7 @@ from ewe.retrieval.source import PassageSource, Progress, as_source
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
 from ewe.types import Passage
+from ewe.vocabulary import DATASTORES, hint
 
 _ENCODE_UNASKED = 2000  # passages, some 20 s on two cores
 
@@ -68,7 +69,7 @@ def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> Passa
     if path.is_dir():
         return PassageStore.open(path)
     if not path.exists():
-        raise DatastoreError(f"{path} does not exist: name a datastore's folder or a JSONL file of passages")
+        raise DatastoreError(f"the datastore {path} does not exist; {hint(path, DATASTORES)}")
     return Datastore.from_jsonl(path)
 
 

@@ -91,21 +91,21 @@ class Border:
                 await answer_of(refusal_of(error))(scope, receive, send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        if self._keys and scope["path"] not in _OPEN:
-            scope["state"]["key"] = self._check_key(headers.get("authorization", ""))
+        if self._keys:
+            scope["state"]["key"] = self._name_of_key(headers.get("authorization", ""))
+            if not scope["state"]["key"] and scope["path"] not in _OPEN:
+                message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
+                raise RefusedError(401, message, code="invalid_api_key")
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_body_bytes:
             raise self._too_large()
         await self._app(scope, self._limited(receive), send)
 
-    def _check_key(self, authorization: str) -> str:
-        """A name for the key that does not tell it; raises RefusedError. Takes the same time for any key."""
+    def _name_of_key(self, authorization: str) -> str:
+        """A name for the key that does not tell it; empty for a wrong one. Takes the same time for any key."""
         digest = hashlib.sha256(_given_key(authorization)).digest()
         matches = [hmac.compare_digest(digest, key) for key in self._keys]
-        if not any(matches):
-            message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
-            raise RefusedError(401, message, code="invalid_api_key")
-        return hashlib.sha256(b"name" + digest).hexdigest()[:16]
+        return hashlib.sha256(b"name" + digest).hexdigest()[:16] if any(matches) else ""
 
     def _limited(self, receive: Receive) -> Receive:
         """`receive`, refusing to read on where a body without a length grows too large."""

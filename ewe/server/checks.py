@@ -11,11 +11,12 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from ewe.components import Components
 from ewe.config import Config, RetrievalConfig
 from ewe.engine import calls
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
-from ewe.protocols import Verifier
+from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
@@ -58,50 +59,60 @@ class TimedVerifier:
 
 
 class Checks:
-    """The verifiers of one engine; own: that of the engine, if it has one. Judges are loaded when first needed."""
+    """The verifiers of one engine, for texts that are finished. Judges are loaded when first needed."""
 
-    def __init__(self, config: Config, own: Verifier | None) -> None:
+    def __init__(self, config: Config, components: Components) -> None:
         self._config = config
-        self._own = None if own is None else TimedVerifier(own, config.feedback.timeout)
+        self._components = components
+        self._own: TimedVerifier | None = None
         self._parts: tuple[ClaimExtractor, Judge] | None = None
         self._loading = threading.Lock()
 
     def own(self) -> TimedVerifier | None:
-        """The verifier that looks into the datastore; None if the engine has none."""
-        return self._own
+        """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""
+        with self._loading:
+            if self._own is None:
+                verifier, retriever = self._components.verifier, self._components.retriever
+                if verifier is None and retriever is not None:
+                    verifier = self._over(retriever, self._config.feedback.closed_world)
+                if verifier is not None:
+                    self._own = TimedVerifier(verifier, self._config.feedback.timeout)
+            return self._own
 
     def against(self, documents: Sequence[Passage]) -> TimedVerifier:
         """A verifier that looks into these documents alone, to be closed by the caller.
 
         What they do not tell stays open, whatever the settings say of the datastore. Raises JudgeError.
         """
-        config = self._config
-        weighting = config.memory.veracity_weighting != "off"
         retriever = open_retriever(Datastore(documents), RetrievalConfig(retriever="bm25"))
-        verifier: Verifier
-        if config.verifier in ("values", "builtin"):
-            verifier = open_verifier(config.verifier, retriever, config.verification, veracity_weighting=weighting)
-        else:
-            extractor, judge = self._load()
-            verifier = ClaimVerifier(
-                retriever,
-                extractor,
-                judge,
-                thresholds_of(config.verification.judge),
-                evidence_top_k=config.verification.evidence_top_k or EVIDENCE_TOP_K,
-                veracity_weighting=weighting,
-            )
-        return TimedVerifier(verifier, config.feedback.timeout)
+        with self._loading:
+            return TimedVerifier(self._over(retriever, is_complete=False), self._config.feedback.timeout)
 
     def close(self) -> None:
         """Ends the checks under way."""
         if self._own is not None:
             self._own.close()
 
-    def _load(self) -> tuple[ClaimExtractor, Judge]:
-        settings = self._config.verification
-        with self._loading:
-            if self._parts is None:
-                judge = load_judge(settings.judge, device=self._config.model.device, labels=settings.judge_labels)
-                self._parts = open_extractor(settings.extractor), judge
-            return self._parts
+    def _over(self, retriever: Retriever, is_complete: bool) -> Verifier:
+        """A verifier over these passages; is_complete: whether they tell everything. All share one judge."""
+        config, settings = self._config, self._config.verification
+        weighting = config.memory.veracity_weighting != "off"
+        if config.verifier in ("values", "builtin"):
+            return open_verifier(
+                config.verifier,
+                retriever,
+                settings,
+                veracity_weighting=weighting,
+                assume_complete=is_complete,
+            )
+        if self._parts is None:
+            judge = load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels)
+            self._parts = open_extractor(settings.extractor), judge
+        return ClaimVerifier(
+            retriever,
+            *self._parts,
+            thresholds_of(settings.judge),
+            evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
+            veracity_weighting=weighting,
+            assume_complete=is_complete,
+        )

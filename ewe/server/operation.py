@@ -8,19 +8,24 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ewe.server.service import service_of
+from ewe.server.service import key_of, service_of
 from ewe.server.version import VERSION
 from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_operation import Model, ModelList, State, Version
+from ewe.server.wire_operation import Health, Model, ModelList, State, Version
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 
 
 @router.get("/health")
-async def health(request: Request) -> State:
-    """Whether the process is worth keeping: it is, unless the engine has stopped for good. Needs no key."""
-    service_of(request).check_alive()
-    return State(status="alive")
+async def health(request: Request) -> Health:
+    """Whether the process is worth keeping: it is, unless the engine has stopped for good. Needs no key.
+
+    Says what is on in the engine too; of a server with keys only to who has one.
+    """
+    service = service_of(request)
+    service.check_alive()
+    may_know = bool(key_of(request)) or not service.has_keys
+    return Health(status="alive", engine=service.summary if may_know else None)
 
 
 @router.get("/ready")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import Request
@@ -30,6 +29,7 @@ from ewe.server.settings import ServerSettings
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
+from ewe.summary import EngineSummary, public_name
 from ewe.types import Passage
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Service:
 
     def __init__(self, llm: LLM | None, settings: ServerSettings) -> None:
         self.settings = settings
+        self.has_keys = bool(settings.keys())
         self.created = int(time.time())
         self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
         self.metrics = Metrics(self.status, self._memory_counts)
@@ -76,7 +77,7 @@ class Service:
 
     def open(self, llm: LLM) -> None:
         """Begins to serve with this engine."""
-        self._checks = Checks(llm.config, llm.client.components.verifier)
+        self._checks = Checks(llm.config, llm.client.components)
         self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
         self._llm = llm  # last: from here on requests are let in
 
@@ -91,7 +92,12 @@ class Service:
     def model_name(self) -> str:
         """What clients call the model; raises RefusedError while the engine is loading."""
         # A folder's place on this machine is nobody's business.
-        return self.settings.model_name or _public_name(self.llm.config.model.name)
+        return self.settings.model_name or public_name(self.llm.config.model.name)
+
+    @property
+    def summary(self) -> EngineSummary | None:
+        """What is on in the engine; None while it is loading."""
+        return None if self._llm is None else self._llm.client.components.summary
 
     @property
     def checks(self) -> Checks:
@@ -178,7 +184,7 @@ class Service:
         self._builders = _thread()
         if self._checks is not None:
             self._checks.close()
-            self._checks = Checks(self.llm.config, self.llm.client.components.verifier)
+            self._checks = Checks(self.llm.config, self.llm.client.components)
 
     def _max_tokens(self, order: Order) -> int:
         most = self.settings.max_tokens
@@ -235,7 +241,3 @@ def _loading() -> RefusedError:
 def _salt(key: str, cache_salt: str | None) -> str:
     """What separates the encoded texts of different keys, and those that a caller wants apart."""
     return hashlib.sha256(f"{key}\0{cache_salt or ''}".encode()).hexdigest() if key or cache_salt else ""
-
-
-def _public_name(name: str) -> str:
-    return Path(name).name if Path(name).expanduser().is_dir() else name

@@ -35,6 +35,7 @@ def report_engine(llm: LLM, seconds: float) -> None:
     """Prints what the engine is and what its memory holds, once it is loaded."""
     engine, config = llm.client.engine, llm.config
     _say(f"phase loading: {seconds:.2f} s ({config.model.name} on {engine.loaded.model.device})")
+    _say(f"engine {llm.client.components.summary}")
     for line in engine.budget.lines() if engine.budget is not None else ():
         _say(f"memory {line}")
     if llm.client.components.memories is not None:

@@ -49,7 +49,7 @@ def _check(checks: Checks, body: VerifyRequest, gone: threading.Event) -> Checke
             return _run(verifier, body, gone)
     own = checks.own()
     if own is None:
-        raise InvalidRequestError("this server has no verifier: give documents to check against")
+        raise InvalidRequestError("this server has no datastore: give documents to check against")
     return _run(own, body, gone)
 
 

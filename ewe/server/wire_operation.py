@@ -8,12 +8,29 @@ from __future__ import annotations
 from typing import Literal
 
 from ewe.server.wire import AnswerModel
+from ewe.summary import EngineSummary
 
 
 class State(AnswerModel):
     """The server's state."""
 
     status: Literal["alive", "ready"]
+
+
+class Health(State):
+    """The server's state and what is on in its engine.
+
+    engine: null while the model is being loaded, and for who has no key of a server that needs one.
+    """
+
+    engine: EngineSummary | None
+
+
+class PageStart(AnswerModel):
+    """What the page says before the first question: what could be asked, and what is on."""
+
+    examples: list[str]
+    engine: EngineSummary | None
 
 
 class Version(AnswerModel):

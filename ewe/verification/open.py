@@ -15,8 +15,9 @@ from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
 from ewe.verification.value_verifier import ValueVerifier
+from ewe.vocabulary import AUTO, NONE, VERIFIERS, unknown
 
-NAMES = ("builtin", "values", "claims")
+NAMES = tuple(name for name in VERIFIERS if name not in (AUTO, NONE))
 
 
 def open_verifier(
@@ -60,9 +61,9 @@ def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig,
 
 def _check_name(name: str, has_datastore: bool) -> None:
     if name not in NAMES:
-        raise ConfigError(f"unknown verifier {name!r}: use {', '.join(map(repr, NAMES))} or pass a Verifier object")
+        raise ConfigError(f"{unknown('verifier', name, NAMES)}, or a Verifier object")
     if not has_datastore:
-        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one")
+        raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one, or verifier to none")
 
 
 def open_extractor(name: str) -> ClaimExtractor:

@@ -39,7 +39,9 @@ def loaded() -> LoadedModel:
 
 def tiny_llm(config: dict[str, Any] | None = None, **components: Any) -> LLM:
     """An LLM over the tiny model; the settings are those given, with small units."""
-    values = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}, **(config or {})}
+    values = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}}
+    # A datastore alone would have a judge loaded, which most tests have no use for.
+    values |= {"verifier": "none", **(config or {})}
     return LLM("tiny", config=values, loaded=loaded(), **components)
 
 

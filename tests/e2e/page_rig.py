@@ -33,6 +33,15 @@ if not CHROMIUM:
 LONG_MS = 120_000  # machines that run tests can be busy
 playwright.expect.set_options(timeout=LONG_MS)
 
+ENGINE = {
+    "policy": "ewe",
+    "datastore": {"name": "notes", "passages": 1234, "search": "BM25"},
+    "verifier": "claims",
+    "judge": "builtin",
+    "unchecked": "",
+    "longterm_memory": False,
+}
+
 
 @dataclass
 class Played:
@@ -49,6 +58,7 @@ class Played:
     breaks: bool = False
     disconnected: threading.Event = field(default_factory=threading.Event)
     url: str = ""
+    engine: dict[str, Any] = field(default_factory=lambda: dict(ENGINE))
 
     def app(self) -> FastAPI:
         app = FastAPI()
@@ -61,7 +71,7 @@ class Played:
 
         @app.get("/page/start.json")
         async def start() -> Response:
-            return JSONResponse({"examples": [PROMPT]})
+            return JSONResponse({"examples": [PROMPT], "engine": self.engine})
 
         @app.post("/v1/verify")
         async def verify(request: Request) -> Response:

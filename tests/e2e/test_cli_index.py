@@ -58,7 +58,7 @@ def test_build_search_info_remove_add_verify(documents: Path, tmp_path: Path) ->
     assert built.exit_code == 0, built.output
     assert f"7 passages from 3 files are in {store}" in built.stdout
     assert "searched by BM25" in built.stdout
-    assert "1 files of unknown kind left out" in built.stdout
+    assert f"1 file of unknown kind left out: {documents / 'picture.png'}; known are .txt, " in built.stdout
 
     found = ewe("search", store, "Where does Oslo lie?", "-k", 1, "--json")
     [result] = json.loads(found.stdout)

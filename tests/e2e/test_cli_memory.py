@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path
         opened.add([Memory("x", wrong), Memory("x", wrong, scope=Scope("ann"))])
     options = ("--datastore", passages, "--judge", "values")
     shown = done("review", store, *options)
-    assert "1 memories reviewed: 1 believed less" in shown
+    assert "1 memory reviewed: 1 believed less" in shown
     assert all(part in shown for part in ("The bridge of Lyon was opened in 1923. (x)", "0.50 -> 0.", "passage:p"))
     [change] = json.loads(done("show", store, "x", "--json"))["revisions"][1:]
     assert change["veracity_after"] < change["veracity_before"] == 0.5
@@ -179,7 +180,26 @@ def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path
     [one] = told["reviewed"]
     assert (one["memory_id"], one["scope"]["user"], one["revision"]["evidence"]) == ("x", "ann", ["passage:p"])
     assert len(json.loads(done("show", store, "x", "--user", "ann", "--json"))["revisions"]) == 2
-    assert "0 memories reviewed" in done("review", store, *options, "--all")
+
+
+def test_a_review_without_anything_due_says_why_and_can_be_forced(store: Path, tmp_path: Path) -> None:
+    passages = tmp_path / "trusted.jsonl"
+    passages.write_text(json.dumps({"id": "p", "text": "The bridge of Lyon was opened in 1932."}) + "\n")
+    options = ("--datastore", passages, "--judge", "values")
+    with MemoryStore.create(store):
+        pass
+    assert "0 memories reviewed: there are none of this user and agent (--all" in done("review", store, *options)
+    assert done("review", store, *options, "--all").strip() == "0 memories reviewed: there are none"
+    done("add", store, "The bridge of Lyon was opened in 1923.")
+    shown = " ".join(done("review", store, *options).split())
+    assert re.search(r"the only memory is not due before \d{4}-\d\d-\d\d \d\d:\d\d UTC \(--force checks", shown)
+    told = json.loads(done("review", store, *options, "--json"))
+    assert (told["reviewed"], told["memories"], told["next_due_at"] > 0) == ([], 1, True)
+    done("add", store, "tea")
+    assert "0 memories reviewed: none of 2 memories is due before " in done("review", store, *options)
+    assert "2 memories reviewed: 1 believed less, 1 unchanged" in done("review", store, *options, "--force")
+    refused = ewe("review", store, "--datastore", "buildin")
+    assert (refused.exit_code, "did you mean builtin? known: builtin, none, " in refused.stderr) == (2, True)
 
 
 def test_reviews_go_on_round_after_round_while_others_write(
@@ -228,7 +248,7 @@ def test_a_memory_that_cannot_be_checked_is_told_with_exit_code_1(
 
     monkeypatch.setattr("ewe.verification.judges.load.load_judge", lambda name: Broken())
     result = ewe("review", store, "--datastore", passages)
-    assert (result.exit_code, "1 memories reviewed: 1 failed" in result.stdout) == (1, True)
+    assert (result.exit_code, "1 memory reviewed: 1 failed" in result.stdout) == (1, True)
     assert "out of � order [red]" in " ".join(result.stdout.split())
     assert "[bold]" in result.stdout
     assert "\x1b" not in result.stdout

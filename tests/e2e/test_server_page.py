@@ -275,6 +275,48 @@ def test_a_text_can_be_checked(page: Any, played: Played) -> None:
     assert not page.locator("#memory").is_visible()
 
 
+def words_of(browser: Any, played: Played, **engine: Any) -> str:
+    """What the page says before the first question, of a server with this engine."""
+    played.engine |= engine
+    with browser.new_context() as context:
+        page = patient(context.new_page())
+        page.goto(played.url)
+        expect(page.locator("#ready")).to_have_text("ready")
+        page.get_by_text("Check a text", exact=True).click()
+        placeholder = page.locator("#prompt-input").get_attribute("placeholder")
+        return f"{page.locator('main').inner_text()}\n{placeholder}"
+
+
+def test_the_page_says_what_is_on(browser: Any, played: Played) -> None:
+    told = words_of(browser, played)
+    assert "Every sentence is checked before it stands." in told
+    assert "It takes back." in told
+    on = "datastore notes (1234 passages, BM25) · verifier claims (judge builtin) · policy ewe · long-term memory off"
+    assert on in told
+    assert "Passages to check it against" not in told
+
+
+def test_without_a_verifier_the_page_does_not_say_that_sentences_are_checked(browser: Any, played: Played) -> None:
+    told = words_of(browser, played, verifier="none", judge=None, unchecked="verifier none", longterm_memory=True)
+    assert "Your passages are read; nothing is checked." in told
+    assert "Every sentence is checked" not in told
+    assert "It takes back." not in told
+    assert "stand as they are written: verifier none." in told
+    assert "“Check a text” holds any finished text against the datastore." in told
+    assert "not checked: verifier none" in told
+    assert "long-term memory on" in told
+
+
+def test_without_a_datastore_the_page_says_that_passages_can_be_given(browser: Any, played: Played) -> None:
+    why = "there is no datastore"
+    told = words_of(browser, played, datastore=None, verifier="none", judge=None, unchecked=why)
+    assert "Nothing is checked; passages can be given." in told
+    assert "Every sentence is checked" not in told
+    assert "Paste a text here, and passages to check it against under Settings." in told
+    plain = words_of(browser, played, policy="plain", unchecked="policy plain checks nothing")
+    assert "It writes alone." in plain
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_both_colour_schemes_are_readable(browser: Any, played: Played, scheme: str) -> None:
     with browser.new_context(color_scheme=scheme) as context:
@@ -282,7 +324,7 @@ def test_both_colour_schemes_are_readable(browser: Any, played: Played, scheme: 
         page = patient(context.new_page())
         page.goto(played.url)
         expect(page.locator("#examples button")).to_be_visible()
-        for selector in (".hero", "#send", "#examples button", ".steps li", ".steps b", ".ready", ".hint"):
+        for selector in (".hero", "#send", "#examples button", ".steps li", ".steps b", ".ready", ".hint", "#engine"):
             assert contrast(page, selector) >= 4.5, selector
         played.gate.clear()
         ask(page)

@@ -344,7 +344,7 @@ class TestFiles:
             [str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "**/*.html")], tmp_path / "ds"
         )
         assert [file.label for file in files] == [str(tmp_path / name) for name in ("b.txt", "a.md", "sub/c.html")]
-        assert unknown == 1
+        assert unknown == [str(tmp_path / "sub/picture.png")]
 
     def test_what_cannot_be_meant_is_refused(self, tmp_path: Path) -> None:
         written(tmp_path / "a.doc", "x")

@@ -1,5 +1,7 @@
 """Reviews: what is urgent, and what fits the budget."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +56,15 @@ def test_what_was_just_checked_and_a_negative_budget():
         POLICY.plan([], NOW, -1)
     with pytest.raises(ConfigError):
         ReviewPolicy(half_use=0.0)
+
+
+@given(veracity=shares, age=days, recalls=st.integers(0, 100), least=st.floats(0.01, 0.9))
+def test_a_memory_is_due_from_the_time_that_is_told_for_it(veracity, age, recalls, least):
+    policy, memory = ReviewPolicy(least=least), remembered("a", veracity, age, recalls)
+    due_at = policy.due_at(memory)
+    if due_at == math.inf:
+        assert policy.priority(memory, NOW + 1e9 * DAY) <= least
+    else:
+        assert policy.priority(memory, due_at) == pytest.approx(least)
+        assert policy.plan([memory], due_at + DAY, 1) == [memory]
+        assert policy.plan([memory], due_at - DAY, 1) == []

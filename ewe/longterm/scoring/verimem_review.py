@@ -7,6 +7,7 @@ the records; who checks them, and when, is the service's matter.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -42,8 +43,14 @@ class ReviewPolicy:
         after a check is not checked again at once; the others add up, so that none is ever left out for good.
         """
         overdue = 1.0 - half_life_decay((now - memory.updated_at) / _SECONDS_PER_DAY, self.half_life_days)
-        use = memory.recall_count / (memory.recall_count + self.half_use)
-        return overdue * (1.0 + (1.0 - memory.veracity) + use) / 3.0
+        return overdue * self._at_most(memory)
+
+    def due_at(self, memory: Memory) -> float:
+        """When a memory's priority reaches `least`, in unix seconds, if nothing changes; infinite if it never does."""
+        overdue = self.least / self._at_most(memory)
+        if overdue >= 1.0:
+            return math.inf
+        return memory.updated_at - self.half_life_days * math.log2(1.0 - overdue) * _SECONDS_PER_DAY
 
     def plan(self, memories: Iterable[Memory], now: float, budget: int) -> list[Memory]:
         """The at most `budget` most urgent memories, the most urgent first; equal ones by scope and id.
@@ -55,6 +62,11 @@ class ReviewPolicy:
         rated = ((-self.priority(memory, now), _place(memory), memory) for memory in memories)
         chosen = heapq.nsmallest(budget, rated, key=lambda item: item[:2])
         return [memory for negative, _, memory in chosen if -negative >= self.least]
+
+    def _at_most(self, memory: Memory) -> float:
+        """The priority of a memory that is wholly overdue."""
+        use = memory.recall_count / (memory.recall_count + self.half_use)
+        return (1.0 + (1.0 - memory.veracity) + use) / 3.0
 
 
 def _place(memory: Memory) -> tuple[str, str, str]:

@@ -52,11 +52,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of the files of a request, over all runs; unknown: files of unknown kind in folders; skipped: files
-    that an earlier run had read already."""
+    """What came of the files of a request, over all runs; unknown: paths of files of unknown kind in folders; skipped:
+    how many files an earlier run had read already."""
 
     counts: Counts
-    unknown: int
+    unknown: tuple[str, ...]
     skipped: int
     problems: tuple[Problem, ...]
 
@@ -159,7 +159,7 @@ class _Run:
         self._commit(group)
         chosen = {record.number for record in records}
         skipped = len(records) - len(to_read)
-        return Report(self._ledger.counts(chosen), unknown, skipped, tuple(self._ledger.problems(20, chosen)))
+        return Report(self._ledger.counts(chosen), tuple(unknown), skipped, tuple(self._ledger.problems(20, chosen)))
 
     def _state(self, file: SourceFile) -> str:
         """What a file and the way to read it are; if it differs later, the file is read again from its beginning."""

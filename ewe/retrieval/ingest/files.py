@@ -31,27 +31,27 @@ KINDS = {
 }
 
 
-def find_files(sources: Sequence[str], leave_out: Path) -> tuple[list[SourceFile], int]:
-    """The files that paths, folders and patterns stand for, each once, and how many files of unknown kind there were.
+def find_files(sources: Sequence[str], leave_out: Path) -> tuple[list[SourceFile], list[str]]:
+    """The files that paths, folders and patterns stand for, each once, and the paths of those of unknown kind.
 
     Folders are searched in depth, in the order of names, without hidden files and links to folders; `leave_out` is the
     folder of the datastore itself. Raises DatastoreError for what does not exist, a pattern that fits nothing, and a
     file of unknown kind that was named itself.
     """
     found: dict[Path, SourceFile] = {}
-    unknown = 0
+    unknown: dict[Path, str] = {}
     for source in sources:
         for path, named in _expand(source, leave_out.resolve()):
             kind = KINDS.get(path.suffix.lower())
             if kind is None and named:
                 raise DatastoreError(f"{path}: unknown kind of file; known are {', '.join(KINDS)}")
             if kind is None:
-                unknown += 1
+                unknown.setdefault(path.resolve(), str(path))
             else:
                 found.setdefault(path.resolve(), SourceFile(path.resolve(), str(path), kind))
     if not found:
         raise DatastoreError(f"no readable file in {', '.join(sources)}; known are {', '.join(KINDS)}")
-    return list(found.values()), unknown
+    return list(found.values()), list(unknown.values())
 
 
 def _expand(source: str, leave_out: Path) -> Iterator[tuple[Path, bool]]:

@@ -1,4 +1,4 @@
-"""The routes of the web page: its four files, and what it offers before the first question.
+"""The routes of the web page: its four files, and what it says before the first question.
 
 Owns: how the files beside this module and those of the report pages become one page, script and style, and the headers
 that keep the page to itself. Answers come to the page by the public routes, as to every other client.
@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 
 import ewe.report
 from ewe.server.service import service_of
+from ewe.server.wire_operation import PageStart
 from ewe.world.builtin import example_prompts
 
 router = APIRouter(include_in_schema=False)
@@ -23,10 +24,8 @@ _OWN, _REPORT = (Path(str(module)).parent / "assets" for module in (__file__, ew
 _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
     _REPORT / "reader.js",
-    *(
-        _OWN / name
-        for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js", "ask.js", "main.js")
-    ),
+    *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js")),
+    *(_OWN / name for name in ("start.js", "ask.js", "main.js")),
 )
 _STYLES = (_REPORT / "page.css", _OWN / "ask.css")
 _HEADERS = {
@@ -67,13 +66,13 @@ async def icon(request: Request) -> Response:
 
 
 @router.get("/page/start.json")
-async def start(request: Request) -> dict[str, list[str]]:
-    """What can be asked for a beginning: of the built-in model, whose world nobody knows; else nothing."""
+async def start(request: Request) -> PageStart:
+    """What is on, and what can be asked for a beginning: of the built-in model, whose world nobody knows."""
     service = service_of(request)
     config = service.llm.config
-    if (config.model.name, config.datastore) != ("builtin", "builtin"):
-        return {"examples": []}
-    return {"examples": await service.in_thread(example_prompts)}
+    is_builtin = (config.model.name, config.datastore) == ("builtin", "builtin")
+    examples = await service.in_thread(example_prompts) if is_builtin else []
+    return PageStart(examples=examples, engine=service.summary)
 
 
 @lru_cache

@@ -20,6 +20,7 @@ from ewe.errors import JudgeError
 from ewe.verification.judges.heads import Head, read_head
 from ewe.verification.judges.lazy import check_head
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
+from ewe.vocabulary import JUDGES, hint
 
 _log = logging.getLogger(__name__)
 _MAX_TOKENS = 512
@@ -156,8 +157,8 @@ def _read(auto_class: Any, name: str, **options: Any) -> Any:
         return auto_class.from_pretrained(name, trust_remote_code=False, **options)
     except Exception as error:  # transformers raises OSError, ValueError, KeyError and safetensors' own errors
         raise JudgeError(
-            f"cannot load the judge {name!r}: {error} (a judge is 'builtin', 'values', 'openai:MODEL@URL', or the "
-            "folder or hub id of a sequence-classification model with safetensors weights)"
+            f"cannot load the judge {name!r} ({hint(name, JUDGES)}; models that classify sequences, with safetensors "
+            f"weights): {error}"
         ) from error
 
 

@@ -18,8 +18,8 @@ from ewe.errors import JudgeError
 from ewe.lazy import Lazy
 from ewe.verification.judges.heads import read_head
 from ewe.verification.judges.protocol import Judge, Pair
+from ewe.vocabulary import JUDGES, hint
 
-NAMES = "'builtin', 'values', a model's folder or hub id, or 'openai:MODEL@URL'"
 _UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers calls the outputs of a model that does not name them
 
 
@@ -54,7 +54,7 @@ def is_folder(name: str) -> bool:
     """Whether a judge's name is that of a folder, rather than a hub id. Raises JudgeError for one that is not there."""
     folder = Path(name).expanduser()
     if not folder.is_dir() and (folder.is_absolute() or name.startswith((".", "~"))):
-        raise JudgeError(f"the judge {name!r} is no folder: use {NAMES}")
+        raise JudgeError(f"the judge {name!r} is no folder; {hint(name, JUDGES)}")
     return folder.is_dir()
 
 

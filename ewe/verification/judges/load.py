@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
 from ewe.verification.endpoint.address import is_endpoint
-from ewe.verification.judges.lazy import NAMES, LazyJudge, builtin_path, check_builtin, check_folder, is_folder
+from ewe.verification.judges.lazy import LazyJudge, builtin_path, check_builtin, check_folder, is_folder
+from ewe.vocabulary import JUDGES, unknown
 
 if TYPE_CHECKING:
     from ewe.verification.judges.protocol import Judge
@@ -48,7 +49,7 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
 def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> None:
     """Raises JudgeError for a judge that `load_judge` could not load, as far as that can be told without loading it."""
     if not isinstance(name, str) or not name.strip():
-        raise JudgeError(f"a judge needs a name: {NAMES}")
+        raise JudgeError(unknown("judge", name, JUDGES))
     if name == "values" or is_endpoint(name):
         return
     if name == "builtin":

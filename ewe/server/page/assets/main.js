@@ -88,12 +88,14 @@ const WORDS = {
   ask: { button: 'Ask', label: 'What do you want to know?', hint: 'Enter asks, Shift+Enter starts a line', use: 'They fill the memory before the first word.' },
   check: { button: 'Check', label: 'Paste a text: every sentence of it is checked.', hint: 'Ctrl+Enter checks', use: 'The text is checked against them instead of the datastore.' },
 };
+const PASSAGES_NEEDED = 'Paste a text here, and passages to check it against under Settings.';
 function tellMode() {
   const words = WORDS[isCheck() ? 'check' : 'ask'];
   byId('send').textContent = words.button;
-  byId('prompt-label').textContent = input.placeholder = words.label;
+  const needsPassages = isCheck() && engine && !engine.datastore;
+  byId('prompt-label').textContent = input.placeholder = needsPassages ? PASSAGES_NEEDED : words.label;
   byId('hint').textContent = words.hint;
-  byId('documents-use').textContent = words.use;
+  byId('documents-use').textContent = isCheck() && !engine?.datastore ? 'The text is checked against them.' : words.use;
   for (const id of ['max_tokens', 'temperature', 'top_p', 'seed', 'pace']) settingOf(id).closest('label').hidden = isCheck();
 }
 
@@ -134,7 +136,9 @@ async function greet() {
     const models = await (await call('v1/models', Settings.key)).json();
     model = models.data?.[0]?.id ?? '';
     byId('model').textContent = model;
-    const { examples } = await (await call('page/start.json', Settings.key)).json();
+    const { examples, engine: summary } = await (await call('page/start.json', Settings.key)).json();
+    if (summary) drawEngine(summary);
+    tellMode();
     byId('examples').replaceChildren(...examples.map((text) =>
       el('button', { type: 'button', class: 'toggle', onclick: () => askExample(text) }, text)));
     byId('examples').hidden = !examples.length;

@@ -1,0 +1,47 @@
+// What is on in the engine, and what the page may say before the first question because of it.
+let engine = null;
+
+const headline = ({ policy, datastore, unchecked }) => {
+  if (!unchecked) return 'Ask. Every sentence is checked before it stands.';
+  if (datastore && policy !== 'plain') return 'Ask. Your passages are read; nothing is checked.';
+  return 'Ask. Nothing is checked; passages can be given.';
+};
+
+function reading({ policy, datastore }) {
+  if (policy === 'plain') return ['It writes alone.', 'The policy plain looks nothing up. Passages of your own, under Settings, go into the memory.'];
+  if (!datastore) return ['It reads what you give it.', 'There is no datastore here. Passages of your own, under Settings, go into the working memory, beside the prompt.'];
+  const later = policy === 'rag' ? '.' : ', and new ones follow as the text grows.';
+  return ['It reads.', `Passages that fit go into the working memory, beside the prompt${later}`];
+}
+
+function checking({ unchecked }) {
+  if (unchecked) return ['It does not check.', `Sentences stand as they are written: ${unchecked}.`];
+  return ['It checks.', 'Every finished sentence is taken apart into claims, and each claim is held against the sources.'];
+}
+
+function correcting({ datastore, unchecked }) {
+  if (!unchecked) return ['It takes back.', 'A refuted sentence is struck out and written again with what was found. What stands carries its verdict.'];
+  const against = datastore ? 'the datastore' : 'passages of your own, under Settings';
+  return ['Texts can be checked.', `“Check a text” holds any finished text against ${against}.`];
+}
+
+function parts({ policy, datastore, verifier, judge, unchecked, longterm_memory: remembers }) {
+  const size = typeof datastore?.passages === 'number' ? count(datastore.passages, 'passage') : '';
+  const found = [size, datastore?.search].filter(Boolean).join(', ');
+  return [
+    datastore ? `datastore ${datastore.name}${found ? ` (${found})` : ''}` : 'no datastore',
+    unchecked ? `not checked: ${unchecked}` : `verifier ${verifier}${judge ? ` (judge ${judge})` : ''}`,
+    `policy ${policy}`,
+    `long-term memory ${remembers ? 'on' : 'off'}`,
+  ];
+}
+
+function drawEngine(summary) {
+  engine = summary;
+  const classes = ['lane-retrieval', 'lane-verification', engine.unchecked ? '' : 'v-refuted'];
+  const steps = [reading(engine), checking(engine), correcting(engine)];
+  byId('headline').textContent = headline(engine);
+  byId('steps').replaceChildren(...steps.map(([name, text], index) =>
+    el('li', {}, el('b', { class: classes[index] }, name), ` ${text}`)));
+  byId('engine').textContent = parts(engine).join(' · ');
+}
