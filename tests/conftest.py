@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from environment import same_terminal  # noqa: F401  (before anything that imports torch)
+
+# isort: split
 import triton_interpreter  # noqa: F401  (before anything that imports Triton)
 
 # isort: split

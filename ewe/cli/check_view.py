@@ -21,7 +21,7 @@ _STANCES = {Verdict.SUPPORTED: "for", Verdict.REFUTED: "against", Verdict.INCONC
 
 def print_checked(console: Console, name: str, checked: CheckedText) -> None:
     """Prints the report of one text."""
-    console.print(Text(clean(name), style="bold"))
+    console.print(Text(clean(name), style="bold"), soft_wrap=True)
     for item in checked.sentences:
         for line, indent in _sentence_lines(item):
             _print_indented(console, line, indent)

@@ -62,7 +62,7 @@ def demo(
     console.print()
     console.print(stats_table(generation))
     if html:
-        console.print(f"\nThe trace is in {html}", markup=False)
+        console.print(f"\nThe trace is in {html}", markup=False, soft_wrap=True)
     others = [f'  ewe demo --prompt "{other}"' for other in prompts if other != chosen]
     if others:
         console.print("\n".join(["", "Others:", *others[:2]]), markup=False, style="bright_black")

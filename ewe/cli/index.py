@@ -179,7 +179,8 @@ def search_command(
         passage = result.passage
         console.print(f"{number}. {clean(passage.title or passage.id)}", style="bold", markup=False)
         origin = ", ".join(clean(part) for part in (passage.id, passage.url, passage.date) if part)
-        console.print(f"   {origin}, veracity {passage.veracity:g}, score {result.score:.3f}", markup=False)
+        line = f"   {origin}, veracity {passage.veracity:g}, score {result.score:.3f}"
+        console.print(line, markup=False, soft_wrap=True)
         console.print(clean(passage.text), markup=False)
         console.print()
     if not results:

@@ -1,0 +1,52 @@
+"""One environment for every test, whatever the machine, the terminal and the number of test processes.
+
+Owns: which variables tests and the processes they start inherit. Import it before torch, which reads the number of
+threads once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+# Wider than any path, so that no phrase of an error box or a help text is broken.
+TERMINAL = {"COLUMNS": "5000", "LINES": "50", "TERM": "dumb", "NO_COLOR": "1"}
+# Make rich and typer take a pipe for a terminal, or set its width.
+OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "TERMINAL_WIDTH")
+
+
+def _settle() -> None:
+    """No settings of the engine, no proxy on the way to servers of the tests; workers share the processor's cores."""
+    for name in list(os.environ):
+        if name.startswith("EWE_"):
+            del os.environ[name]
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        threads = str(max(1, len(os.sched_getaffinity(0)) // workers))
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
+            os.environ.setdefault(name, threads)
+
+
+_settle()
+
+
+@contextmanager
+def fixed_terminal() -> Iterator[None]:
+    """The terminal that tests and their processes see."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OVERRIDES:
+            patch.delenv(name, raising=False)
+        for name, value in TERMINAL.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def same_terminal() -> Iterator[None]:
+    """The same terminal for every test, and for that test only: pytest's own output keeps the real one."""
+    with fixed_terminal():
+        yield
