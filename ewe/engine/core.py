@@ -16,7 +16,7 @@ from ewe.config import Config
 from ewe.engine.flight import Flight, Writer
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
-from ewe.engine.output import complete, publish
+from ewe.engine.output import complete, publish, show
 from ewe.engine.pauses import Action, Pauses, next_action
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
@@ -243,6 +243,7 @@ class EngineCore:
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
         ended = token.id in params.stop_token_ids or (token.id in self._eos and heeds_eos)
         sequence.end_text(stopped or ended)
+        show(sequence)  # before its checks are announced
         self._pauses.look(sequence)
         publish(sequence, self._pauses.policy.rewrites)
 

@@ -102,12 +102,16 @@ class Draft:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)
 
+    def fixed_chars(self, num_tokens: int) -> int:
+        """Length of the first `num_tokens` tokens' text without an end that a stop string could still take away."""
+        text = self.text[: self._detokenizer.end_of(num_tokens)]
+        return len(text) - _overlap(text, self._stop)
+
     def is_reopened_by_next(self, span: Span) -> bool:
         """Whether a rewind of the next sentence reopens this one: by a shared token, or a stop string at its end."""
         text = self.text
         following = len(text) - len(text[span.end :].lstrip())
-        kept = text[: self._detokenizer.end_of(self.tokens_before(following))]
-        return span.end > len(kept) - _overlap(kept, self._stop)
+        return span.end > self.fixed_chars(self.tokens_before(following))
 
     def min_prob(self, span: Span) -> float:
         """The least token probability in a sentence."""

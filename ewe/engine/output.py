@@ -19,15 +19,23 @@ _NOT_VERIFIED = SentenceState(reason="no verifier")
 _ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline passed", "error": "the request failed"}
 
 
+def show(sequence: Sequence) -> None:
+    """Emits the text that is new as a draft, but for an end that may become a stop string while the text goes on."""
+    if sequence.listener is None:
+        return
+    text = sequence.draft.text
+    upto = len(text) - (sequence.draft.held_back_chars() if sequence.finish is None else 0)
+    if upto > sequence.shown_chars:
+        sequence.emit("draft", {"text": text[sequence.shown_chars : upto], "start": sequence.shown_chars})
+        sequence.shown_chars = upto
+
+
 def publish(sequence: Sequence, policy_rewrites: bool) -> None:
     """Emits what is new: drafts at once, sentences and text once they are final."""
+    show(sequence)
     draft = sequence.draft
-    text = draft.text
-    if sequence.listener is not None and len(text) > sequence.shown_chars:
-        sequence.emit("draft", {"text": text[sequence.shown_chars :], "start": sequence.shown_chars})
-        sequence.shown_chars = len(text)
     if not policy_rewrites:
-        _send(sequence, len(text) - draft.held_back_chars())
+        _send(sequence, len(draft.text) - draft.held_back_chars())
         return
     for index in range(sequence.settled, _num_final(sequence)):
         _commit(sequence, index, sequence.state_of(index) or _NOT_VERIFIED)
@@ -37,6 +45,7 @@ def publish(sequence: Sequence, policy_rewrites: bool) -> None:
 
 def complete(sequence: Sequence) -> Generation:
     """Ends the stream of a finished sequence and builds its result."""
+    show(sequence)
     draft, stats = sequence.draft, sequence.stats
     missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
     for index in range(sequence.settled, len(draft.sentences)):

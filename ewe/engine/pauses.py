@@ -89,17 +89,15 @@ class Pauses:
             self._pass_over(sequence, unchecked_from, decision.verify)
         elif self.policy.rewrites:
             self._settle_unverified(sequence)
-        waits = []
-        if decision.query:
-            self._retrieve(sequence, decision.query)
-            sequence.rewrite_after_retrieval = decision.rewrite
-            waits.append("retrieval")
-        if decision.verify:
-            self._verify(sequence, decision.verify)
-            waits.append("verification")
+        waits = [name for name, why in (("retrieval", decision.query), ("verification", decision.verify)) if why]
         if waits:
             sequence.paused_at = time.monotonic()
             sequence.record("pause", **{"for": waits})
+        if decision.query:
+            self._retrieve(sequence, decision.query)
+            sequence.rewrite_after_retrieval = decision.rewrite
+        if decision.verify:
+            self._verify(sequence, decision.verify)
 
     def _pass_over(self, sequence: Sequence, begin: int, verify: Batch[int]) -> None:
         """Sentences that the policy looked at and did not want checked are final."""
@@ -114,15 +112,18 @@ class Pauses:
 
     def _retrieve(self, sequence: Sequence, query: str) -> None:
         assert self._retrieval is not None
+        sequence.record("retrieving", query=query)
         sequence.retrieval = self._retrieval.submit(Query(query, sequence.recall), self._config.timeout)
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self._verification is not None
         text, spans = sequence.draft.text, sequence.draft.sentences
-        requests = [
-            VerificationRequest(sequence.question, text[: spans[i].start], text[spans[i].start : spans[i].end])
-            for i in sentences
-        ]
+        requests = []
+        for index in sentences:
+            start, end = spans[index].start, spans[index].end
+            requests.append(VerificationRequest(sequence.question, text[:start], text[start:end]))
+            attempt = sequence.attempt_at(start)
+            sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
         job = self._verification.submit(requests, self._config.timeout)
         sequence.checks.append(Check(job, sentences, sequence.retrieved))
 

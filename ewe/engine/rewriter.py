@@ -133,9 +133,15 @@ class Rewriter:
         keep = sequence.draft.tokens_before(span.start)
         discarded = len(sequence.draft) - keep
         text = sequence.draft.text[span.start : span.end]
-        attempt = len(sequence.attempts.get(span.start, ()))
+        kept_chars = sequence.draft.fixed_chars(keep)
         sequence.record(
-            "rewind", start=span.start, text=text, discarded_tokens=discarded, attempt=attempt, reason=reason
+            "rewind",
+            start=span.start,
+            text=text,
+            kept_chars=kept_chars,
+            discarded_tokens=discarded,
+            attempt=sequence.attempt_at(span.start) - 1,
+            reason=reason,
         )
         sequence.draft.truncate(keep)
         assert len(sequence.draft.sentences) >= sequence.settled, "a final sentence cannot be taken back"
@@ -145,7 +151,7 @@ class Rewriter:
         del sequence.states[len(sequence.draft.sentences) :]
         sequence.retrieved = min(sequence.retrieved, len(sequence.draft.sentences))
         sequence.verified = min(sequence.verified, len(sequence.draft.sentences))
-        sequence.shown_chars = min(sequence.shown_chars, len(sequence.draft.text))
+        sequence.shown_chars = min(sequence.shown_chars, kept_chars)
         sequence.finish = None
         sequence.rewinds += 1
         sequence.stats.rewrites += 1
@@ -201,6 +207,6 @@ class Rewriter:
             claims=claims,
             evidence=evidence,
             latency_s=job.latency_s,
-            attempt=len(sequence.attempts.get(span.start, ())) + 1,
+            attempt=sequence.attempt_at(span.start),
             **extra,
         )

@@ -33,15 +33,20 @@ from ewe.types import (
     TraceEvent,
 )
 
+TRACED_EVENTS = frozenset(
+    {"retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"}
+)
+"""Kinds of trace events that a stream shows, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """Something a reader of the stream learns.
 
     kind: "text" {text, num_tokens, num_discarded}: final text, to be shown in order, and how many tokens have been
-    written by then, and taken back; "draft" {text, start}: provisional text; "rewind", "retrieval", "verification",
-    "refresh", "evict", "restore": the trace event's data; "sentence": a sentence is final;
-    "finish" {reason}, with `generation`. index: which of the request's `n` answers it is about.
+    written by then, and taken back; "draft" {text, start}: provisional text, which a rewind cuts to its `kept_chars`;
+    those of TRACED_EVENTS: the trace event's data; "sentence": a sentence is final; "finish" {reason}, with
+    `generation`. index: which of the request's `n` answers it is about.
     """
 
     kind: str
@@ -220,6 +225,10 @@ class Sequence:
         """What is known of a sentence, None while it is open."""
         return self.states[index] if index < len(self.states) else None
 
+    def attempt_at(self, start: int) -> int:
+        """Which attempt at the sentence that starts at this code point is the next to be judged, from 1."""
+        return len(self.attempts.get(start, ())) + 1
+
     def set_state(self, index: int, state: SentenceState) -> None:
         """Records what is known of a sentence."""
         self.states.extend([None] * (index + 1 - len(self.states)))
@@ -229,7 +238,7 @@ class Sequence:
         """Adds a trace event and passes it to the listener, if the stream shows its kind."""
         elapsed = time.monotonic() - self.arrived
         self.trace.append(TraceEvent(kind, elapsed, len(self.draft), data))
-        if kind in {"rewind", "retrieval", "verification", "refresh", "evict", "restore"}:
+        if kind in TRACED_EVENTS:
             self.emit(kind, data)
 
     def emit(self, kind: str, data: Mapping[str, Any], generation: Any = None) -> None:

@@ -31,7 +31,7 @@ router = APIRouter(tags=["OpenAI"])
 
 @router.post("/v1/chat/completions", response_model=ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
-    """Goes on with a conversation; with `stream` the text is sent sentence by sentence as it becomes final."""
+    """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
     service = service_of(request)
     run = await service.begin(request, _order(body))
     answer = _ChatAnswer(service, run, body)

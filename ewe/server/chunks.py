@@ -16,7 +16,8 @@ from ewe.server.answers import check_finished, counted, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
 from ewe.server.service import Service
-from ewe.server.streaming import RecordForm, record
+from ewe.server.stream_parts import Part, StreamParts
+from ewe.server.streaming import RecordForm, comment, record
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire_sampling import SamplingRequest
 from ewe.types import Generation
@@ -28,6 +29,7 @@ class ChunkedAnswer(ABC):
     def __init__(self, service: Service, run: Run, body: SamplingRequest, id_prefix: str, chunk_object: str) -> None:
         self._service = service
         self._run = run
+        self._parts = StreamParts(body.ewe)
         self._wants_usage = body.wants_usage
         self._chunk_object = chunk_object
         self._head = {
@@ -39,7 +41,7 @@ class ChunkedAnswer(ABC):
 
     @abstractmethod
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
-        """A choice of a chunk that carries final text."""
+        """A choice of a chunk that carries text."""
 
     @abstractmethod
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
@@ -53,11 +55,10 @@ class ChunkedAnswer(ABC):
         """The chunk of an event; raises RefusedError for the end of an answer that came to nothing."""
         if item.event.kind == "finish":
             return await self._last_chunk(item)
-        if self._counts is not None:
-            return self._counted_chunk(item, self._counts)
-        if item.event.kind == "text":
-            return self._text_forms[item.choice].fill(item.event.data["text"])
-        return self._live_form.fill(_live_event(item))
+        if item.event.kind == "text" and self._counts is not None:
+            data = item.event.data
+            self._counts[item.choice] = data["num_tokens"], data["num_discarded"]
+        return "".join([self._record_of(item.choice, part) for part in self._parts.of(item)])
 
     def end(self) -> str:
         """The chunk of token counts, if it was asked for."""
@@ -76,13 +77,16 @@ class ChunkedAnswer(ABC):
     def _live_form(self) -> RecordForm:
         return RecordForm(self._data([], ewe=RecordForm.HOLE))
 
-    def _counted_chunk(self, item: RunEvent, counts: dict[int, tuple[int, int]]) -> str:
-        """A chunk of text, or of an event, in a stream whose chunks say the counts of then."""
-        if item.event.kind != "text":
-            return self._chunk([], ewe=_live_event(item))
-        data = item.event.data
-        counts[item.choice] = data["num_tokens"], data["num_discarded"]
-        return self._chunk([self._text_choice(item.choice, data["text"])])
+    def _record_of(self, choice: int, part: Part) -> str:
+        """The chunk of text or of an event, or a comment; the forms serve chunks that do not say the counts of then."""
+        if part.comment:
+            return comment(part.comment)
+        if part.event:
+            told = {"event": part.event, "choice": choice, "data": jsonable(part.data)}
+            return self._live_form.fill(told) if self._counts is None else self._chunk([], ewe=told)
+        if self._counts is None:
+            return self._text_forms[choice].fill(part.delta)
+        return self._chunk([self._text_choice(choice, part.delta)])
 
     async def _last_chunk(self, item: RunEvent) -> str:
         """A choice's end; that of the last choice also tells what the engine knows."""
@@ -110,8 +114,3 @@ class ChunkedAnswer(ABC):
         prompt = sum(len(sequence.prompt_ids) for sequence in self._run.sequences)
         written, discarded = (sum(counts) for counts in zip((0, 0), *self._counts.values(), strict=True))
         return counted(prompt, written, discarded).model_dump()
-
-
-def _live_event(item: RunEvent) -> dict[str, Any]:
-    """What a reader who asked for events is told of one."""
-    return {"event": item.event.kind, "choice": item.choice, "data": jsonable(item.event.data)}

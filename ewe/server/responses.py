@@ -33,7 +33,8 @@ from ewe.server.responses_wire import (
 )
 from ewe.server.run import Run, RunEvent
 from ewe.server.service import Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone
+from ewe.server.stream_parts import Part, StreamParts
+from ewe.server.streaming import RunStream, answers_unless_gone, comment
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_format import text_answer
 from ewe.types import Generation
@@ -46,7 +47,7 @@ router = APIRouter(tags=["OpenAI"])
 
 @router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
 async def create_response(body: ResponsesRequest, request: Request) -> Response:
-    """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final."""
+    """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final, or drafts."""
     service = service_of(request)
     run = await service.begin(request, _order(body))
     answer = _Answer(service, run, body)
@@ -79,6 +80,7 @@ class _Answer:
         self._service = service
         self._run = run
         self._body = body
+        self._parts = StreamParts(body.ewe)
         self._item_id = f"msg_{uuid.uuid4().hex}"
         self._opening = self._open()
         self._events = ResponseEvents(self._opening, self._item_id)
@@ -110,12 +112,17 @@ class _Answer:
 
     async def tell(self, item: RunEvent) -> str:
         """The records of an event; raises RefusedError for the end of an answer that came to nothing."""
-        if item.event.kind == "text":
-            return self._events.text(item.event.data["text"])
         if item.event.kind == "finish":
             check_finished(item.event.generation, self._run.own_deadline)
             return self._events.finish(await self.finished(item.event.generation))
-        return self._events.happening(item.event.kind, dict(item.event.data))
+        return "".join([self._record_of(part) for part in self._parts.of(item)])
+
+    def _record_of(self, part: Part) -> str:
+        if part.comment:
+            return comment(part.comment)
+        if part.event:
+            return self._events.happening(part.event, dict(part.data or {}))
+        return self._events.text(part.delta)
 
     def end(self) -> str:
         """Nothing: the finished response was the last record."""

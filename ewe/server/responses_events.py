@@ -41,7 +41,7 @@ class ResponseEvents:
         )
 
     def text(self, delta: str) -> str:
-        """The record of a piece of final text."""
+        """The record of a piece of text."""
         return self._record("response.output_text.delta", **self._place, delta=delta, logprobs=[])
 
     def happening(self, kind: str, data: dict[str, Any]) -> str:

@@ -26,6 +26,7 @@ from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.run import Letter, Run
 from ewe.server.settings import ServerSettings
+from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from ewe.engine.sequence import Sequence as EngineSequence
 
 _T = TypeVar("_T")
-
-_TEXT_EVENTS = frozenset({"text"})
-_LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +159,9 @@ class Service:
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = Mailbox(loop)
         own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
-        run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave, own_deadline)
+        # Who waits for the whole answer hears of no event before its end.
+        events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
+        run = Run(llm.client, self._mailbox, events, meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
             self._check_prompts(run.sequences)
@@ -220,13 +220,6 @@ def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
     if len({passage.id for passage in found}) < len(found):
         raise InvalidRequestError("documents: two of them have the same id")
     return found
-
-
-def _events(wanted: SamplingRequest) -> frozenset[str]:
-    """The kinds of events that the run passes on: none to a reader who waits for the whole answer."""
-    if not wanted.stream:
-        return frozenset()
-    return _TEXT_EVENTS | _LIVE_EVENTS if wanted.ewe.events else _TEXT_EVENTS
 
 
 def _thread() -> ThreadPoolExecutor:

@@ -49,7 +49,7 @@ class ServerSettings(BaseModel):
     max_n: int = Field(16, gt=0)
     deadline: float = Field(600.0, gt=0)
     drain: float = Field(30.0, ge=0)
-    ping: float = Field(15.0, gt=0)
+    ping: float = Field(5.0, gt=0)
     stalled_after: float = Field(60.0, gt=0)
     log_format: Literal["text", "json"] = "text"
 

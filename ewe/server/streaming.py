@@ -21,13 +21,20 @@ from ewe.server.run import Run, RunEvent
 from ewe.types import Generation
 
 DONE = "data: [DONE]\n\n"
-PING = ": ping\n\n"
 
 _T = TypeVar("_T")
 
 _log = logging.getLogger("ewe.server")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _HOLE = "\0hole\0"  # in no text that an endpoint itself puts into a record
+
+
+def comment(text: str) -> str:
+    """A line of a stream that its readers pass over; text: one line."""
+    return f": {text}\n\n"
+
+
+PING = comment("ping")
 
 
 def record(data: Any) -> str:
@@ -127,16 +134,17 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIterator[str]:
     """The records of a run; an error after the first is told in the stream, which then ends."""
-    told = answer.begin()
+    told = answer.begin() or PING  # at once: nobody has to wait for the first text to see that it goes on
     try:
-        if told:
-            yield told
+        yield told
+        told = ""
         async for batch in run.events(ping_s):
             told = "" if batch else PING
             for item in batch:
                 told += await answer.tell(item)
             if told:
                 yield told
+                told = ""  # what is sent is not sent again with an error
         told = answer.end()
     except Exception as error:  # the status has been sent: all that is left is to say it in the stream
         if not isinstance(error, RefusedError):

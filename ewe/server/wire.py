@@ -71,10 +71,12 @@ class EweOptions(RequestModel):
     """What a request may ask of this engine beyond OpenAI's fields.
 
     events: whether a stream also carries what happens to the text and the memory, as chunks with `choices: []`.
+    stream: "final" sends text that stands, "draft" text as it is written, with a `revision` of what is taken back.
     deadline_s: seconds after which the answer ends with what it has.
     """
 
     events: bool = False
+    stream: Literal["final", "draft"] = "final"
     deadline_s: float | None = Field(None, gt=0)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import shutil
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -47,13 +48,14 @@ ENGINE = {
 class Played:
     """Answers every question with the recorded run; `requests` holds what was asked.
 
-    key: asks for it. gate: answers stop before their last sentence until it is opened. refusals: statuses with messages
-    that come first.
+    key: asks for it. gate: answers stop until it is opened, before the event `held` (its kind, and the how many-th it
+    is): the last sentence, if a test does not say otherwise. refusals: statuses with messages that come first.
     """
 
     key: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
+    held: tuple[str, int] = ("sentence", 6)
     refusals: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
     breaks: bool = False
     disconnected: threading.Event = field(default_factory=threading.Event)
@@ -98,12 +100,12 @@ class Played:
 
     async def _records(self) -> AsyncIterator[str]:
         yield ": ping\n\n"
-        committed = 0
+        seen: Counter[str] = Counter()
         for event in stream_events():
-            committed += event.kind == "sentence"
-            while committed == 6 and not self.gate.is_set():
+            seen[event.kind] += 1
+            while (event.kind, seen[event.kind]) == self.held and not self.gate.is_set():
                 await asyncio.sleep(0.02)
-            if self.breaks and committed == 3:
+            if self.breaks and seen["sentence"] == 3:
                 yield record({"error": {"message": "the engine stopped", "type": "server_error", "code": None}})
                 return
             if event.kind == "text":

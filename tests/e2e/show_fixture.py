@@ -70,6 +70,7 @@ class Recorder:
 
     def retrieve(self, query: str, ids: list[str]) -> None:
         self.emit("pause", {"for": ["retrieval"]})
+        self.emit("retrieving", {"query": query}, streamed=True)
         self.clock += 0.012
         found = [{"id": key, "title": PASSAGES[key].title, "score": 7.5 - rank, "source": PASSAGES[key].source,
                   "veracity": PASSAGES[key].veracity} for rank, key in enumerate(ids)]  # fmt: skip
@@ -96,6 +97,8 @@ class Recorder:
         self, sentence: str, start: int, verdict: Verdict, evidence: list[tuple[str, str, str]], attempt: int
     ) -> Any:
         self.emit("pause", {"for": ["verification"]})
+        about = {"start": start, "end": start + len(sentence), "text": sentence, "attempt": attempt}
+        self.emit("checking", {"number": len(self.sentences) + 1, **about}, streamed=True)
         self.clock += 0.02
         claims = (Claim(sentence, 0, len(sentence), verdict, 0.9, tuple(key for key, _, _ in evidence)),)
         proofs = [
@@ -103,9 +106,9 @@ class Recorder:
             | {"excerpt": excerpt}
             for key, stance, excerpt in evidence
         ]
-        data = {"start": start, "end": start + len(sentence), "text": sentence, "verdict": verdict.value,
+        data = {**about, "verdict": verdict.value,
                 "score": float(verdict is Verdict.SUPPORTED), "claims": [asdict(claim) for claim in claims],
-                "evidence": proofs, "latency_s": 0.02, "attempt": attempt}  # fmt: skip
+                "evidence": proofs, "latency_s": 0.02}  # fmt: skip
         self.emit("verification", data, streamed=True)
         self.stats.verifications += 1
         self.stats.verification_wait_s += 0.02
@@ -123,9 +126,10 @@ class Recorder:
                 self.emit("resume", {"waited_s": 0.02})
                 break
             discarded = self.tokens - tokens
-            self.emit("rewind", {"start": start, "text": wording, "discarded_tokens": discarded, "attempt": attempt,
-                                 "reason": "refuted"}, streamed=True)  # fmt: skip
-            self.tokens, self.text = tokens, self.text[: max(start - 1, 0)]
+            kept = max(start - 1, 0)
+            self.emit("rewind", {"start": start, "text": wording, "kept_chars": kept, "discarded_tokens": discarded,
+                                 "attempt": attempt, "reason": "refuted"}, streamed=True)  # fmt: skip
+            self.tokens, self.text = tokens, self.text[:kept]
             self.stats.tokens_discarded += discarded
             self.stats.rewrites += 1
             for key, _, _ in evidence:

@@ -97,6 +97,58 @@ def test_what_may_be_taken_back_looks_provisional(page: Any, played: Played) -> 
     assert page.locator("#doing").inner_text() == ""
 
 
+def test_a_sentence_that_is_being_checked_is_marked_and_announced_once(page: Any, played: Played) -> None:
+    played.held = ("verification", 3)  # that on the second sentence: the first has two
+    played.gate.clear()
+    page.evaluate(
+        """() => {
+          window.spoken = [];
+          new MutationObserver((records) => {
+            for (const record of records) for (const node of record.addedNodes) window.spoken.push(node.data);
+          }).observe(document.querySelector('#said'), { childList: true });
+        }"""
+    )
+    ask(page)
+    expect(page.locator("#text .draft .checking")).to_have_text(f"{SENTENCES[1]}⋯")
+    assert page.locator("#text .checking-mark").get_attribute("aria-hidden") == "true"
+    expect(page.locator("#doing")).to_have_text("checking sentence 2", ignore_case=True)
+    assert page.locator("#said").get_attribute("role") == "status"
+    assert page.locator("#said").inner_text() == "Checking sentence 2."
+    played.gate.set()
+    expect(page.locator("#tools")).to_be_visible()
+    assert page.locator("#text .checking").count() == 0
+    spoken = page.evaluate("window.spoken")
+    checks = [text for text in spoken if text.startswith("Checking")]
+    assert checks.count("Checking sentence 3.") == 2, "for each of its wordings"
+    assert len(spoken) == len(checks) + 6 + 2 + 1, "sentences, wordings taken back and the end; no single tokens"
+
+
+def test_a_wording_that_was_taken_back_is_struck_out_while_the_next_is_written(page: Any, played: Played) -> None:
+    played.held = ("checking", 5)  # the second wording of the third sentence
+    played.gate.clear()
+    ask(page)
+    expect(page.locator("#text .struck")).to_have_text(" She won the Larch Prize in 1961.")
+    expect(page.locator("#text .draft")).to_have_text(" She won the Larch Prize in 1963.")
+    expect(page.locator("#doing")).to_have_text("writing sentence 3", ignore_case=True)
+    assert page.locator("#text .checking").count() == 0
+    played.gate.set()
+    expect(page.locator("#tools")).to_be_visible()
+
+
+def test_nothing_moves_for_those_who_want_that(browser: Any, played: Played) -> None:
+    played.held = ("verification", 1)
+    played.gate.clear()
+    with browser.new_context(reduced_motion="reduce") as context:
+        context.add_init_script(AS_IT_COMES)
+        page = patient(context.new_page())
+        page.goto(played.url)
+        expect(page.locator("#ready")).to_have_text("ready")
+        ask(page)
+        expect(page.locator("#text .checking-mark")).to_be_visible()
+        assert page.evaluate("document.getAnimations().length") == 0
+        played.gate.set()
+
+
 def test_stopping_ends_the_work_and_keeps_what_is_final(page: Any, played: Played) -> None:
     played.gate.clear()
     ask(page)

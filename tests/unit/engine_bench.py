@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
@@ -189,18 +189,25 @@ class GatedBench(Bench):
 
 
 class Reader:
-    """A listener that checks the stream's promises: under a policy that rewrites, only what is final is shown."""
+    """A listener that checks the stream's promises: under a policy that rewrites, only what is final is sent as text.
+
+    Drafts, cut by rewinds, are the text at any moment; what is announced as under way comes to an end.
+    """
 
     def __init__(self, rewrites: bool = True) -> None:
         self.events: list[StreamEvent] = []
         self.text = ""
+        self.draft = ""
         self.final = 0
+        self.checking: dict[int, Mapping[str, Any]] = {}
+        self.is_retrieving = False
         self._rewrites = rewrites
         self._judged: set[tuple[int, str, str]] = set()
 
     def __call__(self, event: StreamEvent) -> None:
         self.events.append(event)
         data = event.data
+        self._follow(event)
         if event.kind == "verification":
             self._judged.add((data["start"], data["text"], data["verdict"]))
         elif event.kind == "sentence":
@@ -213,6 +220,33 @@ class Reader:
         elif event.kind == "text":
             self.text += data["text"]
             assert not self._rewrites or len(self.text.rstrip()) <= self.final, "text is sent before it is final"
+
+    def _follow(self, event: StreamEvent) -> None:
+        """Takes in what a reader of drafts does, and what is under way."""
+        data = event.data
+        if event.kind == "draft":
+            assert data["start"] == len(self.draft), "a draft goes on where the text ends"
+            self.draft += data["text"]
+        elif event.kind == "rewind":
+            assert data["kept_chars"] <= data["start"]
+            assert self.draft[data["start"] :].startswith(data["text"])
+            assert all(start >= data["start"] for start in self.checking), "an earlier check is still open"
+            self.draft, self.checking, self.is_retrieving = self.draft[: data["kept_chars"]], {}, False
+        elif event.kind == "checking":
+            assert data["text"] == self.draft[data["start"] : data["end"]], "what is checked has been shown"
+            assert data["start"] not in self.checking
+            self.checking[data["start"]] = data
+        elif event.kind == "verification":
+            begun = self.checking.pop(data["start"])
+            assert {**data, **begun} == {**begun, **data}, "it tells the same sentence and attempt"
+        elif event.kind == "sentence":
+            self.checking.pop(data["start"], None)
+        elif event.kind in ("retrieving", "retrieval"):
+            assert self.is_retrieving == (event.kind == "retrieval")
+            self.is_retrieving = event.kind == "retrieving"
+        elif event.kind == "finish":
+            assert self.draft == event.generation.text
+            assert not self.checking
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.events]

@@ -145,7 +145,7 @@ def test_rag_fills_the_memory_once_and_never_pauses() -> None:
     assert notebook.queries == ["q:"]
     assert generation.text == TEXT  # written under one unit
     kinds = {event.kind for event in generation.trace}
-    assert kinds == {"start", "retrieval", "refresh", "commit", "finish"}
+    assert kinds == {"start", "retrieving", "retrieval", "refresh", "commit", "finish"}
     assert {(s.verdict, s.reason) for s in generation.sentences} == {(Verdict.NOT_CHECKED, "no verifier")}
 
 

@@ -81,13 +81,18 @@ def test_a_form_that_is_filled_is_the_record() -> None:
 
 
 class Told:
-    """A run of given batches, and an answer that writes its events down; "bad" is one that fails."""
+    """A run of given batches, and an answer that writes its events down; "bad" is one that fails.
+
+    A batch "dead" is the end of the engine.
+    """
 
     def __init__(self, *batches: str) -> None:
         self.batches = batches
 
     async def events(self, silence_s: float | None) -> AsyncIterator[list[RunEvent]]:
         for batch in self.batches:
+            if batch == "dead":
+                raise RefusedError(503, "no more", code="engine_dead")
             yield [RunEvent(0, StreamEvent(kind, {})) for kind in batch.split()]
 
     def begin(self) -> str:
@@ -110,6 +115,8 @@ class Told:
     [
         (["a b", "", "c"], [["begin"], ["a", "b"], ["ping"], ["c"], ["end", "[DONE]"]]),
         (["a", "b bad c"], [["begin"], ["a"], ["b", "engine_error", "[DONE]"]]),
+        (["dead"], [["begin"], ["engine_dead", "[DONE]"]]),
+        (["a b", "dead"], [["begin"], ["a", "b"], ["engine_dead", "[DONE]"]]),
     ],
 )
 def test_what_comes_together_is_sent_together_and_a_failure_keeps_what_came_before_it(

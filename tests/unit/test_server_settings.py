@@ -27,7 +27,7 @@ def test_command_line_then_environment_then_file_then_default(tmp_path: Path) ->
         "EWE_PORT": "tcp://10.0.0.1:80",
     }
     config, server, unknown = resolve_settings(None, file, environ, ["server.port=3"])
-    assert (server.port, server.max_n, server.drain, server.ping) == (3, 2, 1, 15.0)
+    assert (server.port, server.max_n, server.drain, server.ping) == (3, 2, 1, 5.0)
     assert (config.memory.retrieval_units, config.memory.verification_units) == (2, 1)
     assert unknown == []
 

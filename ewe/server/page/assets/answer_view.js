@@ -41,15 +41,27 @@ class AnswerView {
     const { run } = this;
     const last = run.withdrawn.at(-1);
     const plain = run.chars.slice(this.position, Math.max(run.final, this.position)).join('');
-    const draft = run.chars.slice(Math.max(run.final, this.position)).join('');
     const first = !this.position;
     return [
-      last ? el('del', { class: 'struck' }, first ? '' : ' ', last.text.trim(), run.withdrawn.length > 1 ? el('span', { class: 'times' }, ` ×${run.withdrawn.length}`) : null) : null,
+      last ? el('del', { class: 'struck' }, first ? '' : ' ', (last.text + last.later).trim(), run.withdrawn.length > 1 ? el('span', { class: 'times' }, ` ×${run.withdrawn.length}`) : null) : null,
       last ? ' ' : null,
       first ? plain.trimStart() : plain,
-      el('span', { class: 'draft' }, first && !plain ? draft.trimStart() : draft),
+      el('span', { class: 'draft' }, this.provisional(first && !plain)),
       el('span', { class: 'caret', 'aria-hidden': 'true' }),
     ].filter((node) => node !== null);
+  }
+
+  // What may be taken back, with a sign after each sentence that is being checked.
+  provisional(opens) {
+    const { run } = this;
+    let at = Math.max(run.final, this.position);
+    while (opens && run.chars[at]?.trim() === '') at += 1;
+    const nodes = run.checking.filter((check) => check.start >= at).map(({ start, end }) => {
+      const before = run.chars.slice(at, start).join('');
+      at = end;
+      return [before, el('span', { class: 'checking' }, run.chars.slice(start, end).join(''), el('span', { class: 'checking-mark', 'aria-hidden': 'true' }, '⋯'))];
+    });
+    return [nodes, run.chars.slice(at).join('')];
   }
 
   ending() {

@@ -78,7 +78,7 @@ class AskPage extends Reader {
   take(run, event) {
     run.apply(event);
     if (run !== this.run) return;
-    if (event.kind === 'sentence' || event.kind === 'rewind') say(spoken(run, event));
+    if (['checking', 'sentence', 'rewind'].includes(event.kind)) say(spoken(run, event));
     this.view.update();
     this.redraw();
   }
@@ -128,9 +128,12 @@ function firstToShow(run) {
 }
 
 const say = (text) => { byId('said').textContent = text; };
-const spoken = (run, event) => (event.kind === 'rewind'
-  ? `Sentence ${run.sentences.length + 1} was refuted and is taken back.`
-  : `${event.data.text} (${VERDICTS[verdictOf(event.data.verdict)].name})`);
+const SPOKEN = {
+  checking: (run) => `${run.underCheck.replace('c', 'C')}.`,
+  rewind: (run) => `Sentence ${run.sentences.length + 1} was refuted and is taken back.`,
+  sentence: (run, data) => `${data.text} (${VERDICTS[verdictOf(data.verdict)].name})`,
+};
+const spoken = (run, event) => SPOKEN[event.kind](run, event.data);
 
 // At most ten times a second, and once more after the last call.
 function throttled(work) {

@@ -1,5 +1,5 @@
 // One answer as far as it is known: events in, the state that the page draws out. The same events give the same state.
-const KINDS_LISTED = new Set(['retrieval', 'verification', 'refresh', 'evict', 'restore', 'rewind', 'sentence']);
+const KINDS_LISTED = new Set(['retrieving', 'retrieval', 'checking', 'verification', 'refresh', 'evict', 'restore', 'rewind', 'sentence']);
 
 class Run {
   constructor(prompt, request) {
@@ -13,7 +13,7 @@ class Run {
 
   clear() {
     Object.assign(this, {
-      chars: [], born: [], final: 0, written: 0, checks: [], sources: {}, sentences: [],
+      chars: [], born: [], final: 0, written: 0, checks: [], checking: [], sources: {}, sentences: [],
       withdrawn: [], cuts: [], units: new Map(), stays: [], events: [],
       finish_reason: '', done: false, stats: {}, settings: {}, policy: '', doing: 'waiting for the model',
     });
@@ -45,7 +45,14 @@ class Run {
   on_draft({ text, start }) {
     this.put(start, text);
     this.written += 1;
-    this.doing = `writing sentence ${this.sentences.length + 1}`;
+    const number = 1 + Math.max(this.sentences.length, ...this.checking.map((check) => check.number));
+    this.doing = [`writing sentence ${number}`, this.underCheck].filter(Boolean).join(', ');
+  }
+
+  // What is being checked, in words; empty while nothing is.
+  get underCheck() {
+    const numbers = this.checking.map((check) => check.number);
+    return numbers.length ? `checking sentence${numbers.length > 1 ? 's' : ''} ${numbers.join(', ')}` : '';
   }
 
   // Final text; where no drafts are sent it is the only text there is.
@@ -59,12 +66,28 @@ class Run {
     this.final += added.length;
   }
 
-  on_rewind({ start, text, reason, attempt }) {
-    const from = this.born[start] ?? this.written;
+  on_rewind({ start, text, reason, attempt, kept_chars: kept = start }) {
+    const from = this.born[kept] ?? this.written;
     if (from < this.written) this.cuts.push({ from, to: this.written, text });
-    this.withdrawn.push({ start, text, reason, attempt, claims: [], ...this.proofs(start, text) });
-    this.put(start, '');
+    const later = this.chars.slice(start + Array.from(text).length).join(''); // written while it was being checked
+    this.withdrawn.push({ start, text, later, reason, attempt, claims: [], ...this.proofs(start, text) });
+    this.put(kept, '');
+    this.checking = [];
     this.doing = reason === 'drop' ? 'leaving the sentence out' : `writing sentence ${this.sentences.length + 1} again`;
+  }
+
+  on_retrieving() { this.doing = 'looking for passages'; }
+
+  on_checking(check) {
+    this.checking.push(check);
+    this.doing = this.underCheck;
+  }
+
+  // A check is over, with a verdict or because the answer ends.
+  checked(start) {
+    const check = this.checking.find((item) => item.start === start);
+    this.checking = this.checking.filter((item) => item !== check);
+    return check;
   }
 
   on_retrieval({ passages, error }) {
@@ -73,7 +96,7 @@ class Run {
   }
 
   on_verification(check) {
-    const number = this.sentences.length + 1;
+    const number = this.checked(check.start)?.number ?? this.sentences.length + 1;
     this.checks.push({ ...check, number });
     for (const item of check.evidence ?? []) this.learn(item);
     this.doing = check.error ? 'the check failed' : `sentence ${number} is ${VERDICTS[verdictOf(check.verdict)].name}`;
@@ -101,6 +124,7 @@ class Run {
   }
 
   on_sentence(data) {
+    this.checked(data.start);
     const at = this.withdrawn.filter((item) => item.start === data.start && item.reason !== 'drop' && data.removed.includes(item.text));
     this.withdrawn = this.withdrawn.filter((item) => !at.includes(item) && item.text !== data.text);
     this.sentences.push({
@@ -133,6 +157,7 @@ class Run {
     this.chars.length = this.born.length = Math.max(this.final, 0);
     this.done = true;
     this.doing = '';
+    this.checking = [];
   }
 
   // What can be counted here, for an answer that never came to its own end.
