@@ -13,8 +13,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from ewe.conversation import question_of
 from ewe.engine.intake import Prompt
-from ewe.llm import LLM, question_of
+from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.logprobs import chat_logprobs
