@@ -252,7 +252,5 @@ def _as_params(
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
     if len(params) != count:
-        raise InvalidRequestError(
-            f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each"
-        )
+        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
     return list(params)

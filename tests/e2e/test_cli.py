@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from ewe.cli.generate import generate
 from ewe.cli.main import app
 from ewe.cli.options import sampling_params
+from ewe.config import Config
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
 
@@ -31,7 +32,7 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> FakeLLM:
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
     monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: fake)
-    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: None)
+    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: Config())
     monkeypatch.setattr("ewe.cli.demo.builtin_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
 
 

@@ -10,13 +10,14 @@ from show_fixture import FakeLLM
 from typer.testing import CliRunner, Result
 
 from ewe.cli.main import app
+from ewe.config import Config
 
 PROMPTS = "".join(f"prompt {number}\n" for number in range(7))
 
 
 def generate(monkeypatch: pytest.MonkeyPatch, llm: FakeLLM, output: Path, *more: str, prompts: str = PROMPTS) -> Result:
     monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: llm)
-    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: None)
+    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: Config())
     return CliRunner().invoke(app, ["generate", "--output", str(output), *more], input=prompts)
 
 
