@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from ewe.client import Answer
+from ewe.conversation import Conversation
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
-from ewe.llm import LLM, Message, question_of
+from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, MemoryOptions
 
@@ -35,22 +36,17 @@ class AsyncLLM:
         memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        return await self._run(self.llm.client.build(prompt, params or SamplingParams(), documents, memory=memory))
+        return await self._run([self.llm.client.build(prompt, params or SamplingParams(), documents, memory=memory)])
 
     async def chat(
         self,
-        messages: Batch[Message],
-        params: SamplingParams | None = None,
+        messages: Conversation | Batch[Conversation],
+        params: SamplingParams | Batch[SamplingParams] | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
     ) -> list[Generation]:
-        """The `n` answers to a conversation."""
-        prompt, question = self.llm.apply_chat_template(messages), question_of(messages)
-        params = params or SamplingParams()
-        sequence = self.llm.client.build(
-            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
-        )
-        return await self._run(sequence)
+        """Answers to one conversation or many, in order, as LLM.chat gives them."""
+        return await self._run(self.llm.chat_requests(messages, params, documents, memory))
 
     async def stream(
         self,
@@ -92,24 +88,31 @@ class AsyncLLM:
         """Aborts what is under way and ends the engine's threads."""
         self.llm.close()
 
-    async def _run(self, sequence: Sequence) -> list[Generation]:
+    async def _run(self, sequences: Batch[Sequence]) -> list[Generation]:
         loop = asyncio.get_running_loop()
-        answers: asyncio.Queue[Answer] = asyncio.Queue()
-        count = 1 + len(sequence.siblings)
-        found: list[Generation] = []
+        answers: asyncio.Queue[tuple[int, Answer]] = asyncio.Queue()
+        left = sum(1 + len(sequence.siblings) for sequence in sequences)
+        found: dict[tuple[int, int], Generation] = {}
         try:
-            self.llm.client.submit(sequence, partial(_post, loop, answers))
-            while len(found) < count:
-                answer = await answers.get()
+            for number, sequence in enumerate(sequences):
+                self.llm.client.submit(sequence, partial(_post_answer, loop, answers, number))
+            while left:
+                number, answer = await answers.get()
                 if isinstance(answer, EngineDeadError):
                     raise answer
-                found.append(answer)
+                found[number, answer.index] = answer
+                left -= 1
         finally:
-            self.llm.client.forget(sequence.request_id, abort=len(found) < count)
-        return sorted(found, key=lambda generation: generation.index)
+            for sequence in sequences:
+                self.llm.client.forget(sequence.request_id, abort=left > 0)
+        return [found[key] for key in sorted(found)]
 
 
 def _post(loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Any], event: object) -> None:
     """Puts an event into a queue of an event loop, from the engine's thread."""
     with suppress(RuntimeError):  # the event loop has been closed: nobody reads, and the engine serves others
         loop.call_soon_threadsafe(events.put_nowait, event)
+
+
+def _post_answer(loop: asyncio.AbstractEventLoop, answers: asyncio.Queue[Any], number: int, answer: Answer) -> None:
+    _post(loop, answers, (number, answer))

@@ -18,6 +18,7 @@ from jinja2 import TemplateError
 from ewe.client import Answer, EngineClient, resolve_config, with_named
 from ewe.components import make_components
 from ewe.config import Config
+from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore
-
-Message = Mapping[str, str]
 
 
 class LLM:
@@ -67,6 +66,16 @@ class LLM:
         return self.client.engine.loaded.tokenizer
 
     @property
+    def has_chat_template(self) -> bool:
+        """Whether the model takes conversations."""
+        return getattr(self.tokenizer, "chat_template", None) is not None
+
+    @property
+    def verifies(self) -> bool:
+        """Whether sentences are checked while they are written."""
+        return self.client.components.verifier is not None and self.config.policy == "ewe"
+
+    @property
     def memories(self) -> LiveMemories:
         """The long-term memories; raises ConfigError where there are none."""
         if self.client.components.memories is None:
@@ -95,21 +104,38 @@ class LLM:
 
     def chat(
         self,
-        messages: Batch[Message],
-        params: SamplingParams | None = None,
+        messages: Conversation | Batch[Conversation],
+        params: SamplingParams | Batch[SamplingParams] | None = None,
         documents: Batch[Document] | None = None,
+        on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
     ) -> list[Generation]:
-        """Answers to a conversation: [{"role": ..., "content": ...}, ...] goes through the model's chat template.
+        """Answers to one conversation or many, in order, as `generate` gives them.
 
-        Retrieval and verification are told the user's last message, without the template's control text.
+        messages: [{"role": ..., "content": ...}, ...], or a list of such lists; each goes through the model's chat
+        template. params: one for all or one per conversation. The rest is as in `generate`. Retrieval and verification
+        are told the user's last message, without the template's control text. Raises InvalidRequestError before
+        anything is computed.
         """
-        prompt, question = self.apply_chat_template(messages), question_of(messages)
-        params = params or SamplingParams()
-        sequence = self.client.build(
-            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
-        )
-        return self._run([sequence], None)
+        return self._run(self.chat_requests(messages, params, documents, memory), on_result)
+
+    def chat_requests(
+        self,
+        messages: Conversation | Batch[Conversation],
+        params: SamplingParams | Batch[SamplingParams] | None = None,
+        documents: Batch[Document] | None = None,
+        memory: MemoryOptions | None = None,
+    ) -> list[Sequence]:
+        """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
+        conversations = as_conversations(messages)
+        per_conversation = _as_params(params, len(conversations), "conversations")
+        prompts = [self.apply_chat_template(conversation) for conversation in conversations]
+        return [
+            self.client.build(
+                prompt, own, documents, add_special_tokens=False, question=question_of(conversation), memory=memory
+            )
+            for prompt, own, conversation in zip(prompts, per_conversation, conversations, strict=True)
+        ]
 
     def stream(
         self,
@@ -134,12 +160,11 @@ class LLM:
         )
         return self._events(sequence, events)
 
-    def apply_chat_template(self, messages: Batch[Message]) -> str:
+    def apply_chat_template(self, messages: Conversation) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
-        if getattr(self.tokenizer, "chat_template", None) is None:
+        check_conversation(messages)
+        if not self.has_chat_template:
             raise InvalidRequestError(f"the model {self.config.model.name!r} has no chat template: use generate()")
-        if not messages:
-            raise InvalidRequestError("messages is empty: give at least one message")
         try:
             return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
         except TemplateError as error:  # templates refuse conversations that their model has not been trained on
@@ -218,11 +243,6 @@ def _store_of(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
     return longterm, longterm.store.path
 
 
-def question_of(messages: Batch[Message]) -> str:
-    """The user's last message of a conversation: what is to be answered; empty if the user says nothing."""
-    return next((message["content"] for message in reversed(messages) if message.get("role") == "user"), "")
-
-
 def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:
     answers.put((number, answer))
 
@@ -241,9 +261,11 @@ def _as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
     return listed  # type: ignore[return-value]
 
 
-def _as_params(params: SamplingParams | Batch[SamplingParams] | None, count: int) -> list[SamplingParams]:
+def _as_params(
+    params: SamplingParams | Batch[SamplingParams] | None, count: int, asked: str = "prompts"
+) -> list[SamplingParams]:
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
     if len(params) != count:
-        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} prompts: give one, or one per prompt")
+        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
     return list(params)

@@ -49,7 +49,7 @@ def engine_completer(llm: LLM, params: SamplingParams) -> Completer:
     apart = MemoryOptions(scope="none") if llm.config.longterm.path is not None else None
 
     def ask(prompt: str) -> str:
-        if getattr(llm.tokenizer, "chat_template", None) is not None:
+        if llm.has_chat_template:
             [answer] = llm.chat([{"role": "user", "content": prompt}], params, memory=apart)
         else:
             [answer] = llm.generate(prompt, params, memory=apart)

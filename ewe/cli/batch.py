@@ -1,25 +1,27 @@
 """Runs many prompts and brings every result where it belongs: the screen, files, the trace.
 
-Owns: the order of work and what is kept when a run is interrupted. Knows `LLM.generate` and `ewe.report`.
+Owns: the order of work and what is kept when a run is interrupted. Knows who asks and what
+shows answers, and `ewe.report`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ewe.cli.answers import print_answer, show_stream, why_empty
+from ewe.cli.asking import Asker, PromptForm
 from ewe.cli.prompts import Prompt
 from ewe.cli.results import ResultFile, record
-from ewe.cli.terminal import answer_text, clean, follow, output_console
-from ewe.cli.text_view import TextView
 from ewe.errors import InvalidRequestError
 from ewe.report import write_page, write_trace
 from ewe.sampling import SamplingParams
@@ -34,11 +36,13 @@ _WINDOW = 512  # prompts given to the engine at once: enough to keep it full, fe
 
 @dataclass(slots=True)
 class Batch:
-    """Prompts, what is asked of them and where the answers go."""
+    """Prompts, what is asked of them and where the answers go. settings: what an `output` file must be written with."""
 
     prompts: Sequence[Prompt]
     params: SamplingParams
+    form: PromptForm
     documents: Sequence[Passage] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
     as_json: bool = False
     output: Path | None = None
     html: Path | None = None
@@ -46,6 +50,7 @@ class Batch:
     reported: list[tuple[Prompt, Generation]] = field(default_factory=list)
     finished: int = 0
     failed: int = 0
+    empty: Counter[str] = field(default_factory=Counter)
     cut_documents: set[str] = field(default_factory=set)
 
     @property
@@ -54,43 +59,62 @@ class Batch:
         return len(self.prompts) == self.params.n == 1 and not self.as_json and self.output is None
 
     def run(self, open_llm: Callable[[], LLM]) -> bool:
-        """Answers every prompt; False if some failed. What is finished is kept when the run is interrupted."""
-        with ResultFile(self.output, self.prompts, self.params.n) if self.output else nullcontext() as results:
+        """Answers every prompt; False if some have no answer, because they failed or the model wrote none.
+
+        What is finished is kept when the run is interrupted.
+        """
+        with self._results() as results:
             done = results.done if results else 0
             if done:
                 _say(f"{done} of {len(self.prompts)} prompts are in {self.output} already")
             if done < len(self.prompts):
                 self._answer(open_llm, self.prompts[done:], results)
-        return not self.failed
+        return not self.failed and not self.empty
+
+    def _results(self) -> AbstractContextManager[ResultFile | None]:
+        if self.output is None:
+            return nullcontext()
+        return ResultFile(self.output, self.prompts, self.params.n, self.settings)
 
     def _answer(self, open_llm: Callable[[], LLM], prompts: Sequence[Prompt], results: ResultFile | None) -> None:
         try:
             with open_llm() as llm, self._progress() as progress:
+                asker = Asker(llm, self.form, self.params, self.documents)
+                asker.check(prompts)
                 task = progress.add_task("prompts", total=len(prompts))
 
                 def deliver(prompt: Prompt, generations: Sequence[Generation]) -> None:
-                    self._deliver(prompt, generations, results)
+                    # The prompt as it was given, not as the template made it.
+                    told = [replace(generation, prompt=prompt.text) for generation in generations]
+                    self.empty.update(filter(None, (why_empty(generation, asker) for generation in told)))
+                    self._deliver(prompt, told, results)
                     progress.advance(task)
 
                 if self._streams:
-                    view = TextView(output_console())
-                    deliver(prompts[0], [follow(llm.stream(prompts[0].text, self.params, self.documents), view)])
+                    deliver(prompts[0], [show_stream(asker.stream(prompts[0]), llm.verifies)])
                 else:
                     for first in range(0, len(prompts), _WINDOW):
-                        self._generate(llm, prompts[first : first + _WINDOW], deliver)
+                        self._generate(asker, prompts[first : first + _WINDOW], deliver)
         except KeyboardInterrupt as interrupt:
             where = f"; run again to go on with {self.output}" if results else ""
             _say(f"interrupted: {self.finished} of {len(prompts)} prompts are finished{where}")
             raise typer.Exit(INTERRUPTED) from interrupt
         finally:
             self._write_reports()
+        self._tell(len(prompts))
+
+    def _tell(self, asked: int) -> None:
+        """What the caller must know of the run as a whole, on standard error."""
         if self.failed:
-            _say(f"{self.failed} of {len(prompts)} prompts failed")
+            _say(f"{self.failed} of {asked} prompts failed")
+        answers = asked * self.params.n
+        for reason, count in self.empty.items():
+            _say(f"empty answer{'' if answers == 1 else f' ({count} of {answers})'}: {reason}")
         for name in sorted(self.cut_documents):
             _say(f"the document {name!r} was cut to memory.unit_tokens")
 
     def _generate(
-        self, llm: LLM, prompts: Sequence[Prompt], deliver: Callable[[Prompt, Sequence[Generation]], None]
+        self, asker: Asker, prompts: Sequence[Prompt], deliver: Callable[[Prompt, Sequence[Generation]], None]
     ) -> None:
         """Delivers the answers in the order of the prompts, each as soon as those before it are there.
 
@@ -109,7 +133,7 @@ class Batch:
                 delivered += 1
 
         try:
-            llm.generate([prompt.text for prompt in prompts], self.params, self.documents, on_result=on_result)
+            asker.generate(prompts, on_result)
         except InvalidRequestError as error:
             if len(self.prompts) == 1:
                 raise
@@ -117,8 +141,8 @@ class Batch:
                 deliver(prompts[0], [_failure(prompts[0], index, error) for index in range(self.params.n)])
                 return
             middle = len(prompts) // 2
-            self._generate(llm, prompts[:middle], deliver)
-            self._generate(llm, prompts[middle:], deliver)
+            self._generate(asker, prompts[:middle], deliver)
+            self._generate(asker, prompts[middle:], deliver)
 
     def _deliver(self, prompt: Prompt, generations: Sequence[Generation], results: ResultFile | None) -> None:
         self.finished += 1
@@ -133,21 +157,10 @@ class Batch:
             results.add(prompt, generations)
         elif self.as_json:
             for generation in generations:
-                print(record(prompt.id, generation), flush=True)
+                print(record(prompt, generation), flush=True)
         elif not self._streams:
-            self._print(prompt, generations)
-
-    def _print(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
-        """Plain text where the output is read by a program, colours and marks in a terminal."""
-        console = output_console()
-        for generation in generations:
-            print(f"> {clean(prompt.text)}")
-            if console.is_terminal:
-                console.print(answer_text(generation))
-            else:
-                print(generation.text)
-            print()
-        sys.stdout.flush()
+            for generation in generations:
+                print_answer(prompt, generation)
 
     def _cut(self, generation: Generation) -> set[str]:
         """The ids of the documents that were longer than a memory unit."""
@@ -167,9 +180,9 @@ class Batch:
 
     def _write_reports(self) -> None:
         generations = [generation for _, generation in self.reported]
-        if self.html:
+        if self.html and generations:
             write_page(self.html, generations)
-        if self.trace:
+        if self.trace and generations:
             write_trace(self.trace, generations, [prompt.id for prompt, _ in self.reported])
 
 

@@ -1,6 +1,6 @@
 """`ewe chat`: a conversation in the terminal, every sentence with its verdict.
 
-Owns: the loop. Knows `LLM.chat`.
+Owns: the loop. Knows who asks and what shows answers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from ewe.cli import options
 
 def chat(
     ctx: typer.Context,
+    system: options.System = "",
     model: options.Model = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
+    policy: options.Policy = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
     max_tokens: options.MaxTokens = 256,
@@ -24,19 +26,25 @@ def chat(
     seed: options.Seed = None,
 ) -> None:
     """Talk to a chat model. An empty line or Ctrl-D ends it."""
+    from ewe.cli.answers import show_stream, why_empty
+    from ewe.cli.asking import Asker, PromptForm
     from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.terminal import answer_text, output_console
+    from ewe.cli.prompts import Prompt
+    from ewe.errors import InvalidRequestError
 
     params = options.sampling_params(ctx.params)
-    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier)
-    console = output_console()
+    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier, policy=policy)
     messages: list[dict[str, str]] = []
     with open_llm(chosen) as llm:
+        if not llm.has_chat_template:
+            raise InvalidRequestError(f"the model {chosen.model.name!r} has no chat template: use `ewe generate`")
+        asker = Asker(llm, PromptForm(system=system), params)
         while line := _ask():
             messages.append({"role": "user", "content": line})
-            [generation] = llm.chat(messages, params)
+            generation = show_stream(asker.stream(Prompt("chat", line, tuple(messages))), llm.verifies)
             messages.append({"role": "assistant", "content": generation.text})
-            console.print(answer_text(generation))
+            if reason := why_empty(generation, asker):
+                print(f"(empty answer: {reason})", file=sys.stderr)
 
 
 def _ask() -> str:

@@ -18,11 +18,18 @@ def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; without it --prompts or standard input.")] = None,
     prompts: Annotated[
         Path | None,
-        typer.Option(help="One prompt per line, or JSONL with prompt (and id).", exists=True, dir_okay=False),
+        typer.Option(
+            help="One prompt per line, or JSONL with prompt or messages (and id).", exists=True, dir_okay=False
+        ),
     ] = None,
+    system: options.System = "",
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Give prompts to the model as they are, without its chat template.")
+    ] = False,
     model: options.Model = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
+    policy: options.Policy = None,
     documents: options.Documents = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
@@ -49,13 +56,22 @@ def generate(
     deadline_s: options.DeadlineS = None,
     json_schema: options.JSONSchema = None,
 ) -> None:
-    """Write answers to one prompt or to many."""
+    """Write answers to one prompt or to many.
+
+    A chat model gets them through its chat template.
+
+    Exit status 0: every prompt has an answer, 1: some failed or got an empty one, 2: an error.
+    """
+    from ewe.cli.asking import PromptForm
     from ewe.cli.batch import Batch
     from ewe.cli.engine import open_llm, settings_of
     from ewe.cli.prompts import read_documents, read_prompts
+    from ewe.cli.run_settings import run_settings
 
-    params = options.sampling_params(ctx.params)
-    batch = Batch(read_prompts(prompt, prompts), params, read_documents(documents), as_json, output, html, trace)
-    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier)
+    params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
+    asked, passages = read_prompts(prompt, prompts), read_documents(documents)
+    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier, policy=policy)
+    written_with = run_settings(chosen, params, form, passages) if output else {}
+    batch = Batch(asked, params, form, passages, written_with, as_json, output, html, trace)
     if not batch.run(lambda: open_llm(chosen)):
         raise typer.Exit(1)

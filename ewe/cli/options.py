@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,12 +44,46 @@ Settings = Annotated[
     ),
 ]
 Model = Annotated[
-    str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, a folder, or a hub id.", show_default="builtin")
+    str | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS, help="builtin, a folder with safetensors, or a hub id.", show_default="builtin"
+    ),
 ]
 Datastore = Annotated[
-    str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, or a file of passages to retrieve from.")
+    str | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS,
+        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, or builtin.",
+    ),
 ]
-Verifier = Annotated[str | None, typer.Option(rich_help_panel=_SETTINGS, help="builtin, or a registered name.")]
+Verifier = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS,
+        help="What checks sentences: claims (default with a datastore), values, builtin, none.",
+    ),
+]
+
+
+class PolicyName(StrEnum):
+    """The values of `Config.policy`."""
+
+    EWE = "ewe"
+    RAG = "rag"
+    FLARE = "flare"
+    PLAIN = "plain"
+
+
+Policy = Annotated[
+    PolicyName | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS,
+        help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
+        "once), flare (look ahead, write again what is unsure), plain (neither).",
+        show_default="ewe",
+    ),
+]
+System = Annotated[str, typer.Option(help="The system message of every conversation.", show_default=False)]
 Documents = Annotated[
     list[Path] | None,
     typer.Option(

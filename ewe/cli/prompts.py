@@ -1,6 +1,6 @@
 """Where prompts and documents come from: the argument, files, standard input.
 
-Owns: the file formats. Knows `ewe.retrieval`'s passage files and `ewe.errors`.
+Owns: the file formats. Knows conversations and `ewe.retrieval`'s passage files.
 """
 
 from __future__ import annotations
@@ -11,24 +11,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ewe.conversation import Message, check_conversation, question_of
 from ewe.errors import InvalidRequestError
 from ewe.types import Passage
+
+_EXPECTED = 'expected an object with a text under "prompt", or a conversation under "messages"'
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt with the name under which its result is found again."""
+    """A prompt with the name under which its result is found again.
+
+    text: what is asked; of a conversation the user's last message. messages: the conversation, if it is one.
+    """
 
     id: str
     text: str
+    messages: tuple[Message, ...] = ()
 
 
 def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
     """The prompts of the argument, else of the file, else of standard input.
 
     A file holds one prompt per line; if it ends in .jsonl, or if its first line is a JSON object, one object per line
-    with "prompt" and perhaps "id". Blank lines are skipped. Raises InvalidRequestError if there is no prompt, a line
-    is not what it should be, or an id comes twice.
+    with "prompt" or "messages" (a conversation), and perhaps "id". Blank lines are skipped. Raises InvalidRequestError
+    if there is no prompt, a line is not what it should be, or an id comes twice.
     """
     if argument is not None:
         if file is not None:
@@ -64,9 +71,17 @@ def _from_json(line: str, place: str, index: int) -> Prompt:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise InvalidRequestError(f"{place}: not valid JSON: {error}") from error
-    if not isinstance(value, dict) or not isinstance(value.get("prompt"), str):
-        raise InvalidRequestError(f'{place}: expected an object with a text under "prompt"')
-    return Prompt(str(value.get("id", index)), value["prompt"])
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f"{place}: {_EXPECTED}")
+    name, text, messages = str(value.get("id", index)), value.get("prompt"), value.get("messages")
+    if text is not None and messages is not None:
+        raise InvalidRequestError(f'{place}: give "prompt" or "messages", not both')
+    if messages is not None:
+        talk = check_conversation(messages, f"{place}: messages")
+        return Prompt(name, question_of(talk), tuple(talk))
+    if not isinstance(text, str):
+        raise InvalidRequestError(f"{place}: {_EXPECTED}")
+    return Prompt(name, text)
 
 
 def _refuse_duplicates(prompts: Iterable[Prompt], name: str) -> None:

@@ -1,18 +1,20 @@
 """A JSONL file of results that a later run can continue.
 
-Owns: the record format, the repair of a torn last line and the check that the file belongs to these prompts. Knows
-`ewe.report` and `ewe.types`.
+Owns: the record format, the settings beside the file, the repair of a torn last line, and the check that the file
+belongs to these prompts and settings. Knows `ewe.report` and `ewe.types`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ewe.cli.prompts import Prompt
+from ewe.cli.run_settings import differences
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
 from ewe.types import Generation
@@ -20,11 +22,17 @@ from ewe.types import Generation
 _OPENING = b'{"id": '
 
 
-def record(prompt_id: str, generation: Generation) -> str:
-    """One result as one line of JSON: the id of its prompt, then the generation without its trace."""
+def record(prompt: Prompt, generation: Generation) -> str:
+    """One result as one line of JSON: the prompt's id, its conversation if it is one, the generation without trace."""
     fields = jsonable(generation)
     del fields["trace"]  # --trace and --html hold it; here it would be most of the file
-    return json.dumps({"id": prompt_id, **fields}, ensure_ascii=False)
+    asked = {"id": prompt.id} | ({"messages": jsonable(prompt.messages)} if prompt.messages else {})
+    return json.dumps({**asked, **fields}, ensure_ascii=False)
+
+
+def settings_path(path: Path) -> Path:
+    """Where the settings of a file of results stand: beside it, so that each of its lines is a result."""
+    return path.with_name(f"{path.name}.meta.json")
 
 
 class ResultFile:
@@ -32,12 +40,22 @@ class ResultFile:
 
     `done` is how many prompts an earlier run finished. Opening repairs what a killed run left: a line without its end
     and answers of a prompt that lacks some are cut off. Raises InvalidRequestError, and changes nothing, if the file
-    holds anything but results of these prompts.
+    holds anything but results of these prompts under these settings.
     """
 
-    def __init__(self, path: Path, prompts: Sequence[Prompt], copies: int) -> None:
+    def __init__(self, path: Path, prompts: Sequence[Prompt], copies: int, settings: Mapping[str, Any]) -> None:
         self.path = path
+        beside = settings_path(path)
+        if path.exists() and path.stat().st_size and beside.exists():
+            _check_settings(path, beside, settings)
         self.done, keep = _scan(path, prompts, copies)
+        if keep and not beside.exists():
+            raise InvalidRequestError(
+                f"{path} cannot be gone on with: there is no {beside.name} beside it that says with which settings its "
+                "results were written (older versions wrote none); choose another --output, or move the file away"
+            )
+        if not keep:
+            _write_settings(beside, settings)
         self._file: BinaryIO = path.open("ab")
         self._file.truncate(keep)
 
@@ -50,9 +68,30 @@ class ResultFile:
     def add(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
         """Appends all answers of the next prompt."""
         for generation in generations:
-            self._file.write(record(prompt.id, generation).encode() + b"\n")
+            self._file.write(record(prompt, generation).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def _check_settings(path: Path, beside: Path, settings: Mapping[str, Any]) -> None:
+    try:
+        changed = list(differences(json.loads(beside.read_text(encoding="utf-8"))["settings"], settings))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InvalidRequestError(f"{beside} is not what `ewe generate` wrote; choose another --output") from error
+    if changed:
+        raise InvalidRequestError(
+            f"{path} was written with other settings: {'; '.join(changed)}. Give the old settings to go on, or choose "
+            "another --output"
+        )
+
+
+def _write_settings(beside: Path, settings: Mapping[str, Any]) -> None:
+    """Writes the settings, and brings them to the disk before the first result."""
+    with beside.open("w", encoding="utf-8") as file:
+        json.dump({"ewe": version("ewe-engine"), "settings": settings}, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:
@@ -81,7 +120,7 @@ def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> 
         found: Any = json.loads(line)
     except ValueError as error:
         raise _foreign(path, number + 1, "it is not JSON") from error
-    expected = {"id": prompt.id, "prompt": prompt.text, "index": index}
+    expected = {"id": prompt.id, "prompt": prompt.text, "messages": prompt.messages or None, "index": index}
     for key, value in expected.items():
         if not isinstance(found, dict) or found.get(key) != jsonable(value):
             raise _foreign(path, number + 1, f"expected {key} {value!r}")

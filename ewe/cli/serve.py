@@ -22,7 +22,9 @@ _SERVER = "Server"
 
 
 def serve(
-    model: Annotated[str | None, typer.Argument(help="builtin, a folder, or a hub id.", show_default="builtin")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="builtin, a folder with safetensors, or a hub id.", show_default="builtin")
+    ] = None,
     host: Annotated[
         str | None, typer.Option(rich_help_panel=_SERVER, help="Address to listen on.", show_default="127.0.0.1")
     ] = None,
@@ -38,6 +40,7 @@ def serve(
     ] = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
+    policy: options.Policy = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
 ) -> None:
@@ -52,7 +55,7 @@ def serve(
         if (error.name or "").partition(".")[0] == "ewe":
             raise
         raise ConfigError(f"`ewe serve` needs {error.name}: pip install 'ewe-engine[serve]'") from error
-    named: dict[str, Any] = {"datastore": datastore, "verifier": verifier}
+    named: dict[str, Any] = {"datastore": datastore, "verifier": verifier, "policy": policy and policy.value}
     for_server = {"host": host, "port": port, "model_name": model_name, "api_key_file": api_key_file}
     named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.

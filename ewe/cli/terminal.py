@@ -86,6 +86,15 @@ def stats_table(generation: Generation) -> Table:
     return table
 
 
+def summary(generation: Generation) -> str:
+    """What checking made of an answer, in a line; empty if nothing was checked."""
+    sentences, rewrites = generation.sentences, generation.stats.rewrites
+    if all(sentence.verdict is Verdict.NOT_CHECKED for sentence in sentences) and not rewrites:
+        return ""
+    again = f", {rewrites} rewrite{'' if rewrites == 1 else 's'}" if rewrites else ""
+    return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}{_verdicts(sentences)}{again}"
+
+
 def _verdicts(sentences: tuple[Sentence, ...]) -> str:
     counts = Counter(sentence.verdict for sentence in sentences)
     parts = [f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict]]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from ewe.llm import LLM, question_of
+from ewe.conversation import question_of
+from ewe.llm import LLM
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.logprobs import chat_logprobs

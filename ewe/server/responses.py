@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from ewe.llm import LLM, question_of
+from ewe.conversation import question_of
+from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.logprobs import chat_logprobs

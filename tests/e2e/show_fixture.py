@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ewe.config import Config
 from ewe.errors import InvalidRequestError
 from ewe.types import Claim, Generation, GenerationStats, Passage, Sentence, TraceEvent, Verdict
 
@@ -219,12 +220,19 @@ class StreamEvent:
 class FakeLLM:
     """Answers every prompt with the recorded run, the last prompt first; `calls` holds what it was asked.
 
-    A prompt that holds "too long" is refused before anything is computed, one that holds "fail" fails alone. With
-    `interrupt_after`, Ctrl-C is pressed when so many answers are there.
+    A prompt that holds "too long" is refused before anything is computed, one that holds "fail" fails alone, one that
+    holds "nothing" gets an empty answer. With `interrupt_after`, Ctrl-C is pressed when so many answers are there.
+    `template`: whether it is a chat model, whose prompts are recorded as conversations.
     """
 
-    def __init__(self, interrupt_after: int | None = None, events: list[StreamEvent] | None = None) -> None:
+    config = Config.from_mapping({"model": {"name": "fake"}})
+    verifies = True
+
+    def __init__(
+        self, interrupt_after: int | None = None, events: list[StreamEvent] | None = None, template: bool = False
+    ) -> None:
         self.calls: list[Any] = []
+        self.has_chat_template = template
         self.interrupt_after = interrupt_after
         self.events = events
 
@@ -246,21 +254,33 @@ class FakeLLM:
                 answer = replace(generation(prompts[number]), index=index)
                 if "fail" in prompts[number]:
                     answer = replace(answer, finish_reason="error", error="NaN in the logits")
+                if "nothing" in prompts[number]:
+                    answer = empty(prompts[number], index)
                 found[number, index] = answer
                 if on_result:
                     on_result(number, answer)
         return [found[key] for key in sorted(found)]
 
-    def stream(self, prompt: str, params: Any = None, documents: Any = None) -> Iterator[StreamEvent]:
-        self.calls.append((prompt, params, documents))
+    def stream(self, prompt: str, params: Any = None, documents: Any = None, **template: Any) -> Iterator[StreamEvent]:
+        self.calls.append((prompt, params, documents, template) if template else (prompt, params, documents))
+        if "nothing" in prompt:
+            yield StreamEvent("finish", {"reason": "stop"}, empty(prompt))
+            return
         if self.events is not None:
             yield from self.events
             return
         yield from stream_events(prompt)
 
-    def chat(self, messages: Any, params: Any = None) -> list[Generation]:
-        self.calls.append(list(messages))
-        return [generation(messages[-1]["content"])]
+    def chat(self, talks: Any, params: Any = None, documents: Any = None, on_result: Any = None) -> list[Any]:
+        return self.generate([self.apply_chat_template(talk) for talk in talks], params, documents, on_result)
+
+    def apply_chat_template(self, messages: Any) -> str:
+        return "".join(f"<{message['role']}>{message['content']}" for message in messages)
+
+
+def empty(prompt: str, index: int = 0) -> Generation:
+    """What a model gives that ends at once."""
+    return Generation(prompt, "", (2,), "stop", (), {}, GenerationStats(prompt_tokens=3), (), index=index)
 
 
 def interleaved(count: int) -> list[int]:

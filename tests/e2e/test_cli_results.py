@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,14 @@ from show_fixture import FakeLLM
 from typer.testing import CliRunner, Result
 
 from ewe.cli.main import app
+from ewe.retrieval.store import PassageStore
+from ewe.types import Passage
 
 PROMPTS = "".join(f"prompt {number}\n" for number in range(7))
 
 
 def generate(monkeypatch: pytest.MonkeyPatch, llm: FakeLLM, output: Path, *more: str, prompts: str = PROMPTS) -> Result:
     monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: llm)
-    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: None)
     return CliRunner().invoke(app, ["generate", "--output", str(output), *more], input=prompts)
 
 
@@ -94,3 +97,125 @@ def test_fewer_prompts_than_results_are_refused(monkeypatch: pytest.MonkeyPatch,
     assert result.exit_code == 2
     assert "more results than prompts" in result.stderr
     assert output.read_bytes() == before
+
+
+def begun(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> Path:
+    """A file with the answers to the first two prompts."""
+    output = folder / "out.jsonl"
+    result = generate(monkeypatch, FakeLLM(template=True), output, *options, prompts="prompt 0\nprompt 1\n")
+    assert result.exit_code == 0, result.output
+    return output
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, output: Path, *options: str) -> str:
+    """What is said of a run that must not go on; nothing may have changed, and no engine been started."""
+    before = {path: path.read_bytes() for path in output.parent.iterdir() if path.is_file()}
+    llm = FakeLLM()
+    result = generate(monkeypatch, llm, output, *options)
+    assert (result.exit_code, llm.calls) == (2, [])
+    assert {path: path.read_bytes() for path in output.parent.iterdir() if path.is_file()} == before
+    assert "choose another --output" in result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ([], ["--temperature", "0.5"], ["sampling.temperature was 0.0, is now 0.5"]),
+        (["-n", "2"], [], ["sampling.n was 2, is now 1"]),
+        (["--model", "old"], ["--model", "new"], ['model.name was "old", is now "new"']),
+        (["--verifier", "values"], ["--verifier", "claims"], ['verifier was "values", is now "claims"']),
+        ([], ["--policy", "rag"], ['policy was "ewe", is now "rag"']),
+        (["--system", "S"], ["--raw"], ["prompts.raw was false, is now true", 'prompts.system was "S", is now ""']),
+        (
+            ["--set", "memory.retrieval_units=6"],
+            ["--set", "feedback.mode=optimistic"],
+            ['feedback.mode was "blocking", is now "optimistic"', "memory.retrieval_units was 6, is now 4"],
+        ),
+        (["--logit-bias", "3=1"], ["--logit-bias", "3=2"], ["sampling.logit_bias.3 was 1.0, is now 2.0"]),
+        ([], ["--logit-bias", "3=2"], ['sampling.logit_bias was {}, is now {"3": 2.0}']),
+    ],
+)
+def test_other_settings_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, old: list[str], new: list[str], told: list[str]
+) -> None:
+    output = begun(monkeypatch, tmp_path, *old)
+    message = refused(monkeypatch, output, *new)
+    [listed] = re.findall("was written with other settings: (.*). Give the old settings", message)
+    assert listed.split("; ") == told
+
+
+def rewrite_note(file: Path) -> None:
+    file.write_text("Text.", encoding="utf-8")
+
+
+def rewrite_passages(file: Path) -> None:
+    file.write_text('{"id": "a", "text": "Text."}\n', encoding="utf-8")
+
+
+def add_passage(folder: Path) -> None:
+    with PassageStore.open(folder, read_only=False) as store:
+        store.add([Passage("a", "Text.")])
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "told", "change"),
+    [
+        ("--documents", "note.txt", "documents was", rewrite_note),
+        ("--documents", "notes.jsonl", "documents was", rewrite_passages),
+        ("--datastore", "notes.jsonl", "datastore_content was", rewrite_passages),
+        ("--datastore", "store", "datastore_content was", add_passage),
+    ],
+)
+def test_texts_of_documents_and_datastores_are_settings_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str, name: str, told: str, change: Callable[[Path], None]
+) -> None:
+    (tmp_path / "note.txt").write_text("First.", encoding="utf-8")
+    (tmp_path / "notes.jsonl").write_text('{"id": "a", "text": "First."}\n', encoding="utf-8")
+    PassageStore.create(tmp_path / "store").close()
+    options = [option, str(tmp_path / name)]
+    output = begun(monkeypatch, tmp_path, *options)
+    assert generate(monkeypatch, FakeLLM(template=True), output, *options).exit_code == 0
+    change(tmp_path / name)
+    assert told in refused(monkeypatch, output, *options)
+
+
+def test_what_says_nothing_else_may_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    output = begun(monkeypatch, tmp_path)
+    options = ["--set", "cache.memory_gib=0.5", "--set", "scheduler.max_num_seqs=2", "--set", "model.device=cpu"]
+    assert generate(monkeypatch, FakeLLM(), output, *options).exit_code == 0
+    assert len(output.read_text().splitlines()) == 7
+
+
+def test_a_file_of_an_older_version_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    output = begun(monkeypatch, tmp_path)
+    beside = tmp_path / "out.jsonl.meta.json"
+    beside.unlink()
+    assert "there is no out.jsonl.meta.json beside it" in refused(monkeypatch, output)
+    beside.write_text("[]", encoding="utf-8")
+    assert "is not what `ewe generate` wrote" in refused(monkeypatch, output)
+
+
+def test_without_a_whole_result_a_run_begins_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    output = begun(monkeypatch, tmp_path, "--temperature", "0.5")
+    output.unlink()
+    assert generate(monkeypatch, FakeLLM(), output).exit_code == 0
+    assert json.loads((tmp_path / "out.jsonl.meta.json").read_text())["settings"]["sampling"]["temperature"] == 0.0
+    refused(monkeypatch, output, "--temperature", "0.5")
+
+
+def test_further_prompts_at_the_end_are_answered_and_others_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    output = begun(monkeypatch, tmp_path)
+    assert "2 of 7 prompts are in" in generate(monkeypatch, FakeLLM(), output).stderr
+    result = generate(monkeypatch, FakeLLM(), output, prompts=PROMPTS.replace("prompt 1", "prompt one"))
+    assert result.exit_code == 2
+    assert f"{output}:2 is no result of these prompts (expected prompt 'prompt one')" in result.stderr
+
+
+def test_every_line_is_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Readers of JSONL (pandas, jq, `ewe verify`) meet nothing else in the file."""
+    lines = [json.loads(line) for line in begun(monkeypatch, tmp_path).read_text().splitlines()]
+    assert [line["prompt"] for line in lines] == ["prompt 0", "prompt 1"]
+    assert lines[0].keys() == lines[1].keys()

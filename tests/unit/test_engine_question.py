@@ -9,7 +9,7 @@ from conftest import Bench
 from engine_parts import Answers, Notebook, words
 
 from ewe.config import Config
-from ewe.llm import question_of
+from ewe.conversation import question_of
 from ewe.sampling import SamplingParams
 
 TEMPLATED = "<|begin|>user: Who was it?<|end|>it:"

@@ -1,0 +1,90 @@
+"""How prompts reach the model: through its chat template where it has one, or as they are.
+
+Owns: that choice, and the conversation that a prompt becomes. Knows `LLM`'s calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ewe.cli.prompts import Prompt
+from ewe.conversation import Message
+from ewe.errors import InvalidRequestError
+from ewe.sampling import SamplingParams
+from ewe.types import Generation, Passage
+
+if TYPE_CHECKING:
+    from ewe.engine.sequence import StreamEvent
+    from ewe.llm import LLM
+
+
+@dataclass(frozen=True, slots=True)
+class PromptForm:
+    """What prompts are put into. raw: nothing, not even the chat template. system: the first message, unless empty.
+
+    Raises InvalidRequestError if both are asked for.
+    """
+
+    raw: bool = False
+    system: str = ""
+
+    def __post_init__(self) -> None:
+        if self.raw and self.system:
+            raise InvalidRequestError("--raw leaves out the chat template, which --system needs: give one of them")
+
+    def conversation(self, prompt: Prompt) -> list[Message]:
+        """The messages of a prompt. A conversation that begins with a system message keeps it.
+
+        Raises InvalidRequestError for an empty prompt.
+        """
+        if not prompt.messages and not prompt.text.strip():
+            raise InvalidRequestError("the prompt is empty: give it some text")
+        messages = list(prompt.messages) or [{"role": "user", "content": prompt.text}]
+        if self.system and messages[0]["role"] != "system":
+            return [{"role": "system", "content": self.system}, *messages]
+        return messages
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks one engine, all prompts in the same way."""
+
+    llm: LLM
+    form: PromptForm
+    params: SamplingParams
+    documents: Sequence[Passage] | None = None
+
+    @property
+    def chats(self) -> bool:
+        """Whether prompts go through the model's chat template."""
+        return not self.form.raw and self.llm.has_chat_template
+
+    def check(self, prompts: Sequence[Prompt]) -> None:
+        """Raises InvalidRequestError if a prompt, or --system, needs a chat template and none is used."""
+        if self.chats:
+            return
+        reason = "--raw leaves it out" if self.form.raw else f"the model {self.llm.config.model.name!r} has none"
+        talk = next((prompt for prompt in prompts if prompt.messages), None)
+        if talk is not None:
+            raise InvalidRequestError(
+                f"the conversation {talk.id!r} needs a chat template, and {reason}: give it as a prompt"
+            )
+        if self.form.system:
+            raise InvalidRequestError(f"--system needs a chat template, and {reason}: write it into the prompt")
+
+    def generate(self, prompts: Sequence[Prompt], on_result: Callable[[int, Generation], None]) -> None:
+        """Answers to all prompts, each told to `on_result` as it finishes. Raises as LLM.generate does."""
+        if self.chats:
+            talks = [self.form.conversation(prompt) for prompt in prompts]
+            self.llm.chat(talks, self.params, self.documents, on_result=on_result)
+        else:
+            self.llm.generate([prompt.text for prompt in prompts], self.params, self.documents, on_result=on_result)
+
+    def stream(self, prompt: Prompt) -> Iterator[StreamEvent]:
+        """The events of one answer. Raises as LLM.stream does."""
+        if not self.chats:
+            return self.llm.stream(prompt.text, self.params, self.documents)
+        text = self.llm.apply_chat_template(self.form.conversation(prompt))
+        return self.llm.stream(text, self.params, self.documents, add_special_tokens=False, question=prompt.text)

@@ -1,0 +1,54 @@
+"""Conversations as chat models take them: their shape, and what is asked in them.
+
+Owns: what is a conversation and what is refused as none. Knows `ewe.errors` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ewe.errors import InvalidRequestError
+
+Message = Mapping[str, str]
+Conversation = Sequence[Message]
+
+_EXPECTED = '[{"role": "user", "content": "a text"}, ...]'
+
+
+def as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Conversation]:
+    """One conversation or many, as a list of them. Raises InvalidRequestError that says what is expected."""
+    if _is_list(messages) and any(map(_is_list, messages)):
+        return [check_conversation(item, f"messages[{index}]") for index, item in enumerate(messages)]
+    return [check_conversation(messages)]
+
+
+def check_conversation(messages: Any, name: str = "messages") -> Conversation:
+    """The messages as they are; raises InvalidRequestError, calling them `name`, if they are no conversation."""
+    if not _is_list(messages):
+        raise InvalidRequestError(f"{name} must be a list, {_EXPECTED}, got {_kind(messages)}")
+    if not messages:
+        raise InvalidRequestError(f"{name} is empty: give at least one message, {_EXPECTED}")
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise InvalidRequestError(f"{name}[{index}] must be a message as in {_EXPECTED}, got {_kind(message)}")
+        for key in ("role", "content"):
+            if not isinstance(message.get(key), str):
+                raise InvalidRequestError(
+                    f'{name}[{index}] must have a text under "{key}", as in {_EXPECTED}, got {_kind(message.get(key))}'
+                )
+    checked: Conversation = messages
+    return checked
+
+
+def question_of(messages: Conversation) -> str:
+    """The user's last message of a conversation: what is to be answered; empty if the user says nothing."""
+    return next((message["content"] for message in reversed(messages) if message.get("role") == "user"), "")
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
