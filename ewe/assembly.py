@@ -33,6 +33,7 @@ from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
+from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
@@ -62,13 +63,15 @@ def build_engine(
     components: Components,
     on_finish: Callable[[Sequence, Generation], None],
     loaded: LoadedModel | None,
+    on_load: OnLoad = ignore_step,
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
-    loaded = loaded or load_model(config.model)
+    loaded = loaded or load_model(config.model, on_load)
     if loaded.tokenizer is None and components != Components(None, None):
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)
+    on_load(LoadStep("allocating the KV pool"))
     pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
     if config.model.compile:
         compile_layers(loaded.model)

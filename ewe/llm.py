@@ -19,6 +19,7 @@ from ewe.client import Answer, EngineClient, resolve_config, with_store
 from ewe.components import make_components
 from ewe.config import Config
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
+from ewe.loading import OnLoad, ignore_step
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
@@ -41,7 +42,10 @@ class LLM:
     model: "builtin", a directory or a hub id. datastore: "builtin", a JSONL file, a Datastore or a Retriever. verifier:
     "builtin" or a Verifier. longterm: the folder of a store of memories (as `longterm.path`), or a service over one,
     which stays the caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own
-    settings. loaded: a model that is already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    settings. loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
+
+    Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
+    loaded by the first request that needs them. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -53,13 +57,15 @@ class LLM:
         longterm: str | Path | MemoryService | None = None,
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
+        on_load: OnLoad = ignore_step,
     ) -> None:
         self.config = resolve_config(model, config)
         service, path = _store_of(longterm)
         if path is not None:
             self.config = with_store(self.config, path)
         preflight(self.config, loaded is not None)
-        self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
+        components = make_components(self.config, datastore, verifier, service, on_load)
+        self.client = EngineClient(self.config, components, loaded, on_load)
 
     @property
     def tokenizer(self) -> Any:

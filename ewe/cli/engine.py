@@ -36,14 +36,15 @@ def settings_of(
 
 
 def open_llm(config: Config) -> LLM:
-    """The engine with its model loaded; while it loads, a terminal says so."""
+    """The engine with its model loaded; while it loads, a terminal says how far it is."""
     from rich.console import Console
+    from rich.text import Text
 
     from ewe.llm import LLM
 
     console = Console(stderr=True)
-    with console.status(f"loading {config.model.name} ..."):
-        llm = LLM(config=config)
+    with console.status(Text(f"{config.model.name} ...")) as status:
+        llm = LLM(config=config, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ...")))
     budget = llm.client.engine.budget
     if console.is_terminal and budget is not None:
         console.print(f"memory: {budget.summary()}", style="bright_black", markup=False)
