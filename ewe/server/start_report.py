@@ -35,7 +35,8 @@ class StartLog:
         self._begin = time.monotonic()
         self._every_s = every_s
         self._ended = threading.Event()
-        threading.Thread(target=self._repeat, name="ewe-start-log", daemon=True).start()
+        self._thread = threading.Thread(target=self._repeat, name="ewe-start-log", daemon=True)
+        self._thread.start()
 
     def __call__(self, step: LoadStep) -> None:
         """Takes in where loading stands."""
@@ -44,13 +45,18 @@ class StartLog:
         if is_new:
             say(f"phase {step}")
 
+    def tell(self) -> None:
+        """A line of how far it is, and since when it has been loading."""
+        say(f"phase {self._step}, {time.monotonic() - self._begin:.0f} s")
+
     def close(self) -> None:
-        """Says no more."""
+        """Has it say no more."""
         self._ended.set()
+        self._thread.join()
 
     def _repeat(self) -> None:
         while not self._ended.wait(self._every_s):
-            say(f"phase {self._step}, {time.monotonic() - self._begin:.0f} s")
+            self.tell()
 
 
 def report_choice(config: Config) -> None:
