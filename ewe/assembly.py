@@ -33,6 +33,7 @@ from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
+from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
@@ -100,10 +101,11 @@ def wire(
     retrieval = verification = None
     if (components.retriever or components.memories) is not None and memory.retrieval_units:
         top_k = config.feedback.retrieval_top_k
-        call = partial(calls.retrieve, components.retriever, components.memories, top_k)
-        retrieval = Worker("retrieval", call, changed.set)
+        search = partial(calls.retrieve, components.retriever, components.memories, top_k)
+        retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and config.policy == "ewe":
-        verification = Worker("verification", partial(calls.verify, components.verifier), changed.set)
+        check = partial(calls.verify, components.verifier)
+        verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     chosen = config.scheduler.async_scheduling
     core = EngineCore(

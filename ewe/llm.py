@@ -45,7 +45,7 @@ class LLM:
     settings. loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
 
     Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
-    loaded by the first request that needs them. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
