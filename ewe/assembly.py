@@ -33,6 +33,8 @@ from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
+from ewe.lazy import warm
+from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
@@ -62,13 +64,15 @@ def build_engine(
     components: Components,
     on_finish: Callable[[Sequence, Generation], None],
     loaded: LoadedModel | None,
+    on_load: OnLoad = ignore_step,
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
-    loaded = loaded or load_model(config.model)
+    loaded = loaded or load_model(config.model, on_load)
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)
+    on_load(LoadStep("allocating the KV pool"))
     pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
     if config.model.compile:
         compile_layers(loaded.model)
@@ -97,10 +101,11 @@ def wire(
     retrieval = verification = None
     if (components.retriever or components.memories) is not None and memory.retrieval_units:
         top_k = config.feedback.retrieval_top_k
-        call = partial(calls.retrieve, components.retriever, components.memories, top_k)
-        retrieval = Worker("retrieval", call, changed.set)
+        search = partial(calls.retrieve, components.retriever, components.memories, top_k)
+        retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and config.policy == "ewe":
-        verification = Worker("verification", partial(calls.verify, components.verifier), changed.set)
+        check = partial(calls.verify, components.verifier)
+        verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     chosen = config.scheduler.async_scheduling
     core = EngineCore(

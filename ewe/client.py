@@ -18,6 +18,7 @@ from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
+from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, MemoryOptions
 
@@ -30,14 +31,21 @@ Answer = Generation | EngineDeadError
 
 
 class EngineClient:
-    """Starts an engine and hands requests to it. loaded: a model that is already in memory."""
+    """Starts an engine and hands requests to it.
 
-    def __init__(self, config: Config, components: Components, loaded: LoadedModel | None) -> None:
-        from ewe.assembly import build_engine  # torch and transformers, which take seconds to import
+    loaded: a model that is already in memory. on_load: hears of each step. torch and transformers are imported here,
+    not with this module: what can be checked without them has been checked by then.
+    """
 
+    def __init__(
+        self, config: Config, components: Components, loaded: LoadedModel | None, on_load: OnLoad = ignore_step
+    ) -> None:
         self.components = components
         try:
-            self.engine = build_engine(config, components, self._deliver, loaded)
+            on_load(LoadStep("importing torch and transformers"))
+            from ewe.assembly import build_engine
+
+            self.engine = build_engine(config, components, self._deliver, loaded, on_load)
         except BaseException:
             components.close()
             raise

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.lazy import warm
+from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
 from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS
@@ -21,7 +23,7 @@ from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS
 if TYPE_CHECKING:
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
-    from ewe.retrieval.source import PassageSource, Progress
+    from ewe.retrieval.source import PassageSource
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
@@ -40,10 +42,12 @@ class Components:
         """Whether anything brings texts into the memory."""
         return (self.retriever or self.verifier or self.memories) is not None
 
-    def warm(self) -> None:
+    def warm(self, on_load: OnLoad = ignore_step) -> None:
         """Loads the models that retriever and verifier would load with their first request."""
-        warm(self.retriever)
-        warm(self.verifier)
+        for name, part in (("retriever", self.retriever), ("verifier", self.verifier)):
+            if part is not None:
+                on_load(LoadStep(f"warming the {name}"))
+                warm(part)
 
     def close(self) -> None:
         """Ends what runs beside the engine."""
@@ -56,12 +60,14 @@ def make_components(
     datastore: str | Path | PassageSource | Retriever | None,
     verifier: str | Verifier | None,
     memories: MemoryService | None = None,
+    on_load: OnLoad = ignore_step,
 ) -> Components:
     """The retriever, verifier and memories that the settings or the caller name; objects are used as they are.
 
     The verifier "auto" is "claims" where there are a datastore, a policy that checks and room for feedback, else none.
-    Raises ConfigError for names that are not known, or a verifier by name without a datastore; JudgeError for a judge
-    that cannot be had; DatastoreError for passages or a store of memories that cannot be opened.
+    on_load: hears of the datastore as it is opened, and of passages that are indexed on the way. Raises ConfigError for
+    names that are not known, or a verifier by name without a datastore; JudgeError for a judge that cannot be had;
+    DatastoreError for passages or a store of memories that cannot be opened.
     """
     source = datastore if datastore is not None else config.datastore
     named = verifier if verifier is not None else config.verifier
@@ -72,7 +78,7 @@ def make_components(
             "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
             "or verifier to none"
         )
-    retriever, found = open_datastore(source, config.retrieval)
+    retriever, found = open_datastore(source, config.retrieval, on_load)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever)
     live = None
     if memories is not None or config.longterm.path is not None:
@@ -83,7 +89,7 @@ def make_components(
 
 
 def open_datastore(
-    source: str | Path | PassageSource | Retriever | None, settings: RetrievalConfig, progress: Progress | None = None
+    source: str | Path | PassageSource | Retriever | None, settings: RetrievalConfig, on_load: OnLoad = ignore_step
 ) -> tuple[Retriever | None, DatastoreSummary | None]:
     """The retriever over a datastore by name, path or object, and what it is; None twice for none.
 
@@ -91,6 +97,7 @@ def open_datastore(
     """
     if not _is_given(source):
         return None, None
+    on_load(LoadStep("opening the datastore"))
     from ewe.retrieval.open import open_retriever, open_source
     from ewe.retrieval.source import PassageSource
 
@@ -101,7 +108,7 @@ def open_datastore(
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
     opened = _builtin_datastore() if source == "builtin" else open_source(source)
-    retriever = open_retriever(opened, settings, progress)
+    retriever = open_retriever(opened, settings, partial(_tell_of_passages, on_load))
     name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
     return retriever, DatastoreSummary(name, len(opened), retriever.description)
 
@@ -137,6 +144,10 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         raise ConfigError(
             f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
+
+
+def _tell_of_passages(on_load: OnLoad, done: int, total: int) -> None:
+    on_load(LoadStep("indexing the datastore", done, total, "passages"))
 
 
 def _open_verifier(chosen: str | Verifier, config: Config, retriever: Retriever | None) -> Verifier:

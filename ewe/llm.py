@@ -20,6 +20,7 @@ from ewe.components import make_components
 from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
+from ewe.loading import OnLoad, ignore_step
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
@@ -42,7 +43,10 @@ class LLM:
     word as the settings say, whose default "auto" has sentences checked wherever there is a datastore. longterm: the
     folder of a store of memories (as `longterm.path`), or a service over one, which stays the caller's. config: a
     Config, a YAML file or a mapping; without one the built-in model brings its own settings. loaded: a model that is
-    already in memory. Raises ConfigError, UnsupportedModelError or DatastoreError.
+    already in memory. on_load: called with each `LoadStep` while it opens.
+
+    Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
+    loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.
     """
 
     def __init__(
@@ -54,11 +58,13 @@ class LLM:
         longterm: str | Path | MemoryService | None = None,
         config: Config | str | Path | Mapping[str, Any] | None = None,
         loaded: LoadedModel | None = None,
+        on_load: OnLoad = ignore_step,
     ) -> None:
         service, path = _store_of(longterm)
         self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         preflight(self.config, loaded is not None)
-        self.client = EngineClient(self.config, make_components(self.config, datastore, verifier, service), loaded)
+        components = make_components(self.config, datastore, verifier, service, on_load)
+        self.client = EngineClient(self.config, components, loaded, on_load)
 
     @property
     def tokenizer(self) -> Any:

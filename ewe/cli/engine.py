@@ -37,14 +37,15 @@ def settings_of(
 
 
 def open_llm(config: Config) -> LLM:
-    """The engine with its model loaded; while it loads, a terminal says so."""
+    """The engine with its model loaded; while it loads, a terminal says how far it is."""
     from rich.console import Console
+    from rich.text import Text
 
     from ewe.llm import LLM
 
     console = Console(stderr=True)
-    with console.status(f"loading {config.model.name} ..."):
-        llm = LLM(config=config)
+    with console.status(Text(f"{config.model.name} ...")) as status:
+        llm = LLM(config=config, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ...")))
     if console.is_terminal:
         budget = llm.client.engine.budget
         lines = [str(llm.client.components.summary), *([f"memory: {budget.summary()}"] if budget is not None else [])]

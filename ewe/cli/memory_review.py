@@ -96,7 +96,9 @@ def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[Me
 
     MemoryStore.open(store).close()
     with indexing() as show:
-        trusted, _ = open_datastore(datastore, RetrievalConfig(), show)
+        trusted, _ = open_datastore(
+            datastore, RetrievalConfig(), lambda step: step.total and show(step.done, step.total)
+        )
     if trusted is None:
         raise DatastoreError("memories are reviewed by the passages of a datastore: name one")
     loaded = load_judge(judge)

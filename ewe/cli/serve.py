@@ -6,6 +6,7 @@ Owns: the subcommand and its options. Knows the server, imported when it is call
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
     from ewe.llm import LLM
+    from ewe.loading import OnLoad
 
 _SERVER = "Server"
 
@@ -48,13 +50,11 @@ def serve(
 
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
-    try:
-        from ewe.server.process import serve as run
-        from ewe.server.settings import resolve_settings
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "ewe":
-            raise
-        raise ConfigError(f"`ewe serve` needs {error.name}: pip install 'ewe-engine[serve]'") from error
+    print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
+    from ewe.preflight import preflight
+    from ewe.server.settings import resolve_settings
+    from ewe.server.start_report import report_choice, say
+
     named: dict[str, Any] = {"datastore": datastore, "verifier": verifier, "policy": policy and policy.value}
     for_server = {"host": host, "port": port, "model_name": model_name, "api_key_file": api_key_file}
     named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
@@ -62,11 +62,20 @@ def serve(
     first = [f"{key}={yaml.safe_dump(value)}" for key, value in named.items() if value is not None]
     chosen, server, unknown = resolve_settings(model, config, os.environ, [*first, *(settings or ())])
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
+    report_choice(chosen)
+    preflight(chosen)
+    say("phase importing the server")
+    try:
+        from ewe.server.process import serve as run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "ewe":
+            raise
+        raise ConfigError(f"`ewe serve` needs {error.name}: pip install 'ewe-engine[serve]'") from error
 
-    def load() -> LLM:
+    def load(on_load: OnLoad) -> LLM:
         from ewe.llm import LLM
 
-        return LLM(config=chosen)
+        return LLM(config=chosen, on_load=on_load)
 
     run(server, load, notes)
 

@@ -24,7 +24,11 @@ from ewe.engine.device import usable_device
 from ewe.engine.model_files import has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
+from ewe.engine.weight_count import counted_weights
 from ewe.errors import ConfigError, DeviceMemoryError
+from ewe.loading import LoadStep, OnLoad, ignore_step
+
+_WEIGHTS = "loading weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,10 @@ class LoadedModel:
     vocab_size: int
 
 
-def load_model(config: ModelConfig) -> LoadedModel:
+def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedModel:
     """The model that `config` names: "builtin", a directory, a config.json (dummy only) or a hub id.
+
+    on_load: hears of the weights as they are read.
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
@@ -54,7 +60,7 @@ def load_model(config: ModelConfig) -> LoadedModel:
     refuse_unsupported(model_config, model_class)
     max_model_len = _max_model_len(model_config, config.max_model_len)
     try:
-        model = _model(source, model_config, config, options).eval().requires_grad_(False)
+        model = _model(source, model_config, config, options, on_load).eval().requires_grad_(False)
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(
             f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, "
@@ -77,14 +83,15 @@ def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) ->
         ) from error
 
 
-def _model(source: str, model_config: Any, config: ModelConfig, options: dict[str, Any]) -> Any:
+def _model(source: str, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad) -> Any:
     device, dtype = _place(model_config, config)
     if config.weights != "auto":
         refuse_unusable(config.weights, model_config, device, dtype, config.compile)
     if config.load_format == "dummy":
+        on_load(LoadStep("making random weights"))
         model = _random_model(model_config, config, device, dtype)
     else:
-        model = _read_model(source, model_config, dtype, options)
+        model = _read_model(source, model_config, dtype, options, on_load)
     if config.weights != "auto":
         shrink(model, config.weights, device, choose_few_rows(config.weights, device, dtype))
     model = model.to(device)
@@ -103,10 +110,12 @@ def _random_model(model_config: Any, config: ModelConfig, device: torch.device, 
         )
 
 
-def _read_model(source: str, model_config: Any, dtype: torch.dtype, options: dict[str, Any]) -> Any:
+def _read_model(source: str, model_config: Any, dtype: torch.dtype, options: dict[str, Any], on_load: OnLoad) -> Any:
     """The model of a checkpoint, in host memory."""
     more = {"config": model_config, "dtype": dtype, "attn_implementation": ATTENTION, "use_safetensors": True}
-    model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
+    on_load(LoadStep(_WEIGHTS))
+    with counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
+        model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.
         raise ConfigError(f"{source} lacks the weights {', '.join(sorted(report['missing_keys']))}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,14 +48,19 @@ class Job:
 class Worker:
     """Runs one component: whatever has queued up while it was busy becomes its next batch.
 
-    call: one result per payload, in order; wake: called after every answer. A component that raises fails its jobs with
-    the message; one that hangs is left behind by `abandon_overdue`, and a new thread serves the jobs that follow.
+    call: one result per payload, in order; wake: called after every answer. prepare: called before the first job, to
+    load what the component needs; it takes nothing from the time of the jobs, and what it raises the call raises again.
+    A component that raises fails its jobs with the message; one that hangs is left behind by `abandon_overdue`, and a
+    new thread serves the jobs that follow.
     """
 
-    def __init__(self, name: str, call: BatchCall, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, call: BatchCall, wake: Callable[[], None], prepare: Callable[[], object] | None = None
+    ) -> None:
         self._name = name
         self._call = call
         self._wake = wake
+        self._prepare = prepare
         self._queue: list[Job] = []
         self._running: list[Job] = []
         self._changed = threading.Condition()
@@ -74,7 +80,7 @@ class Worker:
     def abandon_overdue(self, now: float) -> None:
         """Fails the jobs whose deadline has passed, and replaces the thread if it hangs in one of them."""
         with self._changed:
-            for job in (*self._queue, *self._running):
+            for job in self._timed():
                 if now >= job.deadline:
                     job.settle(error=f"{self._name} did not answer within {job.timeout_s:g} s")
             self._queue = [job for job in self._queue if not job.done]
@@ -85,7 +91,7 @@ class Worker:
     def next_deadline(self) -> float | None:
         """The earliest deadline of the open jobs."""
         with self._changed:
-            return min((job.deadline for job in (*self._queue, *self._running) if not job.done), default=None)
+            return min((job.deadline for job in self._timed() if not job.done), default=None)
 
     def close(self) -> None:
         """Ends the thread after the call it is in; open jobs fail."""
@@ -95,12 +101,28 @@ class Worker:
                 job.settle(error=f"{self._name} was closed")
             self._changed.notify_all()
 
+    def _timed(self) -> list[Job]:
+        """The jobs whose time runs: all, once the component is prepared."""
+        return [*self._queue, *self._running] if self._prepare is None else []
+
+    def _get_ready(self) -> None:
+        if self._prepare is None:
+            return
+        with suppress(Exception):  # the call raises it again, and then it is some job's error
+            self._prepare()
+        with self._changed:
+            self._prepare = None
+            for job in self._queue:
+                job.submitted = time.monotonic()
+        self._wake()
+
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._serve, name=f"ewe-{self._name}", daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         me = threading.current_thread()
+        self._get_ready()
         while True:
             with self._changed:
                 while not self._queue and not self._closed and self._thread is me:

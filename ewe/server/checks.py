@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from ewe.components import Components
@@ -16,6 +17,7 @@ from ewe.config import Config, RetrievalConfig
 from ewe.engine import calls
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
+from ewe.lazy import warm
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open import open_retriever
@@ -32,12 +34,17 @@ class TimedVerifier:
     """A verifier whose calls end in time: one that takes longer is left behind, and the call raises JudgeError."""
 
     def __init__(self, verifier: Verifier, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+        self._verifier, self._timeout_s = verifier, timeout_s
         self._answered = threading.Condition()
         self._worker = Worker("verification", partial(calls.verify, verifier), self._wake)
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
-        """What the verifier says; raises JudgeError if it fails or does not answer in time."""
+        """What the verifier says; raises JudgeError if it fails or does not answer in time.
+
+        The first call also waits for what the verifier has to load.
+        """
+        with suppress(Exception):  # the worker meets it again, and tells of it as a failure
+            warm(self._verifier)
         job = self._worker.submit(list(requests), self._timeout_s)
         while not job.done:
             with self._answered:

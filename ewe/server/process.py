@@ -19,19 +19,24 @@ import uvicorn
 
 from ewe.errors import ConfigError
 from ewe.llm import LLM
+from ewe.loading import OnLoad
 from ewe.server.app import create_app
 from ewe.server.logs import set_up_logs
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
-from ewe.server.start_report import report_engine, report_start
+from ewe.server.start_report import StartLog, report_engine, report_start
 
 _LONG_LOADING_S = 600.0  # then every thread's stack is printed once, and loading goes on
 _FLUSH_S = 5  # for answers that were broken off to reach their readers
 _log = logging.getLogger("ewe.server")
 
 
-def serve(settings: ServerSettings, load: Callable[[], LLM], notes: Sequence[str] = ()) -> None:
-    """Serves until SIGTERM or SIGINT; load: gives the engine, in a thread of its own while the server listens.
+Load = Callable[[OnLoad], LLM]
+"""Gives the engine, and tells how far it is."""
+
+
+def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> None:
+    """Serves until SIGTERM or SIGINT; load: called in a thread of its own while the server listens.
 
     notes: what to print beside the settings. A second signal stops at once. Raises what `load` raises, and ConfigError
     for a port that cannot be had or keys that cannot be read.
@@ -89,16 +94,19 @@ class _Server(uvicorn.Server):
         self._llm: LLM | None = None
         self._ending: asyncio.Task[None] | None = None
 
-    def load(self, load: Callable[[], LLM], begin: float) -> None:
-        """Loads the engine and opens the service with it; a failure ends the server."""
+    def load(self, load: Load, begin: float) -> None:
+        """Loads the engine and what it would load with its first request, and opens the service; a failure ends it."""
+        log = StartLog()
         try:
-            llm = load()
+            llm = load(log)
+            llm.client.components.warm(log)
             report_engine(llm, time.monotonic() - begin)
         except BaseException as error:  # the main thread raises it when it has stopped
             self.failure = error
             self.should_exit = True
             return
         finally:
+            log.close()
             faulthandler.cancel_dump_traceback_later()
         self._llm = llm
         self._service.open(llm)

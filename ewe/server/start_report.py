@@ -1,47 +1,95 @@
-"""What is printed when the server starts: phases with their times, the memory budget, routes, settings.
+"""What is printed when the server starts: phases and how far they are, the memory budget, routes, settings.
 
-Owns: these lines. Knows the app and the engine; no line holds a key.
+Owns: these lines. Knows the app and the engine by their shapes; no line holds a key.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
 from pydantic import BaseModel
 
-from ewe.llm import LLM
+from ewe.loading import LoadStep
 from ewe.server.settings import ServerSettings
 from ewe.server.version import VERSION
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from ewe.config import Config
+    from ewe.llm import LLM
+
+SAY_EVERY_S = 5.0  # while a phase lasts
+
+
+class StartLog:
+    """A line for each phase of loading as it begins, and one every few seconds of how far it is, until it is closed."""
+
+    def __init__(self, every_s: float = SAY_EVERY_S) -> None:
+        self._step = LoadStep("loading")
+        self._begin = time.monotonic()
+        self._every_s = every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="ewe-start-log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, step: LoadStep) -> None:
+        """Takes in where loading stands."""
+        is_new = step.phase != self._step.phase
+        self._step = step
+        if is_new:
+            say(f"phase {step}")
+
+    def tell(self) -> None:
+        """A line of how far it is, and since when it has been loading."""
+        say(f"phase {self._step}, {time.monotonic() - self._begin:.0f} s")
+
+    def close(self) -> None:
+        """Has it say no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(self._every_s):
+            self.tell()
+
+
+def report_choice(config: Config) -> None:
+    """Prints what is to be served."""
+    parts = {"datastore": config.datastore, "verifier": config.verifier, "longterm.path": config.longterm.path}
+    named = "".join(f", {name} {value}" for name, value in parts.items() if value is not None)
+    say(f"model {config.model.name}{named}")
 
 
 def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Sequence[str] = ()) -> None:
     """Prints where the server listens and what it answers, before anything is loaded."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    _say(f"ewe {VERSION} listens on http://{host}:{port}; /ready says when the model is loaded")
+    say(f"ewe {VERSION} listens on http://{host}:{port}; /ready says when the model is loaded")
     for line in (*_warnings(settings), *notes):
-        _say(line)
+        say(line)
     for line in changed("server", settings):
-        _say(f"setting {line}")
+        say(f"setting {line}")
     for path, methods in sorted(app.openapi()["paths"].items()):
-        _say(f"route {', '.join(methods).upper()} {path}")
-    _say("route GET / (the page), /openapi.json")
+        say(f"route {', '.join(methods).upper()} {path}")
+    say("route GET / (the page), /openapi.json")
 
 
 def report_engine(llm: LLM, seconds: float) -> None:
     """Prints what the engine is and what its memory holds, once it is loaded."""
     engine, config = llm.client.engine, llm.config
-    _say(f"phase loading: {seconds:.2f} s ({config.model.name} on {engine.loaded.model.device})")
-    _say(f"engine {llm.client.components.summary}")
+    say(f"loaded in {seconds:.2f} s ({config.model.name} on {engine.loaded.model.device})")
+    say(f"engine {llm.client.components.summary}")
     for line in engine.budget.lines() if engine.budget is not None else ():
-        _say(f"memory {line}")
+        say(f"memory {line}")
     if llm.client.components.memories is not None:
-        _say(f"memories: {len(llm.memories.service.store)} in {config.longterm.path} (longterm.path)")
+        say(f"memories: {len(llm.memories.service.store)} in {config.longterm.path} (longterm.path)")
     for line in changed("", config):
-        _say(f"setting {line}")
+        say(f"setting {line}")
 
 
 def changed(group: str, settings: BaseModel) -> Iterator[str]:
@@ -66,5 +114,6 @@ def _warnings(settings: ServerSettings) -> Iterator[str]:
         yield "warning: server.cors_origins lets pages of every web site ask"
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """One line on standard error, at once."""
     print(line, file=sys.stderr, flush=True)

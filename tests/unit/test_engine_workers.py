@@ -57,6 +57,36 @@ def test_what_queues_up_becomes_one_batch() -> None:
     worker.close()
 
 
+def test_what_a_component_loads_first_takes_nothing_from_the_time_of_its_jobs() -> None:
+    component, loaded, woken = Component(), threading.Event(), threading.Semaphore(0)
+    worker = Worker("tool", component, woken.release, lambda: loaded.wait(LONG))
+    jobs = [worker.submit(n, LONG) for n in (1, 2)]
+    late = jobs[0].deadline + LONG
+    worker.abandon_overdue(late)
+    assert worker.next_deadline() is None
+    assert not any(job.done for job in jobs)
+    begun = [job.submitted for job in jobs]
+    loaded.set()
+    assert woken.acquire(timeout=LONG), "the loop hears of it, since from now on there are deadlines"
+    component.gate.set()
+    wait_for(worker, jobs[-1], woken)
+    assert [job.result for job in jobs] == [2, 4]
+    assert all(job.submitted > before for job, before in zip(jobs, begun, strict=True))
+    worker.close()
+
+
+def test_a_component_that_cannot_load_fails_its_jobs() -> None:
+    def fail(*_: Any) -> Any:
+        raise OSError("no such weights")
+
+    woken = threading.Semaphore(0)
+    worker = Worker("tool", fail, woken.release, fail)
+    job = worker.submit(1, LONG)
+    wait_for(worker, job, woken)
+    assert "no such weights" in job.error
+    worker.close()
+
+
 def test_one_bad_payload_fails_alone() -> None:
     gate = threading.Event()
 

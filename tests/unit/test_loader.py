@@ -46,6 +46,16 @@ def test_a_saved_model(checkpoint):
     assert all(torch.equal(tensor, original[name]) for name, tensor in loaded.model.state_dict().items())
 
 
+def test_it_tells_how_many_weights_are_read(checkpoint):
+    steps = []
+    load_model(ModelConfig(name=str(checkpoint), device="cpu"), steps.append)
+    counted = [(step.done, step.total, step.unit) for step in steps if step.total]
+    total = counted[0][1]
+    assert [step.phase for step in steps] == ["loading weights"] * (1 + total)
+    assert counted == [(done, total, "tensors") for done in range(1, total + 1)]
+    assert total >= len(build("llama").state_dict()) // 2
+
+
 def test_auto_is_float32_on_a_cpu_and_explicit_precisions_are_kept(checkpoint):
     build("llama", torch.bfloat16, attention="eager").save_pretrained(checkpoint)
     assert load(checkpoint).model.dtype == torch.float32

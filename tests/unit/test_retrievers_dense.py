@@ -160,6 +160,22 @@ def test_a_stored_index_finds_what_one_in_memory_finds(store, kind):
     assert len(again.encoded) == 1  # the probe
 
 
+def test_an_encoder_that_says_it_is_the_same_is_not_run_before_the_first_query(store):
+    def marked(fingerprint, **options):
+        encoder = HashEncoder(**options)
+        encoder.fingerprint = fingerprint
+        return encoder
+
+    expected = ids(DenseRetriever(store, marked("one")).retrieve(QUERIES, 5))
+    again = marked("one")
+    assert ids(DenseRetriever(store, again).retrieve(QUERIES, 5)) == expected
+    assert again.encoded == []
+    for other, encoded in ((marked("two"), 1), (HashEncoder(), 1), (marked("three", salt="x"), 400)):
+        DenseRetriever(store, other)
+        assert len(other.encoded) >= encoded
+        assert (len(other.encoded) == 1) == (encoded == 1)
+
+
 def test_only_new_texts_are_encoded(store):
     DenseRetriever(store, HashEncoder())
     store.remove(["p3"])

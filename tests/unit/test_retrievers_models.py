@@ -146,6 +146,31 @@ def test_a_classifier_is_no_reranker(bert):
         CrossEncoderScorer(folder, device="cpu")
 
 
+@pytest.mark.parametrize("kind", [SentenceEncoder, CrossEncoderScorer])
+def test_a_model_is_read_when_it_is_first_needed(bert, kind):
+    from transformers import BertForSequenceClassification, BertModel
+
+    folder = bert(BertForSequenceClassification, num_labels=1) if kind is CrossEncoderScorer else bert(BertModel)
+    opened = kind(folder, device="cpu")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="cannot load the model"):
+        opened.warm()
+    with pytest.raises(ConfigError, match=r"no \*.safetensors"):
+        kind(folder, device="cpu")
+
+
+def test_the_fingerprint_of_an_encoder_changes_with_its_vectors(bert):
+    from transformers import BertModel
+
+    folder = bert(BertModel)
+    before = SentenceEncoder(folder).fingerprint
+    assert before == SentenceEncoder(folder, query_prefix="q ").fingerprint != ""
+    assert before != SentenceEncoder(folder, passage_prefix="p ").fingerprint
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 0.5}))
+    assert before != SentenceEncoder(folder).fingerprint
+
+
 def test_weights_in_a_pickle_are_refused(bert):
     import torch
     from transformers import BertModel
