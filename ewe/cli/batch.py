@@ -59,7 +59,7 @@ class Batch:
         return len(self.prompts) == self.params.n == 1 and not self.as_json and self.output is None
 
     def run(self, open_llm: Callable[[], LLM]) -> bool:
-        """Answers every prompt; False if some have no answer, because they failed or the model wrote none.
+        """Answers every prompt; False if some failed, or if no answer holds any text.
 
         What is finished is kept when the run is interrupted.
         """
@@ -69,7 +69,8 @@ class Batch:
                 _say(f"{done} of {len(self.prompts)} prompts are in {self.output} already")
             if done < len(self.prompts):
                 self._answer(open_llm, self.prompts[done:], results)
-        return not self.failed and not self.empty
+        all_empty = 0 < self.finished * self.params.n == self.empty.total()
+        return not self.failed and not all_empty
 
     def _results(self) -> AbstractContextManager[ResultFile | None]:
         if self.output is None:

@@ -60,7 +60,7 @@ def generate(
 
     A chat model gets them through its chat template.
 
-    Exit status 0: every prompt has an answer, 1: some failed or got an empty one, 2: an error.
+    Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
     from ewe.cli.asking import PromptForm
     from ewe.cli.batch import Batch

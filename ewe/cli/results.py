@@ -51,7 +51,7 @@ class ResultFile:
         self.done, keep = _scan(path, prompts, copies)
         if keep and not beside.exists():
             raise InvalidRequestError(
-                f"{path} cannot be gone on with: there is no {beside.name} beside it that says with which settings its "
+                f"cannot go on with {path}: there is no {beside.name} beside it that says with which settings its "
                 "results were written (older versions wrote none); choose another --output, or move the file away"
             )
         if not keep:

@@ -66,6 +66,8 @@ class RunView:
         self.memory[data["lane"]] = held if kind == "evict" else [*held, unit]
 
     def _finish(self, data: dict[str, Any]) -> None:
+        if "\n\n" in self.text[self.done : data["start"]]:
+            self.console.print()  # a new paragraph
         line = verdict_text(data["text"], data["verdict"])
         if note := _history(data):
             line.append(f"  ({note})", style="bright_black")

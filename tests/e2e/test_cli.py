@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from show_fixture import PROMPT, FakeLLM, StreamEvent, generation
@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 
 from ewe.cli.generate import generate
 from ewe.cli.main import app
-from ewe.cli.options import sampling_params
+from ewe.cli.options import PolicyName, sampling_params
 from ewe.config import Config
+from ewe.errors import ConfigError
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
 
@@ -221,6 +222,35 @@ def test_debug_shows_the_traceback(llm: FakeLLM) -> None:
     assert ewe("--debug", "generate", "p", "--temperature", "-1").exception.__class__.__name__ == "InvalidRequestError"
     quiet = ewe("generate", "p", "--temperature", "-1", EWE_DEBUG="1")
     assert quiet.exception.__class__.__name__ == "InvalidRequestError"
+
+
+def test_policies_are_those_of_the_settings() -> None:
+    policies = get_args(Config.model_fields["policy"].annotation)
+    assert [policy.value for policy in PolicyName] == list(policies)
+
+
+@pytest.mark.parametrize("command", ["generate", "chat", "serve"])
+def test_a_policy_reaches_the_settings_and_others_are_refused(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    found: list[Config] = []
+
+    def stop(config: Config) -> Any:
+        found.append(config)
+        raise ConfigError("stopped here")
+
+    monkeypatch.setattr("ewe.cli.engine.open_llm", stop)
+    monkeypatch.setattr("ewe.llm.LLM", lambda config: stop(config))
+    monkeypatch.setattr("ewe.server.process.serve", lambda settings, load, notes: load())
+    for chosen, expected in (
+        (["--policy", "rag"], "rag"),
+        ([], "ewe"),
+        (["--policy", "rag", "--set", "policy=plain"], "plain"),
+    ):
+        assert ewe(command, *(["p"] if command == "generate" else []), *chosen).exit_code == 2
+        assert found[-1].policy == expected
+    result = ewe(command, "--policy", "psychic")
+    assert result.exit_code == 2
+    assert "'psychic' is not one of 'ewe', 'rag', 'flare', 'plain'" in re.sub(r"[\s│]+", " ", result.stderr)
+    assert len(found) == 3
 
 
 def test_validate_names_every_problem(tmp_path: Path) -> None:

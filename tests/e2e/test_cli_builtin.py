@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
+
+from ewe.world.builtin import example_prompts, load_world, model_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,3 +96,49 @@ def test_a_prompt_goes_in_and_only_its_answer_comes_out() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
     assert "Loading" not in done.stdout
+
+
+def test_the_chat_template_of_the_builtin_model_changes_nothing() -> None:
+    """So its prompts may go through it: they become the same tokens."""
+    tokenizer = AutoTokenizer.from_pretrained(model_path())
+    prompts = [*example_prompts(), *(prompt.text for prompt in load_world().prompts())]
+    for prompt in prompts:
+        templated = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False)
+        assert tokenizer(templated, add_special_tokens=False)["input_ids"] == tokenizer(prompt)["input_ids"]
+
+
+def in_a_terminal(*arguments: str) -> tuple[int, str]:
+    """Exit status of a command whose standard output is a terminal, and what appears there, without colours."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
+    command = [sys.executable, "-m", "ewe.cli.main", *arguments]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while piece := _read(ours):
+            shown += piece
+    os.close(ours)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+    return process.returncode, "\n".join(line.split("\r")[-1].rstrip() for line in plain.split("\n"))
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def test_generate_shows_in_a_terminal_what_the_demo_shows() -> None:
+    prompt = example_prompts()[0]
+    status, shown = in_a_terminal("generate", prompt)
+    assert status == 0
+    withdrawn = re.findall(r"^✗ (.+)$", shown, re.M)
+    assert withdrawn
+    assert re.search(r"^ +↳ .+: “.+”", shown, re.M)
+    assert re.search(r"^✓ .+  \(rewritten", shown, re.M)
+    assert re.search(r"^\d+ sentences \(\d+ supported.*\), \d+ rewrite", shown, re.M)
+    piped = ewe("generate", prompt)
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert not any(sentence in piped.stdout for sentence in withdrawn)
+    assert not set(piped.stdout) & set("✓✗↳")

@@ -86,6 +86,17 @@ def test_control_characters_of_a_passage_never_reach_the_terminal() -> None:
     assert "\x1b" not in answer_text(replace(generation(), text=text)).plain
 
 
+def test_paragraphs_are_set_apart() -> None:
+    console = Console(file=io.StringIO(), width=90)
+    with RunView(console) as view:
+        text = ""
+        for piece, gap in (("One.", ""), ("Two.", " "), ("Three.", "\n\n")):
+            view.handle("draft", {"start": len(text), "text": gap + piece})
+            start, text = len(text) + len(gap), text + gap + piece
+            view.handle("sentence", {"start": start, "end": len(text), "text": piece, "verdict": Verdict.SUPPORTED})
+    assert [line.rstrip() for line in shown(console).splitlines()] == ["✓ One.", "✓ Two.", "", "✓ Three."]
+
+
 def test_markup_in_texts_is_printed_as_it_is() -> None:
     events = stream_events()
     for event in events:
