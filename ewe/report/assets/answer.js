@@ -21,6 +21,7 @@ function drawAnswer(generation, page) {
     const node = sentenceNode(sentence, piece.sentence, piece.text, page);
     return sentence.removed.length ? [...removedWordings(sentence), node] : [node];
   }));
+  if (!generation.pieces.some((piece) => piece.text.trim())) byId('text').append(emptyNote(generation, generation.stats.tokens_discarded > 0));
   const rewritten = generation.sentences.some((sentence) => sentence.removed.length);
   const toggle = byId('show-removed');
   toggle.hidden = !rewritten;
@@ -34,6 +35,20 @@ function drawLegend(generation) {
   const rewrites = generation.stats.rewrites;
   if (rewrites) rows.push(el('li', null, `↺ ${count(rewrites, 'rewrite')}`));
   byId('legend').replaceChildren(...rows);
+}
+
+// Why there is no text, and what to try.
+const EMPTY = {
+  error: 'No sentence was finished. What went wrong stands above; try again, and look into the log if it happens again.',
+  abort: 'It was stopped before a sentence was final.',
+  timeout: 'The deadline passed before a sentence was final. Try a longer deadline (deadline_s) or a shorter answer (max_tokens).',
+  length: 'It came to max_tokens before a sentence was final. Try a larger max_tokens.',
+  dropped: 'Every sentence was refuted and left out: nothing that stands was found. Try passages that tell of the matter, or feedback.on_exhausted: flag, which leaves refuted sentences in.',
+  stop: 'The model ended at once, without a word. Try other words, a temperature above 0, or min_tokens above 0.',
+};
+function emptyNote({ error, finish_reason: reason }, wasDropped) {
+  const why = error ? 'error' : reason === 'stop' && wasDropped ? 'dropped' : reason;
+  return el('p', { class: 'note empty' }, EMPTY[why] ?? `There is no text: it ended with ${reason || 'nothing'}.`);
 }
 
 const FINISHES = { stop: 'finished', length: 'cut at max_tokens', abort: 'aborted', timeout: 'deadline passed', error: 'failed' };

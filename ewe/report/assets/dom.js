@@ -31,7 +31,21 @@ const seconds = (value) => {
 };
 const number = (value, digits = 2) => (typeof value === 'number' ? value.toFixed(digits) : '–');
 const count = (value, one, many = `${one}s`) => `${value} ${value === 1 ? one : many}`;
-const label = (passage) => passage?.title || clip(passage?.text, 50) || passage?.id || 'a passage';
+// What passages are called on the page. Several of one title get numbers, in the order in which they came.
+let names = new Map();
+const titleOf = (passage) => passage?.title || clip(passage?.text, 50) || passage?.id || 'a passage';
+const label = (passage) => names.get(passage?.id) ?? titleOf(passage);
+function tellApart(passages) {
+  const ids = new Map();
+  for (const passage of passages.filter(Boolean)) {
+    const title = titleOf(passage);
+    ids.set(title, (ids.get(title) ?? new Set()).add(passage.id));
+  }
+  names = new Map([...ids].flatMap(([title, same]) =>
+    [...same].map((id, index) => [id, same.size > 1 ? `${title} (${index + 1})` : title])));
+}
+const passagesOf = (text) => [
+  ...(text.timeline?.lanes ?? []).flatMap((lane) => lane.units.map((unit) => unit.passage)), ...Object.values(text.sources ?? {})];
 
 function badge(verdict, extra = '') {
   const { mark, name } = VERDICTS[verdictOf(verdict)];

@@ -12,6 +12,7 @@ class Reader {
   show(index) {
     this.text = this.texts[index];
     this.pinned = null;
+    tellApart(passagesOf(this.text));
     this.draw(this.text);
     this.link(null);
   }

@@ -68,15 +68,9 @@ class AnswerView {
     const { run } = this;
     const rest = run.chars.slice(this.position).join('').trimEnd();
     const nodes = [rest, ...leftOut(run.withdrawn)];
-    if (!run.text.trim()) nodes.push(el('p', { class: 'note' }, emptyReason(run)));
+    if (!run.text.trim()) nodes.push(emptyNote(run, run.withdrawn.length > 0));
     return nodes.filter(Boolean);
   }
-}
-
-function emptyReason(run) {
-  if (run.error) return 'No sentence was finished.';
-  if (run.finish_reason === 'abort') return 'You stopped it before a sentence was final.';
-  return run.withdrawn.length ? 'Every sentence was refuted and left out: nothing that stands was found.' : 'The model ended without a word.';
 }
 
 // Wordings that were refuted every time, so that nothing of them stands.

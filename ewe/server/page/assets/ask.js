@@ -38,12 +38,14 @@ class AskPage extends Reader {
     const { run } = this;
     if (!run || run.done) return;
     byId('doing').textContent = run.doing;
+    tellApart(passagesOf(run));
     if (this.pinned === null && (this.pointed ?? null) === null) drawLatest(run);
     if (!byId('timeline').matches(':hover, :focus-within')) drawTimeline(run, this);
   }
 
   drawEnd(run) {
     byId('doing').textContent = '';
+    tellApart(passagesOf(run));
     byId('tools').hidden = false;
     byId('show-removed').hidden = !document.querySelector('#text .rewritten');
     byId('show-removed').setAttribute('aria-pressed', 'false');
