@@ -16,10 +16,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ewe.cli.live_text import text_view
 from ewe.cli.prompts import Prompt
 from ewe.cli.results import ResultFile, record
 from ewe.cli.terminal import answer_text, clean, follow, output_console
-from ewe.cli.text_view import TextView
 from ewe.errors import InvalidRequestError
 from ewe.report import write_page, write_trace
 from ewe.sampling import SamplingParams
@@ -73,8 +73,9 @@ class Batch:
                     progress.advance(task)
 
                 if self._streams:
-                    view = TextView(output_console())
-                    deliver(prompts[0], [follow(llm.stream(prompts[0].text, self.params, self.documents), view)])
+                    with text_view(output_console()) as view:
+                        answer = follow(llm.stream(prompts[0].text, self.params, self.documents), view)
+                    deliver(prompts[0], [answer])
                 else:
                     for first in range(0, len(prompts), _WINDOW):
                         self._generate(llm, prompts[first : first + _WINDOW], deliver)

@@ -251,16 +251,16 @@ class FakeLLM:
                     on_result(number, answer)
         return [found[key] for key in sorted(found)]
 
-    def stream(self, prompt: str, params: Any = None, documents: Any = None) -> Iterator[StreamEvent]:
+    def stream(self, prompt: str, params: Any = None, documents: Any = None, **options: Any) -> Iterator[StreamEvent]:
         self.calls.append((prompt, params, documents))
         if self.events is not None:
             yield from self.events
             return
         yield from stream_events(prompt)
 
-    def chat(self, messages: Any, params: Any = None) -> list[Generation]:
+    def apply_chat_template(self, messages: Any) -> str:
         self.calls.append(list(messages))
-        return [generation(messages[-1]["content"])]
+        return str(messages[-1]["content"])
 
 
 def interleaved(count: int) -> list[int]:

@@ -225,8 +225,9 @@ def test_debug_shows_the_traceback(llm: FakeLLM) -> None:
 def test_chat_keeps_the_conversation(llm: FakeLLM) -> None:
     result = ewe("chat", stdin="Hello\nAgain\n\n")
     assert result.exit_code == 0, result.output
-    assert [message["role"] for message in llm.calls[1]] == ["user", "assistant", "user"]
-    assert llm.calls[1][1]["content"] == generation().text
+    said = [call for call in llm.calls if isinstance(call, list)]
+    assert [message["role"] for message in said[1]] == ["user", "assistant", "user"]
+    assert said[1][1]["content"] == generation().text
 
 
 def test_validate_names_every_problem(tmp_path: Path) -> None:
