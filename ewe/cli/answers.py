@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ewe.cli.asking import Asker
+from ewe.cli.live_text import text_view
 from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
-from ewe.cli.text_view import TextView
 from ewe.types import Generation
 
 if TYPE_CHECKING:
@@ -24,11 +24,12 @@ def show_stream(events: Iterable[StreamEvent], checked: bool) -> Generation:
     """Draws a stream and returns what it ends with. Raises EWEError if the generation failed.
 
     A terminal gets one sentence per line with its verdict, and what was taken back, if sentences are checked; running
-    text otherwise. A pipe or a file gets the text and nothing else.
+    text otherwise, the draft dim. A pipe or a file gets the text and nothing else.
     """
     console = output_console()
     if not (checked and console.is_terminal):
-        return follow(events, TextView(console))
+        with text_view(console) as view:
+            return follow(events, view)
     with RunView(console) as view:
         generation = follow(events, view)
     _print_summary(generation)

@@ -6,6 +6,7 @@ Owns: the loop. Knows who asks and what shows answers.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 import typer
 

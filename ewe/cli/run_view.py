@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ewe.cli.draft_text import DraftText
 from ewe.cli.terminal import clean, mark, verdict_text
 from ewe.types import Verdict
 
@@ -25,7 +26,7 @@ class RunView:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.text = ""
+        self.draft = DraftText()
         self.done = 0
         self.memory: dict[str, list[int]] = {}
         self.titles: dict[int, str] = {}
@@ -45,9 +46,8 @@ class RunView:
 
     def handle(self, kind: str, data: dict[str, Any]) -> None:
         """Draws one event; kinds that this view does not show are passed over."""
-        if kind == "draft":
-            self.text = self.text[: data["start"]] + data["text"]
-        elif kind == "verification":
+        self.draft.handle(kind, data)
+        if kind == "verification":
             self.check = data
         elif kind in ("refresh", "restore", "evict"):
             self._remember(kind, data)
@@ -56,7 +56,7 @@ class RunView:
         elif kind == "sentence":
             self._finish(data)
         if self.live:
-            self.live.update(self._draft())
+            self.live.update(self._provisional())
 
     def _remember(self, kind: str, data: dict[str, Any]) -> None:
         unit = data["unit_id"]
@@ -72,7 +72,6 @@ class RunView:
         if note := _history(data):
             line.append(f"  ({note})", style="bright_black")
         self.console.print(_line(mark(data["verdict"]), line))
-        self.text = self.text[: data["start"]] + data["text"] + self.text[data["end"] :]
         self.done = data["end"]
 
     def _withdraw(self, data: dict[str, Any]) -> None:
@@ -89,17 +88,17 @@ class RunView:
                 if proof.get("excerpt"):
                     line.append(f": “{clean(proof['excerpt'])}”", style="default")
                 self.console.print(Padding(_line(Text("↳", style="bright_black"), line), (0, 0, 0, 4)))
-        self.text = self.text[: data["start"]]
-        self.done = min(self.done, len(self.text))
+        self.done = min(self.done, len(self.draft.text))
 
-    def _draft(self) -> RenderableType:
-        draft = Text(clean(self.text[self.done :].lstrip()), style="dim italic")
+    def _provisional(self) -> RenderableType:
+        rest = self.draft.text[self.done :]
+        draft = self.draft.rendered(self.done + len(rest) - len(rest.lstrip()))
         lanes = Text(style="bright_black")
         for lane, units in self.memory.items():
             names = ", ".join(clean(self.titles.get(unit, unit)) for unit in units)
             lanes.append(f"{'   ' if lanes else ''}{lane}: ", style="bold").append(names or "empty")
         lanes.truncate(max(self.console.width - 1, 10), overflow="ellipsis")
-        return Group(_line(Text("…", style="dim"), draft), Text(), lanes)
+        return Group(_line(Text("…", style="dim"), draft), Text(self.draft.status, style="bright_black"), lanes)
 
 
 def _history(data: dict[str, Any]) -> str:

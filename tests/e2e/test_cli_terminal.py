@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import io
+import re
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 from show_fixture import HOSTILE, PASSAGES, generation, stream_events
 
+from ewe.cli.live_text import LiveText, text_view
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow
 from ewe.cli.text_view import TextView
 from ewe.types import Verdict
 
 
-def terminal(**options: object) -> Console:
-    return Console(file=io.StringIO(), force_terminal=True, width=90, color_system="standard", _environ={}, **options)  # type: ignore[arg-type]
+def terminal(width: int = 90, **options: Any) -> Console:
+    return Console(
+        file=io.StringIO(), force_terminal=True, width=width, color_system="standard", _environ={}, **options
+    )
 
 
 def shown(console: Console) -> str:
@@ -115,6 +121,59 @@ def test_running_text_adds_up_to_the_answer() -> None:
     assert max(map(len, plain.split("\n"))) <= 90
     plain = " ".join(part.strip() for part in plain.split("\n"))
     assert plain == generation().text
+
+
+def seen(view: Any, events: list[Any]) -> str:
+    """What the live region shows after these events."""
+    with view:
+        for event in events:
+            view.handle(event.kind, event.data)
+        console = terminal(view.console.width)
+        console.print(view.live.get_renderable())
+    return shown(console)
+
+
+def upto(kind: str, count: int) -> list[Any]:
+    """The recorded events up to the n-th of a kind."""
+    events = stream_events()
+    places = [place for place, event in enumerate(events) if event.kind == kind]
+    return events[: places[count - 1] + 1]
+
+
+@pytest.mark.parametrize("view", [LiveText, RunView])
+def test_a_sentence_that_is_being_checked_is_marked_and_named(view: Any) -> None:
+    text = seen(view(terminal(500)), upto("checking", 2))
+    assert "\x1b[2;3;4mMirela Hask is a hydrologist, born in Orvane in 1931.\x1b[0m\x1b[1;2;3m ⋯" in text
+    assert "checking sentence 1" in text
+    over = seen(view(terminal(500)), upto("verification", 2))
+    assert "⋯" not in over
+    assert "checking" not in over
+
+
+def test_running_text_shows_the_draft_dim_and_the_last_wording_struck_out() -> None:
+    events = [event for event in upto("checking", 4) if event.kind != "checking"]
+    text = seen(LiveText(terminal(500)), events)
+    assert "\x1b[9;31mMirela Hask is a hydrologist, born in Lund in 1931.\x1b[0m" not in text, "its new wording stands"
+    events = upto("checking", 5)[:-1]
+    text = seen(LiveText(terminal(500)), events)
+    assert "\x1b[9;31mShe won the Larch Prize in 1961.\x1b[0m\x1b[2;3m She won the Larch Prize in 1963.\x1b[0m" in text
+    assert "\x1b[32mShe took her degree" in text
+
+
+def test_what_stands_remains_on_the_screen_and_nothing_else() -> None:
+    console = terminal(no_color=True)
+    with LiveText(console) as view:
+        view.live.update = lambda renderable, refresh=False: None  # type: ignore[method-assign]
+        follow(stream_events(), view)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", shown(console))
+    assert max(map(len, plain.split("\n"))) <= 90
+    plain = " ".join(plain.split())
+    expected = generation().text
+    for sentence, sign in zip(generation().sentences, "✓✓✓✓?", strict=False):
+        expected = expected.replace(sentence.text, f"{sentence.text} {sign}")
+    assert plain == expected
+    assert isinstance(text_view(Console(file=io.StringIO())), nullcontext)
+    assert isinstance(text_view(console), LiveText)
 
 
 def test_into_a_pipe_running_text_is_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,7 @@ def check_views(generation: Generation, events: list[StreamEvent]) -> None:
     view = RunView(Console(file=io.StringIO(), width=200))
     for event in events:
         view.handle(event.kind, event.data)
-    assert view.text == generation.text
+    assert view.draft.text == generation.text
     console = Console(file=io.StringIO(), width=2000, force_terminal=True, color_system=None, _environ={})
     text = TextView(console)
     for event in events:
