@@ -16,6 +16,8 @@ from ewe.llm import LLM
 from ewe.server import chat, completions, memories, operation, responses, verify
 from ewe.server.border import Border, Journal
 from ewe.server.errors import add_handlers
+from ewe.server.ignored import HEADER as IGNORED_HEADER
+from ewe.server.ignored import IgnoredFields
 from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
@@ -46,6 +48,7 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         redoc_url=None,
     )
     app.state.service = service
+    app.state.ignored = IgnoredFields(settings.strict)
     for module in (operation, chat, completions, verify, responses, memories, page):
         app.include_router(module.router)
     add_handlers(app)
@@ -53,7 +56,7 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     if settings.cors_origins:
         # Around the border, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
-        exposed = ["x-request-id", "retry-after"]
+        exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(Journal)
     return app

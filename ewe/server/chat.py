@@ -15,6 +15,7 @@ from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.run import Run
 from ewe.server.service import Order, Service, service_of
@@ -24,7 +25,7 @@ from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse
 from ewe.types import Generation
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/chat/completions", response_model=ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -53,6 +54,7 @@ def _order(body: ChatRequest) -> Order:
         wanted=body,
         prompts=prompts,
         max_tokens=body.max_completion_tokens or body.max_tokens,
+        length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         special_tokens=False,
         question=question_of(messages),

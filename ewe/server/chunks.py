@@ -31,8 +31,10 @@ class ChunkedAnswer(ABC):
         self._wants_usage = body.wants_usage
         self._chunk_object = chunk_object
         self._head = {
-            "id": f"{id_prefix}-{uuid.uuid4().hex}", "created": int(time.time()), "model": service.model_name,
-        }  # fmt: skip
+            "id": f"{id_prefix}-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": service.check_model(body.model),
+        }
         self._unfinished = run.num_choices
         # By choice the tokens written and taken back so far, where every chunk is to say them.
         self._counts: dict[int, tuple[int, int]] | None = {} if body.wants_usage_so_far else None

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 
 from ewe.server.answers import ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
 from ewe.server.run import Run
 from ewe.server.service import Order, Service, service_of
@@ -28,7 +29,7 @@ from ewe.server.wire_completions import (
 )
 from ewe.types import Generation
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/completions", response_model=CompletionResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -39,8 +40,10 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         wanted=body,
         prompts=lambda llm: body.prompts,
         count=len(body.prompts),
-        max_tokens=body.max_tokens or min(DEFAULT_MAX_TOKENS, service.settings.max_tokens),
+        max_tokens=body.max_tokens,
+        default_max_tokens=DEFAULT_MAX_TOKENS,
         logprobs=body.logprobs,
+        special_tokens=body.add_special_tokens is not False,
     )
     run = await service.begin(request, order)
     answer = _CompletionAnswer(service, run, body)

@@ -19,6 +19,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.server.errors import RefusedError
+from ewe.server.ignored import RequestRoute
 from ewe.server.service import key_of, service_of
 from ewe.server.streaming import unless_gone
 from ewe.server.wire import ERROR_RESPONSES
@@ -40,7 +41,7 @@ from ewe.server.wire_memories import (
 )
 from ewe.types import MemoryOptions
 
-router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSES)
+router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSES, route_class=RequestRoute)
 
 _T = TypeVar("_T")
 _Place = Annotated[MemoryPlace, Query()]

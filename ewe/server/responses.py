@@ -17,6 +17,7 @@ from ewe.engine.intake import Prompt
 from ewe.llm import LLM, question_of
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
 from ewe.server.responses_wire import (
@@ -39,7 +40,7 @@ from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.wire_format import text_answer
 from ewe.types import Generation
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -64,6 +65,7 @@ def _order(body: ResponsesRequest) -> Order:
         wanted=body,
         prompts=prompts,
         max_tokens=body.max_output_tokens,
+        length_field="max_output_tokens",
         logprobs=body.wants_logprobs,
         special_tokens=False,
         question=question_of(messages),
@@ -134,7 +136,7 @@ class _Answer:
             instructions=body.instructions,
             max_output_tokens=body.max_output_tokens,
             metadata=body.metadata or {},
-            model=self._service.model_name,
+            model=self._service.check_model(body.model),
             output=[],
             parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=params.temperature,

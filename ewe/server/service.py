@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from fastapi import Request
@@ -27,6 +26,7 @@ from ewe.server.errors import RefusedError
 from ewe.server.gate import Gate
 from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
+from ewe.server.model_names import ModelNames
 from ewe.server.run import Letter, Run
 from ewe.server.settings import ServerSettings
 from ewe.server.tenants import Tenants
@@ -36,6 +36,7 @@ from ewe.types import Passage
 
 _T = TypeVar("_T")
 
+_NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does
 _TEXT_EVENTS = frozenset({"text"})
 _LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
 
@@ -44,13 +45,17 @@ _LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verificat
 class Order:
     """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
 
-    question: what retrieval and verification are told in place of a prompt that holds more.
+    max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
+    default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
+    prompt that holds more.
     """
 
     wanted: SamplingRequest
     prompts: Callable[[LLM], Sequence[Prompt]]
     count: int = 1
     max_tokens: int | None = None
+    default_max_tokens: int | None = None
+    length_field: str = "max_tokens"
     logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
@@ -66,6 +71,7 @@ class Service:
         self.metrics = Metrics(self.status, self._memory_counts)
         self._builders = _thread()
         self._llm: LLM | None = None
+        self._names: ModelNames | None = None
         self._checks: Checks | None = None
         self._mailbox: Mailbox[Letter] | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
@@ -75,6 +81,7 @@ class Service:
     def open(self, llm: LLM) -> None:
         """Begins to serve with this engine."""
         self._checks = Checks(llm.config, llm.client.components.verifier)
+        self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
         self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
         self._llm = llm  # last: from here on requests are let in
 
@@ -86,10 +93,16 @@ class Service:
         return self._llm
 
     @property
-    def model_name(self) -> str:
-        """What clients call the model; raises RefusedError while the engine is loading."""
-        # A folder's place on this machine is nobody's business.
-        return self.settings.model_name or _public_name(self.llm.config.model.name)
+    def model_names(self) -> ModelNames:
+        """What clients may call the model; raises RefusedError while the engine is loading."""
+        if self._names is None:
+            raise _loading()
+        return self._names
+
+    @property
+    def max_model_len(self) -> int:
+        """Tokens of a prompt, its answer and a memory unit together; raises RefusedError while loading."""
+        return self.llm.client.engine.loaded.max_model_len
 
     @property
     def checks(self) -> Checks:
@@ -120,12 +133,13 @@ class Service:
         if stalled_s > self.settings.stalled_after:
             raise RefusedError(503, f"the engine has not moved for {stalled_s:.0f} s", code="stalled")
 
-    def check_model(self, name: str | None) -> None:
-        """Raises RefusedError for a model that is not served here; None is the one that is."""
-        if name is not None and name != self.model_name:
-            raise RefusedError(
-                404, f"there is no model {name!r} here; {self.model_name!r} is", param="model", code="model_not_found"
-            )
+    def check_model(self, name: str | None) -> str:
+        """What answers call the model: the name asked for, or its first. Raises RefusedError for one not served here."""
+        names = self.model_names
+        if name is not None and name not in names:
+            here = " or ".join(map(repr, names.listed))
+            raise RefusedError(404, f"there is no model {name!r} here; {here} is", param="model", code="model_not_found")
+        return names.listed[0] if name is None else name
 
     async def begin(self, request: Request, order: Order) -> Run:
         """Submits what is asked for; `close` of the run must be called in the end.
@@ -156,7 +170,7 @@ class Service:
         run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
-            self._check_prompts(run.sequences)
+            self._check_lengths(order, run.sequences)
             run.submit()
         except SchemaError as error:
             run.close()
@@ -179,16 +193,20 @@ class Service:
             self._checks = Checks(self.llm.config, self.llm.client.components.verifier)
 
     def _max_tokens(self, order: Order) -> int:
-        most = self.settings.max_tokens
-        if order.max_tokens is not None and order.max_tokens > most:
-            raise RefusedError(400, f"max_tokens: at most {most} here, got {order.max_tokens}", param="max_tokens")
-        return order.max_tokens or most
+        asked, most, field = order.max_tokens, self.settings.max_tokens or _NO_LIMIT, order.length_field
+        if asked is not None and asked > most:
+            raise RefusedError(400, f"{field}: at most {most} here (server.max_tokens), got {asked}", param=field)
+        return asked or min(order.default_max_tokens or most, most)
 
-    def _check_prompts(self, sequences: Sequence[EngineSequence]) -> None:
+    def _check_lengths(self, order: Order, sequences: Sequence[EngineSequence]) -> None:
         most = self.settings.max_prompt_tokens
-        longest = max(len(sequence.prompt_ids) for sequence in sequences)
-        if most is not None and longest > most:
-            raise PromptTooLongError(f"the prompt has {longest} tokens; this server takes {most}")
+        longest = max(sequences, key=lambda sequence: len(sequence.prompt_ids))
+        if most is not None and len(longest.prompt_ids) > most:
+            raise PromptTooLongError(
+                f"the prompt has {len(longest.prompt_ids)} tokens; this server takes {most} (server.max_prompt_tokens)"
+            )
+        if order.max_tokens is not None and order.max_tokens > longest.max_tokens:
+            raise _no_room(order, longest, self.max_model_len)
 
 
 def service_of(request: Request) -> Service:
@@ -235,5 +253,13 @@ def _salt(key: str, cache_salt: str | None) -> str:
     return hashlib.sha256(f"{key}\0{cache_salt or ''}".encode()).hexdigest() if key or cache_salt else ""
 
 
-def _public_name(name: str) -> str:
-    return Path(name).name if Path(name).expanduser().is_dir() else name
+def _no_room(order: Order, sequence: EngineSequence, max_model_len: int) -> RefusedError:
+    asked, prompt, kept = order.max_tokens, len(sequence.prompt_ids), sequence.start_position
+    units = f" less the {kept} of a memory unit (memory.unit_tokens)" if kept else ""
+    left = max_model_len - kept - prompt
+    pool = "" if sequence.max_tokens == left else ", and the KV pool holds no more (cache.num_blocks, cache.memory_gib)"
+    message = (
+        f"{order.length_field}: the prompt's {prompt} tokens and {asked} more are over the model's {max_model_len} "
+        f"(model.max_model_len){units}{pool}: ask for at most {sequence.max_tokens}, or leave it out"
+    )
+    return RefusedError(400, message, param=order.length_field, code="context_length_exceeded")

@@ -17,12 +17,13 @@ from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_claim, wire_source
 from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.errors import RefusedError
+from ewe.server.ignored import RequestRoute
 from ewe.server.service import key_of, passages_of, service_of
 from ewe.server.streaming import unless_gone
 from ewe.server.wire import ERROR_RESPONSES
 from ewe.server.wire_verify import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
 
-router = APIRouter(tags=["EWE"])
+router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
 

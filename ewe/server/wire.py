@@ -5,9 +5,10 @@ Owns: their JSON shapes; fields that are OpenAI's have OpenAI's names. Knows pyd
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 WIRE_VERSION = 1
 """Counts changes of the `ewe` object that a reader has to know of."""
@@ -16,9 +17,43 @@ Verdict = Literal["supported", "refuted", "inconclusive", "not_checked"]
 
 
 class RequestModel(BaseModel):
-    """Part of a request: unknown fields, values of another type and numbers that are none are refused."""
+    """Part of a request: values of another type and numbers that are none are refused, unknown fields are noted.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    labels: fields that are known and have no effect here, since they are about the caller's or a provider's books.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+    labels: ClassVar[frozenset[str]] = frozenset()
+    _unknown: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_unknown(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        model = handler(data)
+        if isinstance(data, dict):
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            model._unknown = tuple(name for name, value in data.items() if name not in known and value is not None)
+        return model
+
+
+class Ignored(NamedTuple):
+    """A field that was given and has no effect; is_label: whether it is one that never changes an answer."""
+
+    name: str
+    is_label: bool
+
+
+def ignored_fields(part: RequestModel, within: str = "") -> Iterator[Ignored]:
+    """The fields without effect of a request and of all its parts, as `messages.name`; null is as good as left out."""
+    yield from (Ignored(within + name, False) for name in part._unknown)
+    for name in part.model_fields_set:
+        value = getattr(part, name)
+        if name in part.labels and value is not None:
+            yield Ignored(within + name, True)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, RequestModel):
+                yield from ignored_fields(item, f"{within}{name}.")
 
 
 class AnswerModel(BaseModel):
@@ -62,8 +97,10 @@ class StreamOptions(RequestModel):
     continuous_usage_stats: whether every chunk before it has the counts of then (vLLM's); needs include_usage.
     """
 
+    labels: ClassVar[frozenset[str]] = frozenset({"include_obfuscation"})
+
     include_usage: bool | None = None
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: bool | None = None
     continuous_usage_stats: bool | None = None
 
 

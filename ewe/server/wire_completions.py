@@ -26,8 +26,10 @@ class CompletionRequest(SamplingRequest):
     )
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
-    echo: Literal[False] | None = None
-    best_of: Literal[1] | None = None
+    echo: bool | None = None
+    add_special_tokens: bool | None = None
+
+    prompt_embeds: None = None
     suffix: Literal[""] | None = None
 
     @property
