@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ewe.config import SchedulerConfig
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.pauses import Action
+from ewe.engine.prompt_scores import MOST_TOKENS
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
@@ -119,7 +120,8 @@ class Scheduler:
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
-        tokens = sequence.tokens_to_run(plan.budget)
+        scored = sequence.params.prompt_logprobs is not None and sequence.table.length < len(sequence.prompt_ids)
+        tokens = sequence.tokens_to_run(min(plan.budget, MOST_TOKENS) if scored else plan.budget)
         if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
             return
         begin = sequence.table.length
@@ -135,6 +137,7 @@ class Scheduler:
                 unit_slots=tuple(unit.encoded.table.slots() for unit in units),
                 unit_weights=tuple(unit.weight for unit in units),
                 wants_logits=is_whole,
+                all_logits=scored,
                 unread=sequence.unread.place if is_whole and sequence.unread is not None else None,
             )
         )

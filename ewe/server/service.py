@@ -57,6 +57,7 @@ class Order:
     default_max_tokens: int | None = None
     length_field: str = "max_tokens"
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
 
@@ -148,7 +149,8 @@ class Service:
         """
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
-        params = wanted.sampling_params(self._max_tokens(order), order.logprobs, self.settings.deadline)
+        limit, deadline_s = self._max_tokens(order), self.settings.deadline
+        params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, deadline_s)
         if params.n > self.settings.max_n:
             raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
         build = partial(

@@ -85,7 +85,9 @@ class SamplingRequest(RefusedFields):
         """What the answer must satisfy; None for free text."""
         return self.response_format.schema_of_answer if self.response_format else None
 
-    def sampling_params(self, max_tokens: int, logprobs: int | None, deadline_s: float) -> SamplingParams:
+    def sampling_params(
+        self, max_tokens: int, logprobs: int | None, prompt_logprobs: int | None, deadline_s: float
+    ) -> SamplingParams:
         """The engine's parameters; what the request leaves out has the engine's default.
 
         deadline_s: the server's own, which a request can only shorten. Raises InvalidRequestError for values that
@@ -95,6 +97,7 @@ class SamplingRequest(RefusedFields):
         return SamplingParams(
             max_tokens=max_tokens,
             logprobs=logprobs,
+            prompt_logprobs=prompt_logprobs,
             stop=self.stop or (),  # type: ignore[arg-type]  # a list becomes a tuple
             logit_bias={int(token): bias for token, bias in (self.logit_bias or {}).items()},
             deadline_s=min(self.ewe.deadline_s or deadline_s, deadline_s),
