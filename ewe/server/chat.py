@@ -22,7 +22,7 @@ from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse
+from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse, Message
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
@@ -40,12 +40,17 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     return JSONResponse((await answer.whole(generations)).model_dump())
 
 
-def _order(body: ChatRequest) -> Order:
+def conversation(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Messages as chat templates take them."""
     # OpenAI treats the developer's messages as it treated the system's; chat templates know the latter only.
-    messages = [
+    return [
         {"role": "system" if message.role == "developer" else message.role, "content": message.text}
-        for message in body.messages
+        for message in messages
     ]
+
+
+def _order(body: ChatRequest) -> Order:
+    messages = conversation(body.messages)
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
         return [llm.apply_chat_template(messages)]

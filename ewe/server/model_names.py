@@ -1,12 +1,14 @@
 """What clients may call the model.
 
-Owns: these names, and that a folder's place on this machine is told to nobody. Knows no engine and no HTTP.
+Owns: these names, and that a folder's place on this machine is told to nobody. Knows no engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from ewe.server.errors import RefusedError
 
 
 class ModelNames:
@@ -25,3 +27,9 @@ class ModelNames:
 
     def __contains__(self, name: str) -> bool:
         return name in self._accepted
+
+
+def no_model(name: str, names: ModelNames) -> RefusedError:
+    """The refusal of a name that is none of these."""
+    here = " or ".join(map(repr, names.listed))
+    return RefusedError(404, f"there is no model {name!r} here; {here} is", param="model", code="model_not_found")

@@ -26,8 +26,9 @@ from ewe.server.errors import RefusedError
 from ewe.server.gate import Gate
 from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.model_names import ModelNames
+from ewe.server.model_names import ModelNames, no_model
 from ewe.server.run import Letter, Run
+from ewe.server.sentence_models import SentenceModels
 from ewe.server.settings import ServerSettings
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
@@ -73,6 +74,7 @@ class Service:
         self._builders = _thread()
         self._llm: LLM | None = None
         self._names: ModelNames | None = None
+        self._sentence_models: SentenceModels | None = None
         self._checks: Checks | None = None
         self._mailbox: Mailbox[Letter] | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
@@ -83,6 +85,7 @@ class Service:
         """Begins to serve with this engine."""
         self._checks = Checks(llm.config, llm.client.components.verifier)
         self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
+        self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
         self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
         self._llm = llm  # last: from here on requests are let in
 
@@ -112,6 +115,13 @@ class Service:
             raise _loading()
         return self._checks
 
+    @property
+    def sentence_models(self) -> SentenceModels:
+        """The encoder and the reranker; raises RefusedError while the engine is loading."""
+        if self._sentence_models is None:
+            raise _loading()
+        return self._sentence_models
+
     def status(self) -> EngineStatus | None:
         """The engine's state, None while it is loading."""
         return None if self._llm is None else self._llm.client.status()
@@ -135,11 +145,10 @@ class Service:
             raise RefusedError(503, f"the engine has not moved for {stalled_s:.0f} s", code="stalled")
 
     def check_model(self, name: str | None) -> str:
-        """What answers call the model: the name asked for, or its first. Raises RefusedError for one not served here."""
+        """What answers call the model: the name asked for, else its first. Raises RefusedError for one not served."""
         names = self.model_names
         if name is not None and name not in names:
-            here = " or ".join(map(repr, names.listed))
-            raise RefusedError(404, f"there is no model {name!r} here; {here} is", param="model", code="model_not_found")
+            raise no_model(name, names)
         return names.listed[0] if name is None else name
 
     async def begin(self, request: Request, order: Order) -> Run:

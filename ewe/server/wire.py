@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 WIRE_VERSION = 1
 """Counts changes of the `ewe` object that a reader has to know of."""
@@ -47,7 +55,7 @@ class Ignored(NamedTuple):
 def ignored_fields(part: RequestModel, within: str = "") -> Iterator[Ignored]:
     """The fields without effect of a request and of all its parts, as `messages.name`; null is as good as left out."""
     yield from (Ignored(within + name, False) for name in part._unknown)
-    for name in part.model_fields_set:
+    for name in type(part).model_fields:
         value = getattr(part, name)
         if name in part.labels and value is not None:
             yield Ignored(within + name, True)
