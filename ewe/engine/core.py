@@ -18,7 +18,7 @@ from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish
 from ewe.engine.pauses import Action, Pauses, next_action
-from ewe.engine.prompt_scores import score_prompt
+from ewe.engine.prompt_scores import last_tokens
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.sampling_rows import Token
@@ -205,17 +205,9 @@ class EngineCore:
 
     def _writers(self, plan: Plan, result: ForwardResult) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt."""
-        first, end = len(plan.units), 0
-        done = []
-        for sequence, row, shares in zip(plan.sequences, plan.rows[first:], result.attention[first:], strict=True):
-            begin, end = end, end + (len(row.token_ids) if row.all_logits else int(row.wants_logits))
-            if row.all_logits:
-                score_prompt(sequence, row.start_position - sequence.start_position, result.logits[begin:end])
-            if row.wants_logits:
-                done.append((sequence, shares, end - 1))
         return [
             Writer(member, position, shares)
-            for sequence, shares, position in done
+            for sequence, position, shares in last_tokens(plan, result)
             for member in (sequence, *self._fork_siblings(sequence))
             if self._follows_grammar(member)
         ]

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from ewe.config import SchedulerConfig
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.pauses import Action
-from ewe.engine.prompt_scores import MOST_TOKENS
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
@@ -22,6 +21,8 @@ from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool
 from ewe.memory.precomputed import Load, PrecomputedUnits
 from ewe.memory.unit_cache import EncodedUnit
+
+_MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ class Scheduler:
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
         scored = sequence.params.prompt_logprobs is not None and sequence.table.length < len(sequence.prompt_ids)
-        tokens = sequence.tokens_to_run(min(plan.budget, MOST_TOKENS) if scored else plan.budget)
+        tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
         if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
             return
         begin = sequence.table.length

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.routing import APIRoute
 
 from ewe.server.errors import RefusedError
-from ewe.server.wire import RequestModel, ignored_fields
+from ewe.server.wire import RequestModel
 
 HEADER = "x-ewe-ignored"
 _MOST_NAMES = 32  # in one header
@@ -35,7 +35,7 @@ class IgnoredFields:
 
     def take(self, request: Request, parts: Iterable[RequestModel]) -> None:
         """Notes what a request's parts say without effect, for `HEADER`; raises RefusedError if that is refused."""
-        found = [field for part in parts for field in ignored_fields(part)]
+        found = [field for part in parts for field in _ignored_fields(part)]
         if self._strict:
             unknown = next((field.name for field in found if not field.is_label), None)
             if unknown is not None:
@@ -63,6 +63,25 @@ class RequestRoute(APIRoute):
         # With the types themselves in place of their names, which FastAPI could not look up from here.
         looked_through.__signature__ = inspect.signature(endpoint, eval_str=True)  # type: ignore[attr-defined]
         super().__init__(path, looked_through, **settings)
+
+
+class _Ignored(NamedTuple):
+    """A field that was given and has no effect; is_label: whether it is one that never changes an answer."""
+
+    name: str
+    is_label: bool
+
+
+def _ignored_fields(part: RequestModel, within: str = "") -> Iterator[_Ignored]:
+    """The fields without effect of a request and of all its parts, as `messages.name`."""
+    yield from (_Ignored(within + name, False) for name in part.unknown_fields)
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if name in part.labels and value is not None:
+            yield _Ignored(within + name, True)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, RequestModel):
+                yield from _ignored_fields(item, f"{within}{name}.")
 
 
 def _plain(name: str) -> str:

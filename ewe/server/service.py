@@ -17,13 +17,13 @@ from typing import TypeVar
 from fastapi import Request
 
 from ewe.engine.intake import Prompt
-from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.status import EngineStatus
-from ewe.errors import InvalidRequestError, PromptTooLongError, SchemaError
+from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
 from ewe.server.gate import Gate
+from ewe.server.lengths import check_prompts, check_room, tokens_to_ask
 from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.model_names import ModelNames, no_model
@@ -37,7 +37,6 @@ from ewe.types import Passage
 
 _T = TypeVar("_T")
 
-_NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does
 _TEXT_EVENTS = frozenset({"text"})
 _LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verification", "refresh", "evict", "restore"})
 
@@ -158,8 +157,9 @@ class Service:
         """
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
-        limit, deadline_s = self._max_tokens(order), self.settings.deadline
-        params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, deadline_s)
+        settings, field = self.settings, order.length_field
+        limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
+        params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:
             raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
         build = partial(
@@ -181,7 +181,8 @@ class Service:
         run = Run(llm.client, self._mailbox, _events(wanted), meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
-            self._check_lengths(order, run.sequences)
+            check_prompts(run.sequences, settings.max_prompt_tokens)
+            check_room(run.sequences, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
         except SchemaError as error:
             run.close()
@@ -202,22 +203,6 @@ class Service:
         if self._checks is not None:
             self._checks.close()
             self._checks = Checks(self.llm.config, self.llm.client.components.verifier)
-
-    def _max_tokens(self, order: Order) -> int:
-        asked, most, field = order.max_tokens, self.settings.max_tokens or _NO_LIMIT, order.length_field
-        if asked is not None and asked > most:
-            raise RefusedError(400, f"{field}: at most {most} here (server.max_tokens), got {asked}", param=field)
-        return asked or min(order.default_max_tokens or most, most)
-
-    def _check_lengths(self, order: Order, sequences: Sequence[EngineSequence]) -> None:
-        most = self.settings.max_prompt_tokens
-        longest = max(sequences, key=lambda sequence: len(sequence.prompt_ids))
-        if most is not None and len(longest.prompt_ids) > most:
-            raise PromptTooLongError(
-                f"the prompt has {len(longest.prompt_ids)} tokens; this server takes {most} (server.max_prompt_tokens)"
-            )
-        if order.max_tokens is not None and order.max_tokens > longest.max_tokens:
-            raise _no_room(order, longest, self.max_model_len)
 
 
 def service_of(request: Request) -> Service:
@@ -262,15 +247,3 @@ def _loading() -> RefusedError:
 def _salt(key: str, cache_salt: str | None) -> str:
     """What separates the encoded texts of different keys, and those that a caller wants apart."""
     return hashlib.sha256(f"{key}\0{cache_salt or ''}".encode()).hexdigest() if key or cache_salt else ""
-
-
-def _no_room(order: Order, sequence: EngineSequence, max_model_len: int) -> RefusedError:
-    asked, prompt, kept = order.max_tokens, len(sequence.prompt_ids), sequence.start_position
-    units = f" less the {kept} of a memory unit (memory.unit_tokens)" if kept else ""
-    left = max_model_len - kept - prompt
-    pool = "" if sequence.max_tokens == left else ", and the KV pool holds no more (cache.num_blocks, cache.memory_gib)"
-    message = (
-        f"{order.length_field}: the prompt's {prompt} tokens and {asked} more are over the model's {max_model_len} "
-        f"(model.max_model_len){units}{pool}: ask for at most {sequence.max_tokens}, or leave it out"
-    )
-    return RefusedError(400, message, param=order.length_field, code="context_length_exceeded")

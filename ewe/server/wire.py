@@ -5,8 +5,7 @@ Owns: their JSON shapes; fields that are OpenAI's have OpenAI's names. Knows pyd
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -44,24 +43,10 @@ class RequestModel(BaseModel):
             model._unknown = tuple(name for name, value in data.items() if name not in known and value is not None)
         return model
 
-
-class Ignored(NamedTuple):
-    """A field that was given and has no effect; is_label: whether it is one that never changes an answer."""
-
-    name: str
-    is_label: bool
-
-
-def ignored_fields(part: RequestModel, within: str = "") -> Iterator[Ignored]:
-    """The fields without effect of a request and of all its parts, as `messages.name`; null is as good as left out."""
-    yield from (Ignored(within + name, False) for name in part._unknown)
-    for name in type(part).model_fields:
-        value = getattr(part, name)
-        if name in part.labels and value is not None:
-            yield Ignored(within + name, True)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, RequestModel):
-                yield from ignored_fields(item, f"{within}{name}.")
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """The fields that were given and are none of this part's; null is as good as left out."""
+        return self._unknown
 
 
 class AnswerModel(BaseModel):
