@@ -94,7 +94,8 @@ def add_handlers(app: FastAPI) -> None:
 def _invalid(error: RequestValidationError) -> RefusedError:
     """What is wrong with a request, all of it; the first field is its param."""
     problems: dict[str, str] = {}
-    for item in error.errors():
+    # Of a field's alternatives, those that a value of its type could have been tell more than those that it could not.
+    for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
         if item["type"] == "json_invalid":
             return RefusedError(400, f"the body is not valid JSON: {item['ctx']['error']}", code="invalid_json")
         name = _field_name(item["loc"])
