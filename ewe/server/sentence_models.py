@@ -20,6 +20,7 @@ from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.server.errors import RefusedError
 from ewe.server.model_names import ModelNames, no_model
 
+_MISSING = "this server has no {}: set retrieval.{} to a folder or hub id"
 _T = TypeVar("_T")
 
 _log = logging.getLogger("ewe.server")
@@ -39,7 +40,8 @@ class SentenceModels:
         with self._loading:
             if self._encoder is None:
                 if settings.encoder is None:
-                    raise _missing("sentence encoder", "retrieval.encoder", ", or retrieval.retriever to hybrid")
+                    message = _MISSING.format("sentence encoder", "encoder") + ", or retrieval.retriever to hybrid"
+                    raise RefusedError(404, message, code="no_encoder")
                 prefixes = settings.query_prefix, settings.passage_prefix
                 self._encoder = _loaded(partial(SentenceEncoder, settings.encoder, *prefixes))
             return self._encoder
@@ -49,7 +51,7 @@ class SentenceModels:
         with self._loading:
             if self._reranker is None:
                 if self._settings.reranker is None:
-                    raise _missing("reranker", "retrieval.reranker", "")
+                    raise RefusedError(404, _MISSING.format("reranker", "reranker"), code="no_reranker")
                 self._reranker = _loaded(partial(CrossEncoderScorer, self._settings.reranker))
             return self._reranker
 
@@ -85,8 +87,3 @@ def _loaded(load: Callable[[], _T]) -> _T:
         _log.error("a model of retrieval cannot be loaded", extra={"fields": {"error": str(error)}})
         message = "this model cannot be loaded; the server's log says why"
         raise RefusedError(500, message, code="internal_error", may_retry=False) from error
-
-
-def _missing(what: str, setting: str, more: str) -> RefusedError:
-    message = f"this server has no {what}: set {setting} to a folder or hub id{more}"
-    return RefusedError(404, message, code=f"no_{what.rpartition(' ')[2]}")

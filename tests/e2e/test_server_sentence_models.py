@@ -1,4 +1,4 @@
-"""/v1/embeddings through the openai client and /v1/rerank: the models' own numbers, limits, and servers without them."""
+"""/v1/embeddings through the openai client, and /v1/rerank: the models' own numbers, limits, servers without them."""
 
 from __future__ import annotations
 
