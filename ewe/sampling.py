@@ -23,9 +23,10 @@ class SamplingParams:
     """How many tokens, how they are drawn, and what ends the text.
 
     temperature 0 is greedy; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None for none, 0 for the chosen
-    token's, n for the n likeliest besides. logit_bias: token id -> value added to its logit. deadline_s: seconds after
-    arrival at which the request ends with what it has. json_schema: the text is JSON that satisfies this schema (needs
-    llguidance; with "length" as its end it is cut). Raises InvalidRequestError for values out of range.
+    token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's tokens. logit_bias: token id ->
+    value added to its logit. deadline_s: seconds after arrival at which the request ends with what it has. json_schema:
+    the text is JSON that satisfies this schema (needs llguidance; with "length" as its end it is cut). Raises
+    InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
@@ -44,6 +45,7 @@ class SamplingParams:
     repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     deadline_s: float | None = None
     json_schema: Mapping[str, Any] | None = None
 
@@ -64,4 +66,5 @@ class SamplingParams:
         _check(self.repetition_penalty > 0.0, "repetition_penalty must be over 0")
         _check(all(map(math.isfinite, self.logit_bias.values())), "logit_bias must hold finite numbers")
         _check(self.logprobs is None or self.logprobs >= 0, "logprobs must be 0 or more")
+        _check(self.prompt_logprobs is None or self.prompt_logprobs >= 0, "prompt_logprobs must be 0 or more")
         _check(self.deadline_s is None or self.deadline_s > 0, "deadline_s must be over 0")

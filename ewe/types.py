@@ -235,6 +235,7 @@ class Generation:
 
     logprobs: one natural-log probability per token of `token_ids` (of the model's own distribution, before
     temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
+    prompt_logprobs, prompt_top_logprobs: the same for the prompt's tokens from the second on, if asked for.
     sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is
     "error".
     """
@@ -249,6 +250,8 @@ class Generation:
     trace: tuple[TraceEvent, ...]
     logprobs: tuple[float, ...] = ()
     top_logprobs: tuple[dict[int, float], ...] = ()
+    prompt_logprobs: tuple[float, ...] = ()
+    prompt_top_logprobs: tuple[dict[int, float], ...] = ()
     index: int = 0
     error: str = ""
 

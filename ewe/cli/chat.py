@@ -6,7 +6,6 @@ Owns: the loop. Knows who asks and what shows answers.
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 
 import typer
 

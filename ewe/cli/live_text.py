@@ -35,6 +35,7 @@ class LiveText(TextView):
         self._draft = DraftText()
         self._line = Text()
         self._withdrawn = ""
+        self._position = 0  # code points of final text
 
     def __enter__(self) -> LiveText:
         self.live.start()
@@ -48,6 +49,8 @@ class LiveText(TextView):
     def handle(self, kind: str, data: dict[str, Any]) -> None:
         """Draws one event; kinds that this view does not show are passed over."""
         self._draft.handle(kind, data)
+        if kind == "text":
+            self._position += len(data["text"])
         if kind in ("rewind", "sentence"):
             self._withdrawn = data["text"] if kind == "rewind" else ""
         if kind != "finish":  # the end of the last line is left to `__exit__`
@@ -64,7 +67,7 @@ class LiveText(TextView):
         text = self._line.copy()
         if self._withdrawn:
             text.append(" " if text else "").append(clean(self._withdrawn).strip(), "strike red")
-        draft = self._draft.rendered(self.position)
+        draft = self._draft.rendered(self._position)
         blanks = len(draft.plain) - len(draft.plain.lstrip())
         text.append(" " if text and not blanks else "").append_text(draft if text else draft[blanks:])
         status = Text(self._draft.status, style="bright_black")

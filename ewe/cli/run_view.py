@@ -66,7 +66,7 @@ class RunView:
         self.memory[data["lane"]] = held if kind == "evict" else [*held, unit]
 
     def _finish(self, data: dict[str, Any]) -> None:
-        if "\n\n" in self.text[self.done : data["start"]]:
+        if "\n\n" in self.draft.text[self.done : data["start"]]:
             self.console.print()  # a new paragraph
         line = verdict_text(data["text"], data["verdict"])
         if note := _history(data):

@@ -33,8 +33,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option(rich_help_panel=_SERVER, help="Port to listen on.", show_default="8000")
     ] = None,
-    model_name: Annotated[
-        str | None, typer.Option(rich_help_panel=_SERVER, help="What clients call the model.", show_default=False)
+    served_model_name: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=_SERVER, help="What clients call the model; repeatable.", show_default=False),
     ] = None,
     api_key_file: Annotated[
         Path | None,
@@ -56,7 +57,7 @@ def serve(
     from ewe.server.start_report import report_choice, say
 
     named: dict[str, Any] = {"datastore": datastore, "verifier": verifier, "policy": policy and policy.value}
-    for_server = {"host": host, "port": port, "model_name": model_name, "api_key_file": api_key_file}
+    for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
     named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
     first = [f"{key}={yaml.safe_dump(value)}" for key, value in named.items() if value is not None]

@@ -18,6 +18,7 @@ from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
 from ewe.engine.pauses import Action, Pauses, next_action
+from ewe.engine.prompt_scores import last_tokens
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.sampling_rows import Token
@@ -204,15 +205,9 @@ class EngineCore:
 
     def _writers(self, plan: Plan, result: ForwardResult) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt."""
-        first = len(plan.units)
-        done = [
-            (sequence, shares)
-            for sequence, row, shares in zip(plan.sequences, plan.rows[first:], result.attention[first:], strict=True)
-            if row.wants_logits
-        ]
         return [
             Writer(member, position, shares)
-            for position, (sequence, shares) in enumerate(done)
+            for sequence, position, shares in last_tokens(plan, result)
             for member in (sequence, *self._fork_siblings(sequence))
             if self._follows_grammar(member)
         ]
@@ -230,6 +225,7 @@ class EngineCore:
         for sibling in siblings:
             sibling.table = sequence.table.fork()
             self._keeper.fork(sequence, sibling)
+            sibling.prompt_scores = sequence.prompt_scores
             sibling.is_started = sibling.is_admitted = True
             sibling.trace.extend(sequence.trace)
         position = self.sequences.index(sequence) + 1

@@ -82,8 +82,8 @@ class Intake:
         be used, or memories where none are kept.
         """
         prompt_ids = self._prompt_ids(prompt, add_special_tokens)
-        self._check_ids("logit_bias", params.logit_bias)
-        self._check_ids("stop_token_ids", params.stop_token_ids)
+        self.check_ids("logit_bias", params.logit_bias)
+        self.check_ids("stop_token_ids", params.stop_token_ids)
         passages = self._passages(documents or ())
         start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
         max_tokens = self._fit(prompt_ids, params, start, len(passages))
@@ -153,20 +153,26 @@ class Intake:
         if isinstance(prompt, str):
             if not prompt.strip():
                 raise InvalidRequestError("the prompt is empty: give it some text")
-            if self._tokenizer is None:
-                raise InvalidRequestError("this model has no tokenizer: give the prompt as token ids")
-            ids = list(self._tokenizer(prompt, add_special_tokens=add_special_tokens)["input_ids"])
-            bos = self._tokenizer.bos_token_id
-            if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:
-                del ids[0]  # the prompt spelled out the BOS that the tokenizer adds
+            ids = self.encode(prompt, add_special_tokens)
         else:
             ids = list(prompt)
         if not ids:
             raise InvalidRequestError("the prompt is empty: give at least one token")
-        self._check_ids("the prompt", ids)
+        self.check_ids("the prompt", ids)
         return tuple(ids)
 
-    def _check_ids(self, where: str, ids: Iterable[int]) -> None:
+    def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+        """The tokens of a text as a prompt has them; raises InvalidRequestError for a model without a tokenizer."""
+        if self._tokenizer is None:
+            raise InvalidRequestError("this model has no tokenizer: give the prompt as token ids")
+        ids = list(self._tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
+        bos = self._tokenizer.bos_token_id
+        if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:
+            del ids[0]  # the prompt spelled out the BOS that the tokenizer adds
+        return ids
+
+    def check_ids(self, where: str, ids: Iterable[int]) -> None:
+        """Raises InvalidRequestError for what is no token of the model; where: what holds the ids."""
         for token_id in ids:
             if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
                 raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self._limits.vocab_size})")

@@ -137,6 +137,7 @@ def _generation(sequence: Sequence) -> Generation:
     draft = sequence.draft
     states = [(span, sequence.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
     wants_top = bool(sequence.params.logprobs)
+    scores = [sequence.prompt_scores[place] for place in sorted(sequence.prompt_scores)]
     return Generation(
         prompt=sequence.prompt,
         text=draft.text,
@@ -148,6 +149,8 @@ def _generation(sequence: Sequence) -> Generation:
         trace=tuple(sequence.trace),
         logprobs=tuple(token.logprob for token in draft.tokens),
         top_logprobs=tuple(dict(token.top_logprobs or {}) for token in draft.tokens) if wants_top else (),
+        prompt_logprobs=tuple(score.logprob for score in scores),
+        prompt_top_logprobs=tuple(score.top for score in scores) if sequence.params.prompt_logprobs else (),
         index=sequence.index,
         error=sequence.error,
     )

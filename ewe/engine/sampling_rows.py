@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,13 @@ class Token:
     entropy: float
     top_logprobs: Mapping[int, float] | None = None
     attention: Mapping[str, float] | None = None
+
+
+class PromptScore(NamedTuple):
+    """The natural-log probability of a prompt's token where it stands, and of the likeliest tokens there."""
+
+    logprob: float
+    top: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)

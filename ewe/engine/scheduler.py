@@ -22,6 +22,8 @@ from ewe.kvcache.pool import KVPool
 from ewe.memory.precomputed import Load, PrecomputedUnits
 from ewe.memory.unit_cache import EncodedUnit
 
+_MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
+
 
 @dataclass(slots=True)
 class Plan:
@@ -119,7 +121,8 @@ class Scheduler:
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
-        tokens = sequence.tokens_to_run(plan.budget)
+        scored = sequence.params.prompt_logprobs is not None and sequence.table.length < len(sequence.prompt_ids)
+        tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
         if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
             return
         begin = sequence.table.length
@@ -135,6 +138,7 @@ class Scheduler:
                 unit_slots=tuple(unit.encoded.table.slots() for unit in units),
                 unit_weights=tuple(unit.weight for unit in units),
                 wants_logits=is_whole,
+                all_logits=scored,
                 unread=sequence.unread.place if is_whole and sequence.unread is not None else None,
             )
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
-from ewe.engine.sampling_rows import SamplingRow, UnreadToken
+from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
@@ -93,6 +93,7 @@ class Sequence:
     salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
     queued_s: seconds until the first work was done for it.
     grammar: what the text must be, if it is to be JSON.
+    prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
     """
 
     request_id: str
@@ -111,6 +112,7 @@ class Sequence:
     salt: str = ""
     recall: MemoryOptions = field(default_factory=MemoryOptions)
     grammar: Grammar | None = None
+    prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0

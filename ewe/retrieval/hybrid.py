@@ -38,20 +38,20 @@ class HybridRetriever:
         rank_offset: float = RANK_OFFSET,
         depth: int = _DEPTH,
     ) -> None:
-        self._retrievers = tuple(retrievers)
-        self._weights = tuple(weights) if weights is not None else (1.0,) * len(self._retrievers)
+        self.retrievers = tuple(retrievers)
+        self._weights = tuple(weights) if weights is not None else (1.0,) * len(self.retrievers)
         self._offset, self._depth = rank_offset, depth
-        if not self._retrievers:
+        if not self.retrievers:
             raise ConfigError("hybrid retrieval needs at least one retriever")
-        if len(self._weights) != len(self._retrievers) or min(self._weights) <= 0 or rank_offset < 0:
+        if len(self._weights) != len(self.retrievers) or min(self._weights) <= 0 or rank_offset < 0:
             raise ConfigError(
                 "hybrid retrieval needs one positive weight per retriever, and a rank offset of 0 or more"
             )
-        self.description = "hybrid: " + " + ".join(_describe(retriever) for retriever in self._retrievers)
+        self.description = "hybrid: " + " + ".join(_describe(retriever) for retriever in self.retrievers)
 
     def warm(self) -> None:
         """Loads what the retrievers need."""
-        for retriever in self._retrievers:
+        for retriever in self.retrievers:
             warm(retriever)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
@@ -59,7 +59,7 @@ class HybridRetriever:
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
         depth = max(self._depth, top_k)
-        rankings = [retriever.retrieve(queries, depth) for retriever in self._retrievers]
+        rankings = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
         return [fuse(rows, self._weights, self._offset)[:top_k] for rows in zip(*rankings, strict=True)]
 
 

@@ -73,6 +73,19 @@ def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> Passa
     return Datastore.from_jsonl(path)
 
 
+def models_of(retriever: object) -> tuple[SentenceEncoder | None, CrossEncoderScorer | None]:
+    """The sentence encoder and the reranker that a retriever works with; None where it has none of ours."""
+    if isinstance(retriever, DenseRetriever):
+        return retriever.encoder if isinstance(retriever.encoder, SentenceEncoder) else None, None
+    if isinstance(retriever, HybridRetriever):
+        found = [models_of(part) for part in retriever.retrievers]
+        return next((encoder for encoder, _ in found if encoder), None), next((one for _, one in found if one), None)
+    if isinstance(retriever, Reranked):
+        scorer = retriever.scorer if isinstance(retriever.scorer, CrossEncoderScorer) else None
+        return models_of(retriever.retriever)[0], scorer
+    return models_of(retriever.retriever) if isinstance(retriever, Weighed) else (None, None)
+
+
 def veracity_scorer(settings: RetrievalConfig) -> ConfidenceScorer | SourceTable | None:
     """What sets the veracity of passages on the way in; None if passages keep their own. Raises DatastoreError."""
     table = SourceTable.from_file(settings.sources) if settings.sources is not None else SourceTable({})

@@ -15,7 +15,7 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.sentence_models import SentenceModel
+from ewe.retrieval.sentence_models import SentenceModel, clean, count_tokens
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
@@ -33,9 +33,10 @@ class PairScorer(Protocol):
 class CrossEncoderScorer:
     """A cross-encoder with one output, by folder or hub id; scores are its sigmoids, in [0, 1].
 
-    Texts beyond the model's length are cut. The model is loaded when it is first needed, its folder checked at once; a
-    hub id is loaded at once. Only safetensors weights are read, and no code of the model's is run. Safe to call from
-    several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several outputs.
+    Pairs beyond max_tokens, the model's length, are cut. The model is loaded when it is first needed, its folder
+    checked at once; a hub id is loaded at once. Only safetensors weights are read, and no code of the model's is run.
+    Safe to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several
+    outputs.
     """
 
     def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
@@ -51,16 +52,26 @@ class CrossEncoderScorer:
         """float32 [pairs] in [0, 1]."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        clean = [tuple(text.encode("utf-8", "replace").decode("utf-8") for text in pair) for pair in pairs]
         with self._lock:
             logits = self._loaded().predict(
-                clean,
+                [(clean(query), clean(passage)) for query, passage in pairs],
                 batch_size=self._batch_size,
                 show_progress_bar=False,
                 activation_fn=_identity,
                 convert_to_numpy=True,
             )
         return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The tokens that the model reads of a pair; None: all."""
+        most: int | None = self._loaded().max_seq_length
+        return most
+
+    def count_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each pair, before it is cut."""
+        with self._lock:
+            return count_tokens(self._loaded(), [(clean(query), clean(passage)) for query, passage in pairs])
 
     def warm(self) -> None:
         """Loads the model."""
@@ -84,22 +95,22 @@ class Reranked:
     """
 
     def __init__(self, retriever: Retriever, scorer: PairScorer, depth: int = _DEPTH) -> None:
-        self._retriever, self._scorer, self._depth = retriever, scorer, depth
+        self.retriever, self.scorer, self._depth = retriever, scorer, depth
         name = Path(str(getattr(scorer, "name", type(scorer).__name__))).name
         self.description = f"{getattr(retriever, 'description', type(retriever).__name__)}, reranked by {name}"
 
     def warm(self) -> None:
         """Loads what the retriever and the scorer need."""
-        warm(self._retriever)
-        warm(self._scorer)
+        warm(self.retriever)
+        warm(self.scorer)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""
-        found = self._retriever.retrieve(queries, max(top_k, self._depth))
+        found = self.retriever.retrieve(queries, max(top_k, self._depth))
         pairs = [
             (query, searched_text(scored.passage)) for query, row in zip(queries, found, strict=True) for scored in row
         ]
-        scores = iter(self._scorer.score(pairs))
+        scores = iter(self.scorer.score(pairs))
         rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
         return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]
 

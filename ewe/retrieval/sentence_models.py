@@ -1,13 +1,14 @@
 """Loading a model of sentence-transformers, safely.
 
-Owns: what may be loaded, from where, what is checked before, and the errors of it. sentence-transformers is imported
-with the first model. Knows `ewe.errors`.
+Owns: what may be loaded, from where, what is checked before, the errors of it, and how texts are counted.
+sentence-transformers is imported with the first model. Knows `ewe.errors`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,19 @@ def _load(kind: Kind, name: str, folder: Path | None, device: str | None) -> Any
         return getattr(sentence_transformers, kind)(name if folder is None else str(folder), **settings)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ConfigError(f"cannot load the model {name!r}: {error}") from error
+
+
+def count_tokens(model: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[int]:
+    """The tokens of each text or pair of texts, the model's own marks included, before anything is cut."""
+    if not texts:
+        return []
+    encoded = model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
+    return [len(ids) for ids in encoded["input_ids"]]
+
+
+def clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which a model may write and which stop a tokenizer."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _model_folder(name: str) -> Path | None:

@@ -40,16 +40,16 @@ class Weighed:
     """A retriever whose passages carry the veracity that a scorer gives them; order and scores stay."""
 
     def __init__(self, retriever: Retriever, scorer: VeracityScorer) -> None:
-        self._retriever, self._scorer = retriever, scorer
+        self.retriever, self._scorer = retriever, scorer
         self.description = getattr(retriever, "description", type(retriever).__name__)
 
     def warm(self) -> None:
         """Loads what the retriever needs."""
-        warm(self._retriever)
+        warm(self.retriever)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""
-        return [self._weighed(row) for row in self._retriever.retrieve(queries, top_k)]
+        return [self._weighed(row) for row in self.retriever.retrieve(queries, top_k)]
 
     def _weighed(self, row: list[ScoredPassage]) -> list[ScoredPassage]:
         passages = [scored.passage for scored in row]

@@ -79,13 +79,17 @@ def citations(generation: Generation) -> list[Annotation]:
     return found
 
 
-def ewe_result(generations: Sequence[Generation]) -> EweResult:
-    """What the engine knows of all answers of a request."""
+def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> EweResult:
+    """What the engine knows of all answers of a request.
+
+    offsets: where each answer begins in the text of its choice, in code points (empty: at 0).
+    """
     sentences: list[EweSentence] = []
     revisions: list[EweRevision] = []
     for choice, generation in enumerate(generations):
         revisions += _revisions(choice, generation, len(sentences))
-        sentences += [_sentence(choice, sentence) for sentence in generation.sentences]
+        offset = offsets[choice] if offsets else 0
+        sentences += [_sentence(choice, sentence, offset) for sentence in generation.sentences]
     passages = {name: passage for item in generations for name, passage in item.sources.items()}
     scores = _retrieval_scores(generations)
     return EweResult(
@@ -115,11 +119,11 @@ def wire_source(passage: Passage, score: float | None = None) -> EweSource:
     return EweSource(**asdict(passage), score=score)
 
 
-def _sentence(choice: int, sentence: Sentence) -> EweSentence:
+def _sentence(choice: int, sentence: Sentence, offset: int) -> EweSentence:
     return EweSentence(
         choice=choice,
-        start_index=sentence.start,
-        end_index=sentence.end,
+        start_index=offset + sentence.start,
+        end_index=offset + sentence.end,
         verdict=sentence.verdict.value,
         score=float(sentence.score),
         source_ids=list(sentence.source_ids),

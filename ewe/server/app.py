@@ -13,14 +13,21 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import chat, completions, memories, operation, responses, verify
+from ewe.server import chat, completions, embeddings, memories, operation, rerank, responses, tokens, verify
 from ewe.server.border import Border, Journal
 from ewe.server.errors import add_handlers
+from ewe.server.ignored import HEADER as IGNORED_HEADER
+from ewe.server.ignored import IgnoredFields
+from ewe.server.page import api_docs
 from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 from ewe.server.version import VERSION
 
+_MODULES = (
+    *(operation, chat, completions, responses, embeddings, rerank, tokens),
+    *(verify, memories, page, api_docs),
+)
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 
 
@@ -42,18 +49,19 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         version=VERSION,
         description=_DESCRIPTION,
         lifespan=lifespan,
-        docs_url=None,  # the pages that FastAPI brings load scripts from other hosts
+        docs_url=None,  # the pages that FastAPI brings load scripts from other hosts; `api_docs` has one that does not
         redoc_url=None,
     )
     app.state.service = service
-    for module in (operation, chat, completions, verify, responses, memories, page):
+    app.state.ignored = IgnoredFields(settings.strict)
+    for module in _MODULES:
         app.include_router(module.router)
     add_handlers(app)
     app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
         # Around the border, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
-        exposed = ["x-request-id", "retry-after"]
+        exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(Journal)
     return app

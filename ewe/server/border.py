@@ -20,16 +20,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ewe.server.errors import RefusedError, answer_of, refusal_of
+from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.logs import log_request
 
-_OPEN = frozenset({"/health"})
+_OPEN = frozenset({"/health", "/ping"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 _log = logging.getLogger("ewe.server")
 
 
 class Journal:
-    """Gives every request an id, which every answer to it carries, and a line in the log. Goes around all else."""
+    """Gives every request an id and a line in the log, and its answer the headers about both. Goes around all else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -48,7 +49,10 @@ class Journal:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = request_id
+                if "ignored" in scope["state"]:
+                    headers[IGNORED_HEADER] = scope["state"]["ignored"]
             await send(message)
 
         try:

@@ -15,19 +15,20 @@ from ewe.conversation import question_of
 from ewe.llm import LLM
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.run import Run
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse
+from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse, Message
 from ewe.types import Generation
 
 if TYPE_CHECKING:
     from ewe.engine.intake import Prompt
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/chat/completions", response_model=ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -42,12 +43,17 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     return JSONResponse((await answer.whole(generations)).model_dump())
 
 
-def _order(body: ChatRequest) -> Order:
+def conversation(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Messages as chat templates take them."""
     # OpenAI treats the developer's messages as it treated the system's; chat templates know the latter only.
-    messages = [
+    return [
         {"role": "system" if message.role == "developer" else message.role, "content": message.text}
-        for message in body.messages
+        for message in messages
     ]
+
+
+def _order(body: ChatRequest) -> Order:
+    messages = conversation(body.messages)
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
         return [llm.apply_chat_template(messages)]
@@ -56,6 +62,7 @@ def _order(body: ChatRequest) -> Order:
         wanted=body,
         prompts=prompts,
         max_tokens=body.max_completion_tokens or body.max_tokens,
+        length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         special_tokens=False,
         question=question_of(messages),

@@ -33,9 +33,12 @@ class ChunkedAnswer(ABC):
         self._wants_usage = body.wants_usage
         self._chunk_object = chunk_object
         self._head = {
-            "id": f"{id_prefix}-{uuid.uuid4().hex}", "created": int(time.time()), "model": service.model_name,
-        }  # fmt: skip
+            "id": f"{id_prefix}-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": service.check_model(body.model),
+        }
         self._unfinished = run.num_choices
+        self._offsets = [0] * run.num_choices  # where each answer begins in the text of its choice
         # By choice the tokens written and taken back so far, where every chunk is to say them.
         self._counts: dict[int, tuple[int, int]] | None = {} if body.wants_usage_so_far else None
 
@@ -97,7 +100,7 @@ class ChunkedAnswer(ABC):
             kept, discarded = generation.stats.tokens_kept, generation.stats.tokens_discarded
             self._counts[item.choice] = kept + discarded, discarded
         choice = await self._last_choice(item.choice, generation)
-        more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations).model_dump()}
+        more = {} if self._unfinished else {"ewe": ewe_result(self._run.generations, self._offsets).model_dump()}
         return self._chunk([choice], **more)
 
     def _chunk(self, choices: list[dict[str, Any]], **more: Any) -> str:

@@ -5,14 +5,16 @@ Owns: the route, and the form of a text's answer and chunks. Knows the service a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Batch
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from ewe.engine.sequence import Sequence
 from ewe.server.answers import ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
 from ewe.server.run import Run
 from ewe.server.service import Order, Service, service_of
@@ -28,7 +30,7 @@ from ewe.server.wire_completions import (
 )
 from ewe.types import Generation
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/completions", response_model=CompletionResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -39,8 +41,11 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         wanted=body,
         prompts=lambda llm: body.prompts,
         count=len(body.prompts),
-        max_tokens=body.max_tokens or min(DEFAULT_MAX_TOKENS, service.settings.max_tokens),
+        max_tokens=body.max_tokens,
+        default_max_tokens=DEFAULT_MAX_TOKENS,
         logprobs=body.logprobs,
+        prompt_logprobs=body.logprobs if body.echo else None,
+        special_tokens=body.add_special_tokens is not False,
     )
     run = await service.begin(request, order)
     answer = _CompletionAnswer(service, run, body)
@@ -57,13 +62,15 @@ class _CompletionAnswer(ChunkedAnswer):
         super().__init__(service, run, body, "cmpl", "text_completion")
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
+        self._echoes = [self._sequence(index).prompt if body.echo else "" for index in range(run.num_choices)]
+        self._offsets = [len(echo) for echo in self._echoes]
 
-    async def whole(self, generations: Sequence[Generation]) -> CompletionResponse:
+    async def whole(self, generations: Batch[Generation]) -> CompletionResponse:
         """All choices at once."""
         choices = [
             CompletionChoice(
                 index=index,
-                text=generation.text,
+                text=self._echoes[index] + generation.text,
                 logprobs=await self._logprobs(index, generation),
                 finish_reason=finish_reason(generation),
             )
@@ -74,8 +81,12 @@ class _CompletionAnswer(ChunkedAnswer):
             choices=choices,
             usage=usage(generations),
             system_fingerprint=FINGERPRINT,
-            ewe=ewe_result(generations),
+            ewe=ewe_result(generations, self._offsets),
         )
+
+    def begin(self) -> str:
+        """A chunk for every prompt that is to be repeated."""
+        return "".join(self._chunk([_choice(index, echo)]) for index, echo in enumerate(self._echoes) if echo)
 
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
         return _choice(index, text)
@@ -90,11 +101,13 @@ class _CompletionAnswer(ChunkedAnswer):
         wanted = self._top_logprobs
         if wanted is None:
             return None
-        prompt_ids = self._run.sequences[choice // self._per_prompt].prompt_ids
-        tokenizer = self._service.llm.tokenizer
+        prompt_ids, tokenizer = self._sequence(choice).prompt_ids, self._service.llm.tokenizer
         return await self._service.in_thread(
-            lambda: completion_logprobs(tokenizer, prompt_ids, generation, with_top=wanted > 0)
+            lambda: completion_logprobs(tokenizer, prompt_ids, generation, wanted > 0, bool(self._echoes[choice]))
         )
+
+    def _sequence(self, choice: int) -> Sequence:
+        return self._run.sequences[choice // self._per_prompt]
 
 
 def _choice(index: int, text: str, reason: str | None = None) -> dict[str, Any]:

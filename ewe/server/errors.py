@@ -94,7 +94,8 @@ def add_handlers(app: FastAPI) -> None:
 def _invalid(error: RequestValidationError) -> RefusedError:
     """What is wrong with a request, all of it; the first field is its param."""
     problems: dict[str, str] = {}
-    for item in error.errors():
+    # Of a field's alternatives, those that a value of its type could have been tell more than those that it could not.
+    for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
         if item["type"] == "json_invalid":
             return RefusedError(400, f"the body is not valid JSON: {item['ctx']['error']}", code="invalid_json")
         name = _field_name(item["loc"])
@@ -112,10 +113,8 @@ def _field_name(location: tuple[int | str, ...]) -> str:
 
 def _problem(item: dict[str, Any], name: str) -> str:
     where = name or "the body"
-    if item["type"] == "extra_forbidden":
-        return f"{where}: this server knows no such field"
-    if item["type"] in ("literal_error", "none_required") or (
-        item["type"] == "too_long" and "at most 0" in item["msg"]
-    ):
-        return f"{where}: this value is not supported ({item['msg']})"
+    if item["type"] == "none_required" or (item["type"] == "too_long" and "at most 0" in item["msg"]):
+        return f"not supported yet: {where}; leave it out"
+    if item["type"] == "literal_error":
+        return f"not supported yet: {where} with this value ({item['msg']})"
     return f"{where}: {item['msg'].removeprefix('Value error, ')}"

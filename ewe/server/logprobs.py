@@ -5,7 +5,7 @@ Owns: how token ids become texts that add up to the answer. Knows the detokenise
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,33 +41,56 @@ def chat_logprobs(tokenizer: Any, prompt_ids: Sequence[int], generation: Generat
 
 
 def completion_logprobs(
-    tokenizer: Any, prompt_ids: Sequence[int], generation: Generation, with_top: bool
+    tokenizer: Any, prompt_ids: Sequence[int], generation: Generation, with_top: bool, with_prompt: bool = False
 ) -> CompletionLogprobs:
-    """The same as parallel lists; of alternatives with equal texts the likeliest counts."""
+    """The same as parallel lists; of alternatives with equal texts the likeliest counts.
+
+    with_prompt: whether the prompt's tokens, which the engine was asked to score, come first.
+    """
     pieces = _pieces(tokenizer, prompt_ids, generation)
+    if with_prompt:
+        pieces = _prompt_pieces(tokenizer, prompt_ids, generation) + pieces
     offsets, position = [], 0
     for piece in pieces:
         offsets.append(position)
         position += len(piece.text)
+    values: list[float | None] = [piece.logprob for piece in pieces]
+    tops: list[dict[str, float] | None] = [dict(reversed(piece.top)) for piece in pieces]
+    if with_prompt:  # nothing foretells its first token
+        values[0] = tops[0] = None
     return CompletionLogprobs(
         text_offset=offsets,
-        token_logprobs=[piece.logprob for piece in pieces],
+        token_logprobs=values,
         tokens=[piece.text for piece in pieces],
-        top_logprobs=[dict(reversed(piece.top)) for piece in pieces] if with_top else None,
+        top_logprobs=tops if with_top else None,
     )
 
 
 def _pieces(tokenizer: Any, prompt_ids: Sequence[int], generation: Generation) -> list[_Piece]:
     """The tokens with their texts; one that is part of a character has none, the one that completes it has all."""
-    detokenizer = Detokenizer(tokenizer, prompt_ids)
     tops = generation.top_logprobs or ({},) * len(generation.token_ids)
+    return _told(Detokenizer(tokenizer, prompt_ids), generation.token_ids, generation.logprobs, tops)
+
+
+def _prompt_pieces(tokenizer: Any, prompt_ids: Sequence[int], generation: Generation) -> list[_Piece]:
+    """The same of the prompt; its first token has no probability, and 0 stands for it."""
+    tops = ({}, *generation.prompt_top_logprobs) if generation.prompt_top_logprobs else ({},) * len(prompt_ids)
+    return _told(Detokenizer(tokenizer, ()), prompt_ids, (0.0, *generation.prompt_logprobs), tops)
+
+
+def _told(
+    detokenizer: Detokenizer,
+    token_ids: Sequence[int],
+    logprobs: Sequence[float],
+    tops: Sequence[Mapping[int, float]],
+) -> list[_Piece]:
     found = []
-    for place, token_id in enumerate(generation.token_ids):
+    for place, token_id in enumerate(token_ids):
         top = []
         for other, value in sorted(tops[place].items(), key=lambda item: -item[1]):
             top.append((detokenizer.append(other) or detokenizer.flush(), _finite(value)))
             detokenizer.truncate(place)
-        found.append(_Piece(detokenizer.append(token_id), _finite(generation.logprobs[place]), top))
+        found.append(_Piece(detokenizer.append(token_id), _finite(logprobs[place]), top))
     return found
 
 

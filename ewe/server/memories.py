@@ -5,7 +5,6 @@ Owns: the routes, and which memory a caller may read or change. Knows the servic
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Annotated, TypeVar
@@ -18,9 +17,10 @@ from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.service import MemoryService
+from ewe.server.beside import beside
 from ewe.server.errors import RefusedError
+from ewe.server.ignored import RequestRoute
 from ewe.server.service import key_of, service_of
-from ewe.server.streaming import unless_gone
 from ewe.server.wire import ERROR_RESPONSES
 from ewe.server.wire_memories import (
     Deleted,
@@ -40,7 +40,7 @@ from ewe.server.wire_memories import (
 )
 from ewe.types import MemoryOptions
 
-router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSES)
+router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSES, route_class=RequestRoute)
 
 _T = TypeVar("_T")
 _Place = Annotated[MemoryPlace, Query()]
@@ -109,13 +109,8 @@ class _Caller:
 
         Raises RefusedError where there are no memories, or where they fail.
         """
-        memories, gate = self._memories(), self._server.gate
-        gate.enter(self._key)
-        try:
-            work = asyncio.ensure_future(asyncio.to_thread(_guarded, memories, call))
-            return await unless_gone(self._request, work, self._server.settings.deadline)
-        finally:
-            gate.leave(self._key)
+        memories = self._memories()
+        return await beside(self._request, lambda _: _guarded(memories, call))
 
     def _memories(self) -> LiveMemories:
         memories = self._server.llm.client.components.memories

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from ewe.server.service import key_of, service_of
+from ewe.server.service import Service, key_of, service_of
 from ewe.server.version import VERSION
 from ewe.server.wire import ERROR_RESPONSES
 from ewe.server.wire_operation import Health, Model, ModelList, State, Version
@@ -41,6 +41,13 @@ async def metrics(request: Request) -> Response:
     return Response(service_of(request).metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
+@router.get("/ping")
+@router.post("/ping")
+async def ping(request: Request) -> State:
+    """The same as /ready, where load balancers and SageMaker ask."""
+    return await ready(request)
+
+
 @router.get("/version")
 async def version() -> Version:
     """The version of the engine."""
@@ -49,14 +56,17 @@ async def version() -> Version:
 
 @router.get("/v1/models", tags=["OpenAI"])
 async def list_models(request: Request) -> ModelList:
-    """The one model that is served."""
+    """The one model that is served, under each of its names."""
     service = service_of(request)
-    return ModelList(data=[Model(id=service.model_name, created=service.created)])
+    return ModelList(data=[_model(service, name) for name in service.model_names.listed])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
 async def retrieve_model(model: str, request: Request) -> Model:
     """The model of this name."""
     service = service_of(request)
-    service.check_model(model)
-    return Model(id=service.model_name, created=service.created)
+    return _model(service, service.check_model(model))
+
+
+def _model(service: Service, name: str) -> Model:
+    return Model(id=name, created=service.created, max_model_len=service.max_model_len)

@@ -17,6 +17,7 @@ from ewe.conversation import question_of
 from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
+from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
 from ewe.server.responses_wire import (
@@ -43,7 +44,7 @@ from ewe.types import Generation
 if TYPE_CHECKING:
     from ewe.engine.intake import Prompt
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
 @router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -68,6 +69,7 @@ def _order(body: ResponsesRequest) -> Order:
         wanted=body,
         prompts=prompts,
         max_tokens=body.max_output_tokens,
+        length_field="max_output_tokens",
         logprobs=body.wants_logprobs,
         special_tokens=False,
         question=question_of(messages),
@@ -144,7 +146,7 @@ class _Answer:
             instructions=body.instructions,
             max_output_tokens=body.max_output_tokens,
             metadata=body.metadata or {},
-            model=self._service.model_name,
+            model=self._service.check_model(body.model),
             output=[],
             parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=params.temperature,

@@ -50,6 +50,7 @@ class ResponsesRequest(SamplingRequest):
     """Something to answer. Responses are not stored, so none can go on from an earlier one by its id."""
 
     format_field: ClassVar[str] = "text.format"
+    labels: ClassVar[frozenset[str]] = SamplingRequest.labels - {"metadata"}  # which is repeated here
 
     input: Text | Annotated[list[InputMessage], Field(min_length=1, max_length=2048)]
     instructions: Text | None = None
@@ -68,10 +69,8 @@ class ResponsesRequest(SamplingRequest):
     parallel_tool_calls: bool | None = None
     truncation: Literal["disabled"] | None = None
     background: Literal[False] | None = None
-    store: Literal[False] | None = None
     previous_response_id: None = None
     conversation: None = None
-    reasoning: None = None
     prompt: None = None
 
     @property

@@ -17,25 +17,27 @@ from typing import TYPE_CHECKING, TypeVar
 from fastapi import Request
 
 from ewe.engine.status import EngineStatus
-from ewe.errors import InvalidRequestError, PromptTooLongError, SchemaError
+from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
 from ewe.server.gate import Gate
+from ewe.server.lengths import check_prompts, check_room, tokens_to_ask
 from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
+from ewe.server.model_names import ModelNames, no_model
 from ewe.server.run import Letter, Run
+from ewe.server.sentence_models import SentenceModels
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
-from ewe.summary import EngineSummary, public_name
+from ewe.summary import EngineSummary
 from ewe.types import Passage
 
 if TYPE_CHECKING:
     from ewe.engine.intake import Prompt
-    from ewe.engine.sequence import Sequence as EngineSequence
 
 _T = TypeVar("_T")
 
@@ -44,14 +46,19 @@ _T = TypeVar("_T")
 class Order:
     """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
 
-    question: what retrieval and verification are told in place of a prompt that holds more.
+    max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
+    default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
+    prompt that holds more.
     """
 
     wanted: SamplingRequest
     prompts: Callable[[LLM], Sequence[Prompt]]
     count: int = 1
     max_tokens: int | None = None
+    default_max_tokens: int | None = None
+    length_field: str = "max_tokens"
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
 
@@ -67,6 +74,8 @@ class Service:
         self.metrics = Metrics(self.status, self._memory_counts)
         self._builders = _thread()
         self._llm: LLM | None = None
+        self._names: ModelNames | None = None
+        self._sentence_models: SentenceModels | None = None
         self._checks: Checks | None = None
         self._mailbox: Mailbox[Letter] | None = None
         self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
@@ -76,6 +85,8 @@ class Service:
     def open(self, llm: LLM) -> None:
         """Begins to serve with this engine."""
         self._checks = Checks(llm.config, llm.client.components)
+        self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
+        self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
         self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
         self._llm = llm  # last: from here on requests are let in
 
@@ -87,10 +98,16 @@ class Service:
         return self._llm
 
     @property
-    def model_name(self) -> str:
-        """What clients call the model; raises RefusedError while the engine is loading."""
-        # A folder's place on this machine is nobody's business.
-        return self.settings.model_name or public_name(self.llm.config.model.name)
+    def model_names(self) -> ModelNames:
+        """What clients may call the model; raises RefusedError while the engine is loading."""
+        if self._names is None:
+            raise _loading()
+        return self._names
+
+    @property
+    def max_model_len(self) -> int:
+        """Tokens of a prompt, its answer and a memory unit together; raises RefusedError while loading."""
+        return self.llm.client.engine.loaded.max_model_len
 
     @property
     def summary(self) -> EngineSummary | None:
@@ -103,6 +120,13 @@ class Service:
         if self._checks is None:
             raise _loading()
         return self._checks
+
+    @property
+    def sentence_models(self) -> SentenceModels:
+        """The encoder and the reranker; raises RefusedError while the engine is loading."""
+        if self._sentence_models is None:
+            raise _loading()
+        return self._sentence_models
 
     def status(self) -> EngineStatus | None:
         """The engine's state, None while it is loading."""
@@ -126,12 +150,12 @@ class Service:
         if stalled_s > self.settings.stalled_after:
             raise RefusedError(503, f"the engine has not moved for {stalled_s:.0f} s", code="stalled")
 
-    def check_model(self, name: str | None) -> None:
-        """Raises RefusedError for a model that is not served here; None is the one that is."""
-        if name is not None and name != self.model_name:
-            raise RefusedError(
-                404, f"there is no model {name!r} here; {self.model_name!r} is", param="model", code="model_not_found"
-            )
+    def check_model(self, name: str | None) -> str:
+        """What answers call the model: the name asked for, else its first. Raises RefusedError for one not served."""
+        names = self.model_names
+        if name is not None and name not in names:
+            raise no_model(name, names)
+        return names.listed[0] if name is None else name
 
     async def begin(self, request: Request, order: Order) -> Run:
         """Submits what is asked for; `close` of the run must be called in the end.
@@ -140,7 +164,9 @@ class Service:
         """
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
-        params = wanted.sampling_params(self._max_tokens(order), order.logprobs, self.settings.deadline)
+        settings, field = self.settings, order.length_field
+        limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
+        params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:
             raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
         build = partial(
@@ -164,7 +190,8 @@ class Service:
         run = Run(llm.client, self._mailbox, events, meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
-            self._check_prompts(run.sequences)
+            check_prompts(run.sequences, settings.max_prompt_tokens)
+            check_room(run.sequences, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
         except SchemaError as error:
             run.close()
@@ -185,18 +212,6 @@ class Service:
         if self._checks is not None:
             self._checks.close()
             self._checks = Checks(self.llm.config, self.llm.client.components)
-
-    def _max_tokens(self, order: Order) -> int:
-        most = self.settings.max_tokens
-        if order.max_tokens is not None and order.max_tokens > most:
-            raise RefusedError(400, f"max_tokens: at most {most} here, got {order.max_tokens}", param="max_tokens")
-        return order.max_tokens or most
-
-    def _check_prompts(self, sequences: Sequence[EngineSequence]) -> None:
-        most = self.settings.max_prompt_tokens
-        longest = max(len(sequence.prompt_ids) for sequence in sequences)
-        if most is not None and longest > most:
-            raise PromptTooLongError(f"the prompt has {longest} tokens; this server takes {most}")
 
 
 def service_of(request: Request) -> Service:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from ewe.client import resolve_config
 from ewe.config import Config
@@ -23,10 +23,12 @@ PREFIX = "EWE_ENGINE_"
 class ServerSettings(BaseModel):
     """Where the server listens, who may ask, and how much.
 
-    model_name: what clients call the model (None: the name in `model.name`). api_key_file: one key a line.
+    served_model_name: what clients call the model, one name or several (none: the name in `model.name` and its last
+    part). api_key_file: one key a line.
     users_per_key: whether each of several keys has memories of its own, whatever its users are called. cors_origins:
     web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are written;
-    max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask for.
+    max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask for (None:
+    what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
     engine's loop must turn to count as ready.
@@ -36,7 +38,7 @@ class ServerSettings(BaseModel):
 
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
-    model_name: str | None = None
+    served_model_name: tuple[str, ...] = ()
     api_key: SecretStr | None = None
     api_key_file: Path | None = None
     users_per_key: bool = True
@@ -45,13 +47,19 @@ class ServerSettings(BaseModel):
     max_per_key: int | None = Field(None, gt=0)
     max_body_bytes: int = Field(4 << 20, gt=0)
     max_prompt_tokens: int | None = Field(None, gt=0)
-    max_tokens: int = Field(4096, gt=0)
+    max_tokens: int | None = Field(None, gt=0)
     max_n: int = Field(16, gt=0)
+    strict: bool = False
     deadline: float = Field(600.0, gt=0)
     drain: float = Field(30.0, ge=0)
     ping: float = Field(5.0, gt=0)
     stalled_after: float = Field(60.0, gt=0)
     log_format: Literal["text", "json"] = "text"
+
+    @field_validator("served_model_name", mode="before")
+    @classmethod
+    def _one_name(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> ServerSettings:
@@ -139,4 +147,4 @@ def _is_text(path: list[str]) -> bool:
     for part in path[1:] if path[0] == SERVER_GROUP else path:
         field = getattr(kind, "model_fields", {}).get(part)
         kind = field.annotation if field is not None else None
-    return bool({str, SecretStr, Path} & {kind, *get_args(kind)})
+    return get_origin(kind) is not tuple and bool({str, SecretStr, Path} & {kind, *get_args(kind)})

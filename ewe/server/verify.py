@@ -5,8 +5,6 @@ Owns: the route, and that a check does not outlive its reader. Knows `check_text
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from contextlib import closing
 
 from fastapi import APIRouter, Request
@@ -15,14 +13,14 @@ from ewe.checked import CheckedSentence, CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_claim, wire_source
+from ewe.server.beside import Reader, beside
 from ewe.server.checks import Checks, TimedVerifier
-from ewe.server.errors import RefusedError
-from ewe.server.service import key_of, passages_of, service_of
-from ewe.server.streaming import unless_gone
+from ewe.server.ignored import RequestRoute
+from ewe.server.service import passages_of, service_of
 from ewe.server.wire import ERROR_RESPONSES
 from ewe.server.wire_verify import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
 
-router = APIRouter(tags=["EWE"])
+router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
 
@@ -30,35 +28,23 @@ _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot b
 @router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
-    service, key, gone = service_of(request), key_of(request), threading.Event()
-    checks = service.checks
-    service.gate.enter(key)
-    check = asyncio.ensure_future(asyncio.to_thread(_check, checks, body, gone))
-    try:
-        checked = await unless_gone(request, check, service.settings.deadline)
-    finally:
-        gone.set()
-        service.gate.leave(key)
-    return _response(checked)
+    checks = service_of(request).checks
+    return _response(await beside(request, lambda reader: _check(checks, body, reader)))
 
 
-def _check(checks: Checks, body: VerifyRequest, gone: threading.Event) -> CheckedText:
+def _check(checks: Checks, body: VerifyRequest, reader: Reader) -> CheckedText:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if body.documents:
         with closing(checks.against(passages_of(body.documents))) as verifier:
-            return _run(verifier, body, gone)
+            return _run(verifier, body, reader)
     own = checks.own()
     if own is None:
         raise InvalidRequestError("this server has no datastore: give documents to check against")
-    return _run(own, body, gone)
+    return _run(own, body, reader)
 
 
-def _run(verifier: TimedVerifier, body: VerifyRequest, gone: threading.Event) -> CheckedText:
-    def stop_if_gone(done: int, total: int) -> None:
-        if gone.is_set():
-            raise RefusedError(499, "the client has gone")
-
-    return check_text(body.text, verifier, body.prompt, _BATCH, stop_if_gone)
+def _run(verifier: TimedVerifier, body: VerifyRequest, reader: Reader) -> CheckedText:
+    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: reader.check())
 
 
 def _response(checked: CheckedText) -> VerifyResponse:

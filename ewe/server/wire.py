@@ -5,9 +5,17 @@ Owns: their JSON shapes; fields that are OpenAI's have OpenAI's names. Knows pyd
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 WIRE_VERSION = 1
 """Counts changes of the `ewe` object that a reader has to know of."""
@@ -16,9 +24,29 @@ Verdict = Literal["supported", "refuted", "inconclusive", "not_checked"]
 
 
 class RequestModel(BaseModel):
-    """Part of a request: unknown fields, values of another type and numbers that are none are refused."""
+    """Part of a request: values of another type and numbers that are none are refused, unknown fields are noted.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    labels: fields that are known and have no effect here, since they are about the caller's or a provider's books.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+
+    labels: ClassVar[frozenset[str]] = frozenset()
+    _unknown: tuple[str, ...] = PrivateAttr(())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _note_unknown(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        model = handler(data)
+        if isinstance(data, dict):
+            known = {field.alias or name for name, field in cls.model_fields.items()}
+            model._unknown = tuple(name for name, value in data.items() if name not in known and value is not None)
+        return model
+
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """The fields that were given and are none of this part's; null is as good as left out."""
+        return self._unknown
 
 
 class AnswerModel(BaseModel):
@@ -62,8 +90,10 @@ class StreamOptions(RequestModel):
     continuous_usage_stats: whether every chunk before it has the counts of then (vLLM's); needs include_usage.
     """
 
+    labels: ClassVar[frozenset[str]] = frozenset({"include_obfuscation"})
+
     include_usage: bool | None = None
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: bool | None = None
     continuous_usage_stats: bool | None = None
 
 

@@ -55,8 +55,17 @@ class ChatRequest(SamplingRequest):
     tool_choice: Literal["none", "auto"] | None = None
     functions: _Empty | None = None
     parallel_tool_calls: bool | None = None
+
+    add_generation_prompt: Literal[True] | None = None
+    add_special_tokens: Literal[False] | None = None
+    audio: None = None
+    chat_template: None = None
+    chat_template_kwargs: None = None
+    continue_final_message: Literal[False] | None = None
+    echo: Literal[False] | None = None
     modalities: list[Literal["text"]] | None = None
-    store: Literal[False] | None = None
+    prediction: None = None
+    web_search_options: None = None
 
 
 class TopLogprob(AnswerModel):

@@ -26,8 +26,10 @@ class CompletionRequest(SamplingRequest):
     )
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
-    echo: Literal[False] | None = None
-    best_of: Literal[1] | None = None
+    echo: bool | None = None
+    add_special_tokens: bool | None = None
+
+    prompt_embeds: None = None
     suffix: Literal[""] | None = None
 
     @property
@@ -41,12 +43,15 @@ class CompletionRequest(SamplingRequest):
 
 
 class CompletionLogprobs(AnswerModel):
-    """Per token: where its text begins, its natural-log probability, and the likeliest ones with theirs."""
+    """Per token: where its text begins, its natural-log probability, and the likeliest ones with theirs.
+
+    The first token of a prompt that is repeated has none.
+    """
 
     text_offset: list[int]
-    token_logprobs: list[float]
+    token_logprobs: list[float | None]
     tokens: list[str]
-    top_logprobs: list[dict[str, float]] | None
+    top_logprobs: list[dict[str, float] | None] | None
 
 
 class CompletionChoice(AnswerModel):

@@ -41,12 +41,13 @@ class Version(AnswerModel):
 
 
 class Model(AnswerModel):
-    """A model as OpenAI lists it; created: when the server was started, in unix seconds."""
+    """A model as OpenAI and vLLM list it; created: when the server was started, in unix seconds."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "ewe"
+    max_model_len: int
 
 
 class ModelList(AnswerModel):

@@ -1,19 +1,19 @@
 """The fields that chat and text completions share, and the SamplingParams that they mean.
 
-Owns: names, ranges and neutral values of these fields. A field of OpenAI's that the engine does not have is declared
-with the values that ask for nothing; any other value is refused by its name.
+Owns: names, ranges and neutral values of these fields.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from ewe.sampling import SamplingParams
-from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
+from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, StreamOptions, Text
 from ewe.server.wire_format import JsonSchema, ResponseFormat
 from ewe.server.wire_memories import MemoryChoice
+from ewe.server.wire_refused import RefusedFields
 
 _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]
@@ -25,14 +25,16 @@ _DIRECT = (
 )  # fmt: skip
 
 
-class SamplingRequest(RequestModel):
+class SamplingRequest(RefusedFields):
     """How an answer is written, streamed and remembered; null is the same as leaving a field out.
 
     documents: texts for the memory. memory: whose long-term memories may be used. cache_salt: requests with different
-    salts share no encoded texts. user, safety_identifier and prompt_cache_key are labels of the caller's own and have
-    no effect. format_field: where the form of the answer is asked for.
+    salts share no encoded texts. format_field: where the form of the answer is asked for.
     """
 
+    labels: ClassVar[frozenset[str]] = frozenset(
+        {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "user"}
+    )
     format_field: ClassVar[str] = "response_format"
 
     model: Text | None = None
@@ -61,10 +63,12 @@ class SamplingRequest(RequestModel):
     cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
     ewe: EweOptions = EweOptions()
 
-    user: str | None = None
-    safety_identifier: str | None = None
+    metadata: dict[str, Any] | None = None
     prompt_cache_key: str | None = None
-    service_tier: Literal["auto", "default"] | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    user: str | None = None
 
     @property
     def wants_usage(self) -> bool:
@@ -81,7 +85,9 @@ class SamplingRequest(RequestModel):
         """What the answer must satisfy; None for free text."""
         return self.response_format.schema_of_answer if self.response_format else None
 
-    def sampling_params(self, max_tokens: int, logprobs: int | None, deadline_s: float) -> SamplingParams:
+    def sampling_params(
+        self, max_tokens: int, logprobs: int | None, prompt_logprobs: int | None, deadline_s: float
+    ) -> SamplingParams:
         """The engine's parameters; what the request leaves out has the engine's default.
 
         deadline_s: the server's own, which a request can only shorten. Raises InvalidRequestError for values that
@@ -91,6 +97,7 @@ class SamplingRequest(RequestModel):
         return SamplingParams(
             max_tokens=max_tokens,
             logprobs=logprobs,
+            prompt_logprobs=prompt_logprobs,
             stop=self.stop or (),  # type: ignore[arg-type]  # a list becomes a tuple
             logit_bias={int(token): bias for token, bias in (self.logit_bias or {}).items()},
             deadline_s=min(self.ewe.deadline_s or deadline_s, deadline_s),

@@ -33,9 +33,9 @@ def url() -> Iterator[str]:
     ("field", "value"),
     [
         *(("tools", [{"type": "function", "function": {"name": "f"}}]), ("tool_choice", "required")),
-        *(("response_format", {"type": "grammar"}), ("audio", {"voice": "x"}), ("reasoning_effort", "low")),
+        *(("response_format", {"type": "grammar"}), ("audio", {"voice": "x"}), ("prediction", {"type": "content"})),
         *(("n", 5), ("n", 0), ("max_tokens", 201), ("temperature", -1), ("top_p", 0), ("stop", [""])),
-        *(("messages", []), ("stream", "yes"), ("ewe", {"evnets": True}), ("nonsense", 1), ("seed", 1 << 63)),
+        *(("messages", []), ("stream", "yes"), ("ewe", {"events": 3}), ("best_of", 2), ("seed", 1 << 63)),
         *(("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]}]),),
         *(("messages", [{"role": "tool", "content": "x"}]), ("messages", [{"role": "user", "content": "\ud800"}])),
     ],

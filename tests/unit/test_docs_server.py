@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -14,8 +15,14 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.engine.status import EngineStatus
 from ewe.server.app import create_app
 from ewe.server.metrics import Metrics
+from ewe.server.responses_wire import ResponsesRequest
 from ewe.server.wire import EweClaim, EweOptions, EweResult, EweRevision, EweSentence, EweSource
 from ewe.server.wire_chat import ChatRequest
+from ewe.server.wire_completions import CompletionRequest
+from ewe.server.wire_embeddings import EmbeddingRequest
+from ewe.server.wire_rerank import RerankRequest
+from ewe.server.wire_sampling import SamplingRequest
+from ewe.server.wire_tokens import DetokenizeRequest, TokenizeRequest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")
@@ -35,7 +42,7 @@ def test_routes() -> None:
             assert path.replace("{memory_id}", "ID") in MEMORIES, path
         elif "{" not in path:
             assert {(method.upper(), path) for method in methods} <= told, path
-    hidden = {"/", "/openapi.json"}
+    hidden = {"/", "/docs", "/openapi.json"}
     assert {path for _, path in told} <= {*described, *hidden}
     assert hidden <= {path for _, path in told}
 
@@ -56,15 +63,57 @@ def test_statuses_codes_and_headers_of_errors() -> None:
 
 def test_fields_of_requests_and_answers() -> None:
     requests, answers = section("Requests"), section("Answers")
-    neutral = {
-        *("messages", "model", "tools", "functions", "tool_choice", "parallel_tool_calls", "modalities", "store"),
-        *("stream", "stream_options", "service_tier"),
-    }  # fmt: skip
-    for name in (ChatRequest.model_fields.keys() - neutral) | EweOptions.model_fields.keys():
+    for name in ChatRequest.model_fields.keys() | EweOptions.model_fields.keys():
         assert f"`{name}`" in requests, name
     for shape in (EweResult, EweSentence, EweSource, EweRevision, EweClaim):
         for name in shape.model_fields:
             assert f"`{name}`" in answers, (shape.__name__, name)
+
+
+KINDS = {
+    "all that write text": SamplingRequest,
+    "/v1/chat/completions": ChatRequest,
+    "/v1/completions": CompletionRequest,
+    "/v1/responses": ResponsesRequest,
+    "/v1/embeddings": EmbeddingRequest,
+    "/v1/rerank": RerankRequest,
+    "/tokenize": TokenizeRequest,
+    "/detokenize": DetokenizeRequest,
+}
+TOOLS = {"tools", "tool_choice", "parallel_tool_calls", "functions"}
+# Lists of which a request may ask for what there is: no single neutral value.
+REFUSED_IN_PART = {("/v1/chat/completions", "modalities")}
+# -1 is what there is.
+SUPPORTED_IN_PART = {("/v1/embeddings", "truncate_prompt_tokens"), ("/v1/rerank", "truncate_prompt_tokens")}
+
+
+def asks_for_nothing(annotation: Any) -> bool:
+    """Whether a field takes null and a single neutral value at most."""
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+    return all(get_origin(kind) is Literal and len(get_args(kind)) == 1 for kind in kinds)
+
+
+def test_the_table_of_the_api_says_what_becomes_of_every_field() -> None:
+    table = section("Requests").partition("### What there is")[2]
+    rows = dict(re.findall(r"^\| `?([^|`]+?)`? \| (.*) \|$", table, re.M))
+    for name, kind in KINDS.items():
+        shared = SamplingRequest.model_fields if kind.__base__ is SamplingRequest else {}
+        cells = (re.findall(r"`(\w+)`", cell) for cell in rows[name].split("|"))
+        supported, ignored, refused = (set(cell) for cell in cells)
+        fields = {
+            field: info.annotation
+            for field, info in kind.model_fields.items()
+            if field not in shared or info.annotation != shared[field].annotation
+        }
+        expected = {field for field, annotation in fields.items() if asks_for_nothing(annotation)}
+        expected |= {field for row, field in REFUSED_IN_PART if row == name}
+        expected -= {field for row, field in SUPPORTED_IN_PART if row == name}
+        labels = kind.labels & fields.keys()
+        assert refused == expected - TOOLS, name
+        assert labels <= ignored, name
+        assert not (ignored - labels) & kind.model_fields.keys(), name
+        assert supported == fields.keys() - expected - labels - TOOLS, name
+    assert all(f"`{name}`" in table for name in TOOLS)
 
 
 def test_metrics_of_our_own() -> None:

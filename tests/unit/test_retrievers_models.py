@@ -7,13 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from bert_folder import write_bert
 from retrieval_bench import ids
 
 from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval.open import models_of, open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
 
@@ -45,36 +46,7 @@ def no_network(monkeypatch):
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
     """A function that writes a small random BERT of a class to a folder."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, PreTrainedTokenizerFast
-
-    def write(kind, **options):
-        folder = tmp_path_factory.mktemp("bert")
-        vocabulary = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[UNK]": 3}
-        vocabulary |= {f"w{number}": number + 4 for number in range(60)}
-        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-        )
-        fast = PreTrainedTokenizerFast(
-            tokenizer_object=tokenizer, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]"
-        )
-        config = BertConfig(
-            vocab_size=64,
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            initializer_range=1.0,
-            **options,
-        )
-        kind(config).eval().save_pretrained(folder)
-        fast.save_pretrained(folder)
-        return folder
-
-    return write
+    return lambda kind, **options: write_bert(tmp_path_factory.mktemp("bert"), kind, **options)
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
@@ -118,6 +90,7 @@ def test_a_model_without_modules_is_mean_pooled_as_it_is(bert):
                 states = model(**tokenizer(prefix + text, return_tensors="pt")).last_hidden_state[0]
             expected.append(states.double().mean(0).numpy())
         np.testing.assert_allclose(encode(texts), expected, atol=1e-5)
+    assert (encoder.count_tokens(["w5 w6", "w1 " * 80]), encoder.max_tokens) == ([4, 82], 64)
 
 
 def test_a_cross_encoder_scores_as_its_model_does(bert):
@@ -133,6 +106,7 @@ def test_a_cross_encoder_scores_as_its_model_does(bert):
         logits = [float(model(**tokenizer(*pair, return_tensors="pt")).logits) for pair in pairs]
     np.testing.assert_allclose(scorer.score(pairs), 1 / (1 + np.exp(-np.array(logits))), atol=1e-5)
     assert scorer.score([]).shape == (0,)
+    assert (scorer.count_tokens([*pairs, ("w1", "w2 " * 80)]), scorer.max_tokens) == ([6, 7, 5, 84], 64)
     [row] = open_retriever(PASSAGES, RetrievalConfig(retriever="bm25", reranker=str(folder))).retrieve(["born in a"], 4)
     assert [scored.score for scored in row] == sorted((scored.score for scored in row), reverse=True)
     assert all(0 <= scored.score <= 1 for scored in row)
@@ -200,3 +174,13 @@ def test_a_folder_that_is_not_there_is_named(name):
         SentenceEncoder(name)
     with pytest.raises(ConfigError, match="nowhere"):
         CrossEncoderScorer(name)
+
+
+def test_the_models_of_a_retriever_are_found_behind_all_that_is_put_on_it(bert):
+    from transformers import BertForSequenceClassification, BertModel
+
+    encoder, reranker = bert(BertModel), bert(BertForSequenceClassification, num_labels=1)
+    settings = {"encoder": str(encoder), "reranker": str(reranker), "half_life_days": 30.0}
+    found = models_of(open_retriever(PASSAGES, RetrievalConfig(retriever="hybrid", **settings)))
+    assert [model.name for model in found] == [str(encoder), str(reranker)]
+    assert models_of(open_retriever(PASSAGES, RetrievalConfig(retriever="bm25"))) == (None, None)

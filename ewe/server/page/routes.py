@@ -43,26 +43,26 @@ _HEADERS = {
 @router.get("/")
 async def page(request: Request) -> Response:
     """The page itself."""
-    return _answer(request, _text(_OWN / "page.html"), "text/html")
+    return page_answer(request, _text(_OWN / "page.html"), "text/html")
 
 
 @router.get("/page/page.js")
 async def script(request: Request) -> Response:
     """All of its scripts as one, none of their names visible from outside."""
     parts = "\n".join(_text(part) for part in _SCRIPTS)
-    return _answer(request, f"(() => {{\n'use strict';\n{parts}}})();\n", "text/javascript")
+    return page_answer(request, f"(() => {{\n'use strict';\n{parts}}})();\n", "text/javascript")
 
 
 @router.get("/page/page.css")
 async def style(request: Request) -> Response:
     """Its style."""
-    return _answer(request, "\n".join(_text(part) for part in _STYLES), "text/css")
+    return page_answer(request, "\n".join(_text(part) for part in _STYLES), "text/css")
 
 
 @router.get("/page/icon.svg")
 async def icon(request: Request) -> Response:
     """Its icon."""
-    return _answer(request, _text(_OWN / "icon.svg"), "image/svg+xml")
+    return page_answer(request, _text(_OWN / "icon.svg"), "image/svg+xml")
 
 
 @router.get("/page/start.json")
@@ -80,8 +80,8 @@ def _text(part: Path) -> str:
     return part.read_text(encoding="utf-8")
 
 
-def _answer(request: Request, text: str, media_type: str) -> Response:
-    """The text, or 304 for a browser that has it."""
+def page_answer(request: Request, text: str, media_type: str) -> Response:
+    """The text under the page's headers, or 304 for a browser that has it."""
     body = text.encode()
     headers = {**_HEADERS, "etag": f'"{hashlib.sha256(body).hexdigest()[:16]}"'}
     if request.headers.get("if-none-match") == headers["etag"]:

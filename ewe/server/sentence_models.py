@@ -1,0 +1,92 @@
+"""The sentence encoder and the reranker behind /v1/embeddings and /v1/rerank.
+
+Owns: which models these are (those of the datastore's retriever, else those that the settings name, loaded when first
+needed), what they are called, and that no text is cut unasked. Knows retrieval; no HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from ewe.config import RetrievalConfig
+from ewe.errors import ConfigError
+from ewe.lazy import warm
+from ewe.retrieval.encoders import SentenceEncoder
+from ewe.retrieval.open import models_of
+from ewe.retrieval.reranker import CrossEncoderScorer
+from ewe.server.errors import RefusedError
+from ewe.server.model_names import ModelNames, no_model
+
+_MISSING = "this server has no {}: set retrieval.{} to a folder or hub id"
+_T = TypeVar("_T")
+
+_log = logging.getLogger("ewe.server")
+
+
+class SentenceModels:
+    """The models of one server. retriever: the datastore's, None without one."""
+
+    def __init__(self, settings: RetrievalConfig, retriever: object | None) -> None:
+        self._settings = settings
+        self._encoder, self._reranker = models_of(retriever)
+        self._loading = threading.Lock()
+
+    def encoder(self) -> SentenceEncoder:
+        """The encoder; raises RefusedError where there is none, or one that cannot be loaded."""
+        settings = self._settings
+        with self._loading:
+            if self._encoder is None:
+                if settings.encoder is None:
+                    message = _MISSING.format("sentence encoder", "encoder") + ", or retrieval.retriever to hybrid"
+                    raise RefusedError(404, message, code="no_encoder")
+                prefixes = settings.query_prefix, settings.passage_prefix
+                self._encoder = _loaded(partial(SentenceEncoder, settings.encoder, *prefixes))
+            return self._encoder
+
+    def reranker(self) -> CrossEncoderScorer:
+        """The reranker; raises RefusedError where there is none, or one that cannot be loaded."""
+        with self._loading:
+            if self._reranker is None:
+                if self._settings.reranker is None:
+                    raise RefusedError(404, _MISSING.format("reranker", "reranker"), code="no_reranker")
+                self._reranker = _loaded(partial(CrossEncoderScorer, self._settings.reranker))
+            return self._reranker
+
+
+def name_of(model: SentenceEncoder | CrossEncoderScorer, asked: str | None, served: ModelNames) -> str:
+    """What an answer calls the model: the name asked for, which may be the served model's too.
+
+    Raises RefusedError for a name that is neither's.
+    """
+    names = ModelNames(model.name)
+    if asked is None or asked in names or asked in served:
+        return asked or names.listed[0]
+    raise no_model(asked, names)
+
+
+def counted(model: SentenceEncoder | CrossEncoderScorer, field: str, counts: Sequence[int], may_cut: bool) -> int:
+    """The tokens that the model reads of texts of so many; raises RefusedError for one that would be cut unasked."""
+    most = model.max_tokens
+    longest = max(range(len(counts)), key=lambda place: counts[place])
+    if most is not None and counts[longest] > most and not may_cut:
+        message = (
+            f"{field}.{longest}: this has {counts[longest]} tokens, and the model reads {most}: shorten it, or send "
+            "truncate_prompt_tokens -1 to have it cut"
+        )
+        raise RefusedError(400, message, param=f"{field}.{longest}", code="context_length_exceeded")
+    return sum(counts if most is None else (min(count, most) for count in counts))
+
+
+def _loaded(load: Callable[[], _T]) -> _T:
+    try:
+        model = load()
+        warm(model)
+        return model
+    except ConfigError as error:
+        _log.error("a model of retrieval cannot be loaded", extra={"fields": {"error": str(error)}})
+        message = "this model cannot be loaded; the server's log says why"
+        raise RefusedError(500, message, code="internal_error", may_retry=False) from error

@@ -1,0 +1,53 @@
+"""/tokenize and /detokenize.
+
+Owns: these routes. Knows the service and the engine's intake, which makes the same tokens of a prompt.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from ewe.llm import LLM
+from ewe.server.chat import conversation
+from ewe.server.ignored import RequestRoute
+from ewe.server.service import service_of
+from ewe.server.wire import ERROR_RESPONSES
+from ewe.server.wire_tokens import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
+
+router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
+
+
+@router.post("/tokenize")
+async def tokenize(body: TokenizeRequest, request: Request) -> TokenizeResponse:
+    """The tokens of a text or of a conversation."""
+    service = service_of(request)
+    service.check_model(body.model)
+    llm = service.llm
+    ids = await service.in_thread(lambda: _token_ids(llm, body))
+    return TokenizeResponse(
+        count=len(ids),
+        max_model_len=service.max_model_len,
+        tokens=ids,
+        token_strs=llm.tokenizer.convert_ids_to_tokens(ids) if body.return_token_strs else None,
+    )
+
+
+@router.post("/detokenize")
+async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeResponse:
+    """The text of tokens."""
+    service = service_of(request)
+    service.check_model(body.model)
+    llm = service.llm
+    return DetokenizeResponse(prompt=await service.in_thread(lambda: _text(llm, body.tokens)))
+
+
+def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
+    intake = llm.client.engine.intake
+    if body.messages is not None:
+        return intake.encode(llm.apply_chat_template(conversation(body.messages)), body.add_special_tokens is True)
+    return intake.encode(body.prompt or "", body.add_special_tokens is not False)
+
+
+def _text(llm: LLM, tokens: list[int]) -> str:
+    llm.client.engine.intake.check_ids("tokens", tokens)
+    return str(llm.tokenizer.decode(tokens))

@@ -1,0 +1,71 @@
+"""/v1/embeddings on the wire: texts in, vectors out.
+
+Owns: these JSON shapes. Knows the shared ones.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from ewe.server.wire import AnswerModel, FullText, RequestModel, Text
+
+MOST_TEXTS = 2048
+"""OpenAI's."""
+
+
+class EmbeddingRequest(RequestModel):
+    """Texts to encode.
+
+    input_type: whether they are searched for or searched, for encoders that tell these apart. truncate_prompt_tokens:
+    -1 cuts what is longer than the encoder reads, which is refused else.
+    """
+
+    labels: ClassVar[frozenset[str]] = frozenset({"user"})
+
+    model: Text | None = None
+    input: FullText | Annotated[list[FullText], Field(min_length=1, max_length=MOST_TEXTS)]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    input_type: Literal["query", "passage"] | None = None
+    truncate_prompt_tokens: Literal[-1] | None = None
+    user: str | None = None
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _are_texts(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
+            raise ValueError(
+                "send texts: token ids are another model's (LangChain: set check_embedding_ctx_length=False)"
+            )
+        return value
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, one or many."""
+        return [self.input] if isinstance(self.input, str) else self.input
+
+
+class Embedding(AnswerModel):
+    """One text's vector: numbers, or float32 in base64, the lowest byte first."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class ReadUsage(AnswerModel):
+    """Token counts of a request that writes nothing."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingResponse(AnswerModel):
+    """All vectors, in the order of the texts."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: ReadUsage

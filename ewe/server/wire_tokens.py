@@ -1,0 +1,60 @@
+"""/tokenize and /detokenize on the wire, as vLLM has them.
+
+Owns: these JSON shapes. Knows the shared ones and the messages of conversations.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ewe.server.wire import AnswerModel, RequestModel, Text
+from ewe.server.wire_chat import Message
+
+
+class TokenizeRequest(RequestModel):
+    """A text, or a conversation that goes through the model's chat template first.
+
+    add_special_tokens: whether the tokenizer adds its own (without it: to a text, and not to a conversation).
+    """
+
+    model: Text | None = None
+    prompt: Text | None = None
+    messages: Annotated[list[Message], Field(min_length=1, max_length=2048)] | None = None
+    add_special_tokens: bool | None = None
+    return_token_strs: bool | None = None
+
+    add_generation_prompt: Literal[True] | None = None
+    chat_template: None = None
+    chat_template_kwargs: None = None
+    continue_final_message: Literal[False] | None = None
+    tools: None = None
+
+    @model_validator(mode="after")
+    def _has_one_text(self) -> TokenizeRequest:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("give either prompt or messages")
+        return self
+
+
+class TokenizeResponse(AnswerModel):
+    """Token ids, as the engine gets them; token_strs: the tokenizer's names for them, if asked for."""
+
+    count: int
+    max_model_len: int
+    tokens: list[int]
+    token_strs: list[str] | None = None
+
+
+class DetokenizeRequest(RequestModel):
+    """Token ids."""
+
+    model: Text | None = None
+    tokens: list[int]
+
+
+class DetokenizeResponse(AnswerModel):
+    """Their text, special tokens included."""
+
+    prompt: str
