@@ -6,7 +6,7 @@ Owns: the bridge between the engine's thread and an event loop. All else is LLM'
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
@@ -16,8 +16,10 @@ from ewe.client import Answer
 from ewe.engine.intake import Document, Prompt
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
-from ewe.llm import LLM, Message, question_of
+from ewe.llm import LLM
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.messages import Message
+from ewe.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
 
 
@@ -43,14 +45,13 @@ class AsyncLLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
+        tools: Batch[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice = "auto",
     ) -> list[Generation]:
-        """The `n` answers to a conversation."""
-        prompt, question = self.llm.apply_chat_template(messages), question_of(messages)
-        params = params or SamplingParams()
-        sequence = self.llm.client.build(
-            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
-        )
-        return await self._run(sequence)
+        """The `n` answers to a conversation, as LLM.chat gives them."""
+        use = self.llm.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
+        answers = await self._run(self.llm.build_chat(messages, params, documents, memory, use))
+        return answers if use is None else [use.read(answer) for answer in answers]
 
     async def stream(
         self,

@@ -8,12 +8,10 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-from jinja2 import TemplateError
 
 from ewe.assembly import make_components
 from ewe.client import Answer, EngineClient, resolve_config, with_store
@@ -27,9 +25,11 @@ from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.messages import Message
+from ewe.tool_calls.template import ChatTemplate
+from ewe.tool_calls.tools import ToolChoice, ToolRequest
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
-
-Message = Mapping[str, str]
 
 
 class LLM:
@@ -95,17 +95,36 @@ class LLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
+        tools: Batch[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice = "auto",
     ) -> list[Generation]:
         """Answers to a conversation: [{"role": ..., "content": ...}, ...] goes through the model's chat template.
 
-        Retrieval and verification are told the user's last message, without the template's control text.
+        Retrieval and verification are told the user's last message, without the template's control text. tools,
+        tool_choice: functions that may be called, in OpenAI's form; answers then have `tool_calls`.
         """
-        prompt, question = self.apply_chat_template(messages), question_of(messages)
-        params = params or SamplingParams()
-        sequence = self.client.build(
-            prompt, params, documents, add_special_tokens=False, question=question, memory=memory
+        use = self.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
+        answers = self._run([self.build_chat(messages, params, documents, memory, use)], None)
+        return answers if use is None else [use.read(answer) for answer in answers]
+
+    def build_chat(
+        self,
+        messages: Batch[Message],
+        params: SamplingParams | None,
+        documents: Batch[Document] | None,
+        memory: MemoryOptions | None,
+        tools: ToolUse | None,
+    ) -> Sequence:
+        """A conversation's checked request, which has not been submitted."""
+        return self.client.build(
+            self.apply_chat_template(messages, tools),
+            params or SamplingParams(),
+            documents,
+            add_special_tokens=False,
+            question=question_of(messages),
+            memory=memory,
+            tools=tools,
         )
-        return self._run([sequence], None)
 
     def stream(
         self,
@@ -130,16 +149,14 @@ class LLM:
         )
         return self._events(sequence, events)
 
-    def apply_chat_template(self, messages: Batch[Message]) -> str:
+    def apply_chat_template(self, messages: Batch[Message], tools: ToolUse | None = None) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
-        if getattr(self.tokenizer, "chat_template", None) is None:
-            raise InvalidRequestError(f"the model {self.config.model.name!r} has no chat template: use generate()")
-        if not messages:
-            raise InvalidRequestError("messages is empty: give at least one message")
-        try:
-            return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
-        except TemplateError as error:  # templates refuse conversations that their model has not been trained on
-            raise InvalidRequestError(f"the model's chat template refuses this conversation: {error}") from error
+        return self.chat_template.render(messages, tools)
+
+    @cached_property
+    def chat_template(self) -> ChatTemplate:
+        """The model's chat template, which also knows how the model calls tools."""
+        return ChatTemplate(self.tokenizer, self.config.model.name)
 
     def unit_token_ids(self, document: Document) -> list[int]:
         """The tokens that the memory unit of a text or passage holds."""

@@ -230,13 +230,22 @@ class GenerationStats:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that an answer asks for; arguments: a JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One finished answer.
 
     logprobs: one natural-log probability per token of `token_ids` (of the model's own distribution, before
     temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
     sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is
-    "error".
+    "error". tool_calls: the calls that a chat with tools has written; they are no part of `text`.
     """
 
     prompt: str
@@ -251,6 +260,7 @@ class Generation:
     top_logprobs: tuple[dict[int, float], ...] = ()
     index: int = 0
     error: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""

@@ -79,7 +79,7 @@ class CallFormat(ABC):
         token_ids: those of `tokens` that are single tokens. answer: the JSON schema of the answer, if it has one.
         """
         first, more, rules = self.grammar_rules(request, token_ids)
-        first += f" ({more})*" if request.parallel and request.only is None else ""
+        first += f" ({more})*" if more and request.may_repeat else ""
         calls = f"{in_lark(self.opening, token_ids)} {first}"
         if request.must_call:
             return f"start: {calls}\n{rules}"
@@ -90,9 +90,9 @@ class CallFormat(ABC):
     def free_start(self, first: str, token_ids: Mapping[str, int]) -> str:
         """Free text, which the first marker ends; the marker counts whether it is a token or spelled."""
         marker = self.opening
-        spelled = f"TEXT: /(.|\\n)*/\nSPELLED[lazy]: TEXT {_quoted(marker)}\n"
+        spelled = f"TEXT: /(.|\\n)*/\nspelled[lazy]: TEXT {_quoted(marker)}\n"
         token = f"TEXT {in_lark(marker, token_ids)} | " if marker in token_ids else ""
-        return f"start: TEXT | head {first}\nhead: {token}SPELLED\n{spelled}"
+        return f"start: TEXT | head {first}\nhead: {token}spelled\n{spelled}"
 
 
 def in_lark(text: str, token_ids: Mapping[str, int]) -> str:

@@ -50,8 +50,8 @@ class MistralFormat(CallFormat):
     def grammar_rules(self, request: ToolRequest, token_ids: Mapping[str, int]) -> tuple[str, str, str]:
         """The newer form where the tokenizer has its separator."""
         if _ARGUMENTS not in token_ids:
-            more = '", " call' if request.parallel and request.only is None else ""
-            return f'" [" call {f"({more})*" if more else ""} "]"', "", object_rules(request, self.arguments_key)
+            more = '(", " call)*' if request.may_repeat else ""
+            return f'" [" call {more} "]"', "", object_rules(request, self.arguments_key)
         begin, separator = in_lark(_BEGIN, token_ids), in_lark(_ARGUMENTS, token_ids)
         parts = arguments_rules(request)
         options = " | ".join(f'"{tool.name}" {separator} {name}' for tool, name, _ in parts)
@@ -72,7 +72,7 @@ def _read_named(text: str, begin: int) -> tuple[list[FunctionCall], int]:
 
 def _may_go_on(rest: str) -> bool:
     """Whether a text after a name is the beginning of what may stand there."""
-    rest = rest.lstrip()
+    rest = rest.strip()
     if rest.startswith(_ID):
         rest = _NAME.sub("", rest.removeprefix(_ID).lstrip(), count=1).lstrip()
     return _ARGUMENTS.startswith(rest) or _ID.startswith(rest)

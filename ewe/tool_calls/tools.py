@@ -103,6 +103,11 @@ class ToolRequest:
         return tuple(tool for tool in self.tools if self.only in (None, tool.name))
 
     @property
+    def may_repeat(self) -> bool:
+        """Whether a grammar lets more calls follow the first: small models that are made to call would never stop."""
+        return self.parallel and not self.must_call
+
+    @property
     def is_constrained(self) -> bool:
         """Whether a grammar has to hold the model to the schemas."""
         return self.must_call or any(tool.strict for tool in self.tools)
