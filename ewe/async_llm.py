@@ -19,7 +19,7 @@ from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.messages import Message
-from ewe.tool_calls.tools import ToolChoice
+from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.types import Generation, MemoryOptions
 
 

@@ -32,6 +32,7 @@ from ewe.server.settings import ServerSettings
 from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
 
 _T = TypeVar("_T")
@@ -44,7 +45,7 @@ _LIVE_EVENTS = frozenset({"draft", "sentence", "rewind", "retrieval", "verificat
 class Order:
     """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
 
-    question: what retrieval and verification are told in place of a prompt that holds more.
+    question: what retrieval and verification are told in place of a prompt that holds more. tools: what may be called.
     """
 
     wanted: SamplingRequest
@@ -54,6 +55,7 @@ class Order:
     logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
+    tools: ToolUse | None = None
 
 
 class Service:
@@ -145,6 +147,7 @@ class Service:
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
             memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
+            tools=order.tools,
         )
         count = order.count * params.n
         self.gate.enter(key, count)
@@ -160,7 +163,8 @@ class Service:
             run.submit()
         except SchemaError as error:
             run.close()
-            raise RefusedError(400, str(error), param=wanted.format_field, code="invalid_json_schema") from error
+            field = wanted.format_field if order.tools is None else "tools"
+            raise RefusedError(400, str(error), param=field, code="invalid_json_schema") from error
         except BaseException:
             run.close()
             raise

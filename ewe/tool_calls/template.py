@@ -70,6 +70,8 @@ class ChatTemplate:
     @cached_property
     def _shows_tools(self) -> bool:
         """Whether the template tells the model of tools."""
+        if getattr(self._tokenizer, "chat_template", None) is None:
+            return False
         message = [{"role": "user", "content": "Hello."}]
         try:
             with_tools = self._render(message, [_PROBE.to_openai()])
@@ -80,7 +82,7 @@ class ChatTemplate:
     @cached_property
     def _found(self) -> str | None:
         """The name of the format that the template, or else the tokenizer, shows."""
-        template = str(self._tokenizer.chat_template)  # type: ignore[union-attr]
+        template = str(getattr(self._tokenizer, "chat_template", ""))
         if any(sign in template for sign in _OTHER_SIGNS):
             return None
         tokens = getattr(self._tokenizer, "added_tokens_encoder", {})
