@@ -6,7 +6,7 @@ Owns: the bridge between the engine's thread and an event loop. All else is LLM'
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
@@ -19,6 +19,7 @@ from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
 
 
@@ -44,9 +45,13 @@ class AsyncLLM:
         params: SamplingParams | Batch[SamplingParams] | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
+        tools: Batch[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice = "auto",
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
-        return await self._run(self.llm.chat_requests(messages, params, documents, memory))
+        use = self.llm.tool_use(tools, tool_choice)
+        answers = await self._run(self.llm.chat_requests(messages, params, documents, memory, use))
+        return answers if use is None else [use.read(answer) for answer in answers]
 
     async def stream(
         self,

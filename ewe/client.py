@@ -20,6 +20,7 @@ from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions
 
 if TYPE_CHECKING:
@@ -63,16 +64,17 @@ class EngineClient:
         salt: str = "",
         question: str = "",
         memory: MemoryOptions | None = None,
+        tools: ToolUse | None = None,
     ) -> Sequence:
         """A checked request that has not been submitted; raises InvalidRequestError.
 
         salt: requests with different salts share no encoded units. listener: hears of all `n` answers. question: what
         retrieval and verification are told in place of the prompt, if it is not empty. memory: whose long-term memories
-        it may use; None: those that the settings name.
+        it may use; None: those that the settings name. tools: what may be called, and how.
         """
         request_id = f"request-{next(self._numbers)}"
         return self.engine.intake.build(
-            request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory
+            request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory, tools
         )
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:

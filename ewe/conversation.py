@@ -10,7 +10,7 @@ from typing import Any
 
 from ewe.errors import InvalidRequestError
 
-Message = Mapping[str, str]
+Message = Mapping[str, Any]
 Conversation = Sequence[Message]
 
 _EXPECTED = '[{"role": "user", "content": "a text"}, ...]'
@@ -33,6 +33,8 @@ def check_conversation(messages: Any, name: str = "messages") -> Conversation:
         if not isinstance(message, Mapping):
             raise InvalidRequestError(f"{name}[{index}] must be a message as in {_EXPECTED}, got {_kind(message)}")
         for key in ("role", "content"):
+            if key == "content" and message.get("tool_calls") and message.get("content") is None:
+                continue  # a model that calls tools need not say anything
             if not isinstance(message.get(key), str):
                 raise InvalidRequestError(
                     f'{name}[{index}] must have a text under "{key}", as in {_EXPECTED}, got {_kind(message.get(key))}'
@@ -43,7 +45,7 @@ def check_conversation(messages: Any, name: str = "messages") -> Conversation:
 
 def question_of(messages: Conversation) -> str:
     """The user's last message of a conversation: what is to be answered; empty if the user says nothing."""
-    return next((message["content"] for message in reversed(messages) if message.get("role") == "user"), "")
+    return next((str(message["content"]) for message in reversed(messages) if message.get("role") == "user"), "")
 
 
 def _is_list(value: object) -> bool:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-from jinja2 import TemplateError
 
 from ewe.client import Answer, EngineClient, resolve_config, with_named
 from ewe.components import make_components
@@ -24,6 +22,9 @@ from ewe.loading import OnLoad, ignore_step
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.template import ChatTemplate
+from ewe.tool_calls.tools import ToolChoice, ToolRequest
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
 
 if TYPE_CHECKING:
@@ -115,15 +116,20 @@ class LLM:
         documents: Batch[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
+        tools: Batch[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice = "auto",
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
         messages: [{"role": ..., "content": ...}, ...], or a list of such lists; each goes through the model's chat
-        template. params: one for all or one per conversation. The rest is as in `generate`. Retrieval and verification
-        are told the user's last message, without the template's control text. Raises InvalidRequestError before
-        anything is computed.
+        template. params: one for all or one per conversation. tools, tool_choice: functions that may be called, in
+        OpenAI's form; answers then have `tool_calls`. The rest is as in `generate`. Retrieval and verification are told
+        the user's last message, without the template's control text. Raises InvalidRequestError before anything is
+        computed.
         """
-        return self._run(self.chat_requests(messages, params, documents, memory), on_result)
+        use = self.tool_use(tools, tool_choice)
+        answers = self._run(self.chat_requests(messages, params, documents, memory, use), on_result)
+        return answers if use is None else [use.read(answer) for answer in answers]
 
     def chat_requests(
         self,
@@ -131,17 +137,31 @@ class LLM:
         params: SamplingParams | Batch[SamplingParams] | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
+        tools: ToolUse | None = None,
     ) -> list[Sequence]:
         """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
         per_conversation = _as_params(params, len(conversations), "conversations")
-        prompts = [self.apply_chat_template(conversation) for conversation in conversations]
+        prompts = [self.apply_chat_template(conversation, tools) for conversation in conversations]
         return [
             self.client.build(
-                prompt, own, documents, add_special_tokens=False, question=question_of(conversation), memory=memory
+                prompt,
+                own,
+                documents,
+                add_special_tokens=False,
+                question=question_of(conversation),
+                memory=memory,
+                tools=tools,
             )
             for prompt, own, conversation in zip(prompts, per_conversation, conversations, strict=True)
         ]
+
+    def tool_use(self, tools: Batch[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
+        """How conversations with this model use tools in OpenAI's form; None without any that may be called.
+
+        Raises InvalidRequestError.
+        """
+        return self.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
 
     def stream(
         self,
@@ -166,15 +186,14 @@ class LLM:
         )
         return self._events(sequence, events)
 
-    def apply_chat_template(self, messages: Conversation) -> str:
+    def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
-        check_conversation(messages)
-        if not self.has_chat_template:
-            raise InvalidRequestError(f"the model {self.config.model.name!r} has no chat template: use generate()")
-        try:
-            return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
-        except TemplateError as error:  # templates refuse conversations that their model has not been trained on
-            raise InvalidRequestError(f"the model's chat template refuses this conversation: {error}") from error
+        return self.chat_template.render(check_conversation(messages), tools)
+
+    @cached_property
+    def chat_template(self) -> ChatTemplate:
+        """The model's chat template, which also knows how the model calls tools."""
+        return ChatTemplate(self.tokenizer, self.config.model.name)
 
     def unit_token_ids(self, document: Document) -> list[int]:
         """The tokens that the memory unit of a text or passage holds."""

@@ -230,6 +230,15 @@ class GenerationStats:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that an answer asks for; arguments: a JSON object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One finished answer.
 
@@ -237,7 +246,7 @@ class Generation:
     temperature and penalties); top_logprobs: per token, {token id: natural-log probability}, if asked for.
     prompt_logprobs, prompt_top_logprobs: the same for the prompt's tokens from the second on, if asked for.
     sources: every passage that was in memory or decided a verdict, by id. error: the message if finish_reason is
-    "error".
+    "error". tool_calls: the calls that a chat with tools has written; they are no part of `text`.
     """
 
     prompt: str
@@ -254,6 +263,7 @@ class Generation:
     prompt_top_logprobs: tuple[dict[int, float], ...] = ()
     index: int = 0
     error: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""

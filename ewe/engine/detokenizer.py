@@ -6,7 +6,7 @@ Owns: the text of the generated tokens and where each token ends in it. Knows th
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,13 @@ class _Mark:
 class Detokenizer:
     """The text of a growing token list; `truncate` restores the state after any earlier token exactly.
 
-    Without a tokenizer (token-id use of a model) the text stays empty.
+    Without a tokenizer (token-id use of a model) the text stays empty. kept: the texts of special tokens that are not
+    to be left out, by id.
     """
 
-    def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int], kept: Mapping[int, str] | None = None) -> None:
         self._tokenizer = tokenizer
+        self._kept = kept or {}
         self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
         self._offset = len(self._ids)
         self._marks = [_Mark(0, 0, self._offset)]
@@ -42,12 +44,16 @@ class Detokenizer:
         """Adds a token; returns the new text, empty while a character is incomplete."""
         self._ids.append(token_id)
         mark = self._marks[-1]
-        piece = self._new_text(mark, len(self._ids))
-        if piece.endswith(_INCOMPLETE):
-            piece = ""
+        if token_id in self._kept:
+            piece = self._new_text(mark, len(self._ids) - 1) + self._kept[token_id]
+            window_start = len(self._ids) - 1
+        else:
+            piece = self._new_text(mark, len(self._ids))
+            piece = "" if piece.endswith(_INCOMPLETE) else piece
+            window_start = mark.decoded_upto
         if piece:
             self.text += piece
-            mark = _Mark(len(self.text), mark.decoded_upto, len(self._ids))
+            mark = _Mark(len(self.text), window_start, len(self._ids))
         self._marks.append(mark)
         return piece
 

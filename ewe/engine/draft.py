@@ -14,6 +14,7 @@ from typing import Any
 from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.sampling_rows import Token
 from ewe.text.sentences import SentenceSplitter
+from ewe.tool_calls.use import ToolUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Span:
 class Draft:
     """Generated tokens with their text, sentences and stop-string state.
 
-    stop: strings that end the text; they are looked for once `min_tokens` tokens are there.
+    stop: strings that end the text; they are looked for once `min_tokens` tokens are there. tools: how calls of tools
+    are written, if there may be any. From the first call on a text is no prose and has no sentences.
     """
 
     def __init__(
@@ -39,12 +41,16 @@ class Draft:
         prompt_ids: Sequence[int],
         stop: Sequence[str] = (),
         min_tokens: int = 0,
+        tools: ToolUse | None = None,
     ) -> None:
         self.tokens: list[Token] = []
         self.ids: list[int] = []
         self.sentences: list[Span] = []
         self.text_end: int | None = None
-        self._detokenizer = Detokenizer(tokenizer, prompt_ids)
+        kept = {} if tools is None else {token_id: text for text, token_id in tools.token_ids.items()}
+        self._detokenizer = Detokenizer(tokenizer, prompt_ids, kept)
+        self._tools = tools
+        self._prose_end: int | None = None
         self._splitter = splitter
         self._stop = tuple(stop)
         self._min_tokens = min_tokens
@@ -64,7 +70,9 @@ class Draft:
         self.tokens.append(token)
         self.ids.append(token.id)
         piece = self._detokenizer.append(token.id)
-        return bool(piece and self._stop and len(self) >= self._min_tokens and self._find_stop(seen))
+        stopped = bool(piece and self._stop and len(self) >= self._min_tokens and self._find_stop(seen))
+        self._find_calls()
+        return stopped
 
     def finish(self) -> None:
         """Ends the text: trailing bytes become characters, the rest becomes the last sentences; again does nothing."""
@@ -73,12 +81,17 @@ class Draft:
         self._is_finished = True
         if self.text_end is None:
             self._detokenizer.text += self._detokenizer.flush()
-        self._add_sentences(self._splitter.split(self.text[self._known_end() :]))
+        if self._prose_end is not None and self._tools is not None and not self._tools.has_calls(self.text):
+            self._prose_end = None  # it only began like a call
+        self._add_sentences(self._splitter.split(self.text[self._known_end() : self._prose_end]))
 
     def find_sentences(self) -> None:
         """Adds the sentences that have surely been completed since the last call: nothing can cut or extend them."""
         begin, end = self._known_end(), len(self.text) - self.held_back_chars()
-        self._add_sentences(self._splitter.completed(self.text[begin:end]))
+        if self._prose_end is None:
+            self._add_sentences(self._splitter.completed(self.text[begin:end]))
+        else:  # nothing cuts or extends what ends before a call
+            self._add_sentences(self._splitter.split(self.text[begin : self._prose_end]))
 
     def restore(self, tokens: Sequence[Token], spans: Sequence[Span]) -> bool:
         """Appends tokens that were dropped, with their sentences; returns whether a stop string is among them.
@@ -96,6 +109,8 @@ class Draft:
         self._detokenizer.truncate(num_tokens)
         self.text_end = None
         self._is_finished = False
+        self._prose_end = None
+        self._find_calls()
         self._reopen(len(self.text) - self.held_back_chars())
 
     def tokens_before(self, position: int) -> int:
@@ -132,8 +147,11 @@ class Draft:
         return "".join(kept).strip()
 
     def held_back_chars(self) -> int:
-        """How many characters at the end could still turn out to begin a stop string."""
-        return _overlap(self.text, self._stop) if self.text_end is None else 0
+        """How many characters at the end could still turn out to begin a stop string or a call."""
+        if self.text_end is not None:
+            return 0
+        half_call = self._tools.held_back(self.text) if self._tools is not None and self._prose_end is None else 0
+        return max(_overlap(self.text, self._stop), half_call)
 
     def _find_stop(self, seen: int) -> bool:
         """Looks for a stop string that ends in the text from `seen` on."""
@@ -143,6 +161,11 @@ class Draft:
         if self.text_end is not None:
             self._reopen(self.text_end)
         return self.text_end is not None
+
+    def _find_calls(self) -> None:
+        """Looks where the prose ends."""
+        if self._tools is not None and self._prose_end is None:
+            self._prose_end = self._tools.begin_of_calls(self.text)
 
     def _reopen(self, position: int) -> None:
         """Forgets the sentences that end behind a code point."""

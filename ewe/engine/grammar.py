@@ -74,22 +74,32 @@ class Grammars:
         self._compiled = lru_cache(maxsize=_KEPT)(self._compile)
 
     def of_schema(self, schema: Mapping[str, Any]) -> Grammar:
-        """A grammar at its beginning; raises SchemaError for a schema that cannot be kept to, and without
-        llguidance or a tokenizer that it reads.
-        """
+        """The grammar of JSON that satisfies a schema; raises as `of_lark` does."""
         try:
             text = json.dumps(schema)
         except (TypeError, ValueError, RecursionError) as error:
             raise SchemaError(f"the JSON schema is not JSON: {error}") from error
+        return self._of_text(text, is_schema=True)
+
+    def of_lark(self, text: str) -> Grammar:
+        """A grammar at its beginning, from llguidance's form of Lark; raises SchemaError for one that cannot be kept
+        to, and without llguidance or a tokenizer that it reads.
+        """
+        return self._of_text(text, is_schema=False)
+
+    def _of_text(self, text: str, is_schema: bool) -> Grammar:
         if len(text) > _LONGEST:
             raise SchemaError(f"the JSON schema has {len(text)} characters; {_LONGEST} is the most")
-        return self._compiled(text).copy()
+        return self._compiled(text, is_schema).copy()
 
-    def _compile(self, schema: str) -> Grammar:
+    def _compile(self, text: str, is_schema: bool) -> Grammar:
         library = _import_llguidance()
         if self._tokens is None:
             self._tokens = self._read_tokenizer()
-        grammar = library.LLMatcher.grammar_from_json_schema(schema, overrides=_FORM)
+        if is_schema:
+            grammar = library.LLMatcher.grammar_from_json_schema(text, overrides=_FORM)
+        else:
+            grammar = library.LLMatcher.grammar_from_lark(text)
         matcher = library.LLMatcher(self._tokens, grammar, log_level=0)
         problems = [matcher.get_error(), *matcher.get_grammar_warnings()]
         if any(problems):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ewe.config import Config
 from ewe.engine.draft import Draft
-from ewe.engine.grammar import Grammars
+from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, StreamEvent
 from ewe.errors import InvalidRequestError, PromptTooLongError
@@ -23,6 +23,7 @@ from ewe.kvcache.block_table import BlockTable
 from ewe.memory.working_memory import WorkingMemory
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Lane, MemoryOptions, Passage
 
 Prompt = str | Batch[int]
@@ -73,11 +74,12 @@ class Intake:
         salt: str = "",
         question: str = "",
         memory: MemoryOptions | None = None,
+        tools: ToolUse | None = None,
     ) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
 
         question: what retrieval and verification are told in place of a prompt that holds more than its question.
-        memory: whose long-term memories it may use; None: those that the settings name.
+        memory: whose long-term memories it may use; None: those that the settings name. tools: what may be called.
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
@@ -91,12 +93,9 @@ class Intake:
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
         text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         asked = question if question.strip() else text
-        schema = params.json_schema
-        grammar = None if schema is None else self._grammars.of_schema(schema)
-        first, *others = [
-            self._sequence(request_id, index, text, asked, prompt_ids, params, seed, start, max_tokens, listener, salt)
-            for index in range(params.n)
-        ]
+        grammar = self._grammar(params, tools)
+        shared = request_id, text, asked, prompt_ids, params, seed, start, max_tokens, listener, salt, tools
+        first, *others = [self._sequence(index, *shared) for index in range(params.n)]
         for sequence in (first, *others):
             sequence.grammar = grammar and grammar.copy()
             sequence.recall = recall
@@ -113,8 +112,8 @@ class Intake:
 
     def _sequence(
         self,
-        request_id: str,
         index: int,
+        request_id: str,
         prompt: str,
         question: str,
         prompt_ids: tuple[int, ...],
@@ -124,6 +123,7 @@ class Intake:
         max_tokens: int,
         listener: Callable[[StreamEvent], None] | None,
         salt: str,
+        tools: ToolUse | None,
     ) -> Sequence:
         memory = self._config.memory
         return Sequence(
@@ -136,12 +136,17 @@ class Intake:
             seed=seed,
             start_position=start,
             max_tokens=max_tokens,
-            draft=Draft(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens),
+            draft=Draft(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens, tools),
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
             listener=listener,
             salt=salt,
         )
+
+    def _grammar(self, params: SamplingParams, tools: ToolUse | None) -> Grammar | None:
+        if tools is not None and tools.grammar is not None:
+            return self._grammars.of_lark(tools.grammar)
+        return None if params.json_schema is None else self._grammars.of_schema(params.json_schema)
 
     def _recall(self, memory: MemoryOptions | None) -> MemoryOptions:
         settings = self._config.longterm

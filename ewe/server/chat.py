@@ -5,25 +5,38 @@ Owns: the route, and the form of a conversation's answer and chunks. Knows the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from ewe.conversation import question_of
+from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
-from ewe.server.run import Run
+from ewe.server.run import Run, RunEvent
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
 from ewe.server.version import FINGERPRINT
 from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_chat import AnswerMessage, ChatChoice, ChatLogprobs, ChatRequest, ChatResponse, Message
-from ewe.types import Generation
+from ewe.server.wire_chat import (
+    AnswerFunction,
+    AnswerMessage,
+    AnswerToolCall,
+    ChatChoice,
+    ChatLogprobs,
+    ChatRequest,
+    ChatResponse,
+)
+from ewe.tool_calls.reader import Piece
+from ewe.tool_calls.use import ToolUse, with_id
+from ewe.types import Generation, ToolCall
 
 if TYPE_CHECKING:
     from ewe.engine.intake import Prompt
@@ -35,28 +48,37 @@ router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
     service = service_of(request)
-    run = await service.begin(request, _order(body))
-    answer = _ChatAnswer(service, run, body)
+    tools = _tool_use(service, body)
+    run = await service.begin(request, _order(body, tools))
+    answer = _ChatAnswer(service, run, body, tools)
     if body.stream:
         return RunStream(run, answer, service.settings.ping)
     generations = await answers_unless_gone(request, run)
     return JSONResponse((await answer.whole(generations)).model_dump())
 
 
-def conversation(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Messages as chat templates take them."""
-    # OpenAI treats the developer's messages as it treated the system's; chat templates know the latter only.
-    return [
-        {"role": "system" if message.role == "developer" else message.role, "content": message.text}
-        for message in messages
-    ]
+def _tool_use(service: Service, body: ChatRequest) -> ToolUse | None:
+    with _naming_the_field():
+        template = service.llm.chat_template
+        return template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
 
 
-def _order(body: ChatRequest) -> Order:
-    messages = conversation(body.messages)
+@contextmanager
+def _naming_the_field() -> Iterator[None]:
+    """What is wrong with tools and messages begins with the field's name."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        field, colon, _ = str(error).partition(": ")
+        raise RefusedError(400, str(error), param=field if colon and " " not in field else None) from error
+
+
+def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
+    messages = [message.for_template for message in body.messages]
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
-        return [llm.apply_chat_template(messages)]
+        with _naming_the_field():
+            return [llm.apply_chat_template(messages, tools)]
 
     return Order(
         wanted=body,
@@ -66,27 +88,22 @@ def _order(body: ChatRequest) -> Order:
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         special_tokens=False,
         question=question_of(messages),
+        tools=tools,
     )
 
 
 class _ChatAnswer(ChunkedAnswer):
     """The answer to one request: as a whole or as chunks."""
 
-    def __init__(self, service: Service, run: Run, body: ChatRequest) -> None:
+    def __init__(self, service: Service, run: Run, body: ChatRequest, tools: ToolUse | None) -> None:
         super().__init__(service, run, body, "chatcmpl", "chat.completion.chunk")
         self._wants_logprobs = body.logprobs
+        self._tools = tools
+        self._readers = [tools.reader() for _ in range(run.num_choices)] if tools is not None else []
 
     async def whole(self, generations: Sequence[Generation]) -> ChatResponse:
         """All choices at once."""
-        choices = [
-            ChatChoice(
-                index=index,
-                message=AnswerMessage(content=generation.text, annotations=citations(generation)),
-                logprobs=await self._logprobs(generation),
-                finish_reason=finish_reason(generation),
-            )
-            for index, generation in enumerate(generations)
-        ]
+        choices = [await self._whole_choice(index, generation) for index, generation in enumerate(generations)]
         return ChatResponse(
             **self._head,
             choices=choices,
@@ -100,6 +117,47 @@ class _ChatAnswer(ChunkedAnswer):
         delta = {"role": "assistant", "content": ""}
         return "".join(self._chunk([_choice(index, delta)]) for index in range(self._run.num_choices))
 
+    async def _whole_choice(self, index: int, generation: Generation) -> ChatChoice:
+        logprobs = await self._logprobs(generation)
+        answer = generation if self._tools is None else self._tools.read(generation)
+        calls = [_answer_call(call) for call in answer.tool_calls]
+        return ChatChoice(
+            index=index,
+            message=AnswerMessage(
+                content=answer.text if answer.text or not calls else None,
+                annotations=citations(generation),
+                tool_calls=calls or None,
+            ),
+            logprobs=logprobs,
+            finish_reason=_reason(generation, len(calls)),
+        )
+
+    async def tell(self, item: RunEvent) -> str:
+        """The chunks of an event: with tools a text may be content, calls, both or, for now, nothing."""
+        if self._tools is None or item.event.kind not in ("text", "finish"):
+            return await super().tell(item)
+        reader = self._readers[item.choice]
+        if item.event.kind == "text":
+            data = item.event.data
+            if self._counts is not None:
+                self._counts[item.choice] = data["num_tokens"], data["num_discarded"]
+            return self._pieces(item.choice, reader.num_calls, reader.feed(data["text"]))
+        return self._pieces(item.choice, reader.num_calls, reader.finish()) + await super().tell(item)
+
+    def _pieces(self, choice: int, num_calls: int, pieces: Sequence[Piece]) -> str:
+        """The chunks of content and calls; num_calls: how many calls were told before."""
+        told = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                told += self._chunk([self._text_choice(choice, piece)])
+                continue
+            call = _answer_call(with_id(piece)).model_dump()
+            first = {**call, "index": num_calls, "function": {"name": piece.name, "arguments": ""}}
+            rest = {"index": num_calls, "function": {"arguments": piece.arguments}}
+            told += "".join(self._chunk([_choice(choice, {"tool_calls": [delta]})]) for delta in (first, rest))
+            num_calls += 1
+        return told
+
     def _text_choice(self, index: int, text: str) -> dict[str, Any]:
         return _choice(index, {"content": text})
 
@@ -107,7 +165,8 @@ class _ChatAnswer(ChunkedAnswer):
         """The end of a choice, with its citations."""
         cited = [annotation.model_dump() for annotation in citations(generation)]
         logprobs = await self._logprobs(generation)
-        choice = _choice(index, {"annotations": cited} if cited else {}, finish_reason(generation))
+        num_calls = self._readers[index].num_calls if self._readers else 0
+        choice = _choice(index, {"annotations": cited} if cited else {}, _reason(generation, num_calls))
         choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
         return choice
 
@@ -116,6 +175,15 @@ class _ChatAnswer(ChunkedAnswer):
             return None
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].prompt_ids
         return await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
+
+
+def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length", "tool_calls"]:
+    reason = finish_reason(generation)
+    return "tool_calls" if num_calls and reason == "stop" else reason
+
+
+def _answer_call(call: ToolCall) -> AnswerToolCall:
+    return AnswerToolCall(id=call.id, function=AnswerFunction(name=call.name, arguments=call.arguments))
 
 
 def _choice(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from ewe.server.tenants import Tenants
 from ewe.server.wire import Document
 from ewe.server.wire_sampling import SamplingRequest
 from ewe.summary import EngineSummary
+from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Order:
 
     max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
     default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
-    prompt that holds more.
+    prompt that holds more. tools: what may be called.
     """
 
     wanted: SamplingRequest
@@ -61,6 +62,7 @@ class Order:
     prompt_logprobs: int | None = None
     special_tokens: bool = True
     question: str = ""
+    tools: ToolUse | None = None
 
 
 class Service:
@@ -177,6 +179,7 @@ class Service:
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
             memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
+            tools=order.tools,
         )
         count = order.count * params.n
         self.gate.enter(key, count)
@@ -195,7 +198,8 @@ class Service:
             run.submit()
         except SchemaError as error:
             run.close()
-            raise RefusedError(400, str(error), param=wanted.format_field, code="invalid_json_schema") from error
+            field = wanted.format_field if order.tools is None else "tools"
+            raise RefusedError(400, str(error), param=field, code="invalid_json_schema") from error
         except BaseException:
             run.close()
             raise

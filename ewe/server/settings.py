@@ -31,7 +31,8 @@ class ServerSettings(BaseModel):
     what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
-    engine's loop must turn to count as ready.
+    engine's loop must turn to count as ready. tool_parser: how the model's tool calls are read (auto: as its chat
+    template or its tokenizer suggests; none: requests with tools are refused).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
@@ -54,6 +55,7 @@ class ServerSettings(BaseModel):
     drain: float = Field(30.0, ge=0)
     ping: float = Field(5.0, gt=0)
     stalled_after: float = Field(60.0, gt=0)
+    tool_parser: Literal["auto", "hermes", "llama3", "mistral", "none"] = "auto"
     log_format: Literal["text", "json"] = "text"
 
     @field_validator("served_model_name", mode="before")

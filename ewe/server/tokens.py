@@ -8,7 +8,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from ewe.llm import LLM
-from ewe.server.chat import conversation
 from ewe.server.ignored import RequestRoute
 from ewe.server.service import service_of
 from ewe.server.wire import ERROR_RESPONSES
@@ -44,7 +43,10 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeRes
 def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
     intake = llm.client.engine.intake
     if body.messages is not None:
-        return intake.encode(llm.apply_chat_template(conversation(body.messages)), body.add_special_tokens is True)
+        return intake.encode(
+            llm.apply_chat_template([message.for_template for message in body.messages]),
+            body.add_special_tokens is True,
+        )
     return intake.encode(body.prompt or "", body.add_special_tokens is not False)
 
 

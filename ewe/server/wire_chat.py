@@ -7,12 +7,39 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ewe.server.wire import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
 from ewe.server.wire_sampling import SamplingRequest
+from ewe.tool_calls.tools import ToolRequest
 
-_Empty = Annotated[list[Any], Field(max_length=0)]
+_UNSUPPORTED_PARTS = {
+    "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos", "refusal": "refusals",
+}  # fmt: skip
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def _check_parts(value: Any) -> Any:
+    for part in value if isinstance(value, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            what = _UNSUPPORTED_PARTS.get(kind, f"parts of the type {kind!r}")
+            raise ValueError(f"not supported yet: {what}; send text")
+    return value
+
+
+def _check_role(value: Any) -> Any:
+    if value == "function":
+        raise ValueError("not supported yet: the role 'function'; send results of calls with the role 'tool'")
+    if isinstance(value, str) and value not in _ROLES:
+        raise ValueError(f"not supported yet: the role {value!r}; there is {', '.join(_ROLES)}")
+    return value
+
+
+def _check_absent(value: Any) -> Any:
+    if value:
+        raise ValueError("not supported: this is the form before tools; use tools and tool_choice")
+    return value
 
 
 class TextPart(RequestModel):
@@ -22,25 +49,99 @@ class TextPart(RequestModel):
     text: Text
 
 
+_Content = Annotated[Text | Annotated[list[TextPart], Field(min_length=1)] | None, BeforeValidator(_check_parts)]
+_Role = Annotated[Literal["system", "developer", "user", "assistant", "tool"], BeforeValidator(_check_role)]
+_BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
+
+
+class CalledFunction(RequestModel):
+    """A function and its arguments, a JSON object as text."""
+
+    name: Text
+    arguments: Text = ""
+
+
+class MessageToolCall(RequestModel):
+    """A call that an earlier answer asked for; index comes from clients that put it together from a stream."""
+
+    id: Text
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = None
+
+
 class Message(RequestModel):
-    """One message of a conversation.
+    """One message of a conversation; only one that calls tools may have no content.
 
     annotations are taken so that an answer can be sent back as it came; like the fields that must be empty, they have
     no effect.
     """
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Text | Annotated[list[TextPart], Field(min_length=1)]
+    role: _Role
+    content: _Content = None
+    name: Text | None = None
+    tool_calls: list[MessageToolCall] | None = None
+    tool_call_id: Text | None = None
     annotations: list[dict[str, Any]] | None = None
     refusal: None = None
-    tool_calls: _Empty | None = None
-    function_call: None = None
+    function_call: _BeforeTools = None
     audio: None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Message:
+        if self.content is None and not (self.role == "assistant" and self.tool_calls):
+            raise ValueError("content: only an assistant's message with tool_calls may have none")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("tool_calls: only an assistant's message may have them")
+        if (self.role == "tool") != (self.tool_call_id is not None):
+            raise ValueError("tool_call_id: this goes with the role tool, and the role with it")
+        return self
 
     @property
     def text(self) -> str:
         """The content, its parts joined by line breaks."""
-        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
+        parts = self.content or ""
+        return parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
+
+    @property
+    def for_template(self) -> dict[str, Any]:
+        """The message as chat templates take it: they know the developer as the system."""
+        message: dict[str, Any] = {"role": "system" if self.role == "developer" else self.role, "content": self.text}
+        if self.tool_calls:
+            message["tool_calls"] = [call.model_dump(exclude={"index"}) for call in self.tool_calls]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+            message |= {"name": self.name} if self.name else {}
+        return message
+
+
+class ToolFunction(RequestModel):
+    """A function that may be called; parameters: the JSON schema of its arguments."""
+
+    name: Text
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ChatTool(RequestModel):
+    """A tool; only functions can be called."""
+
+    type: Literal["function"]
+    function: ToolFunction
+
+
+class NamedFunction(RequestModel):
+    """The name of a function."""
+
+    name: Text
+
+
+class NamedTool(RequestModel):
+    """The one function that must be called."""
+
+    type: Literal["function"]
+    function: NamedFunction
 
 
 class ChatRequest(SamplingRequest):
@@ -51,9 +152,9 @@ class ChatRequest(SamplingRequest):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
-    tools: _Empty | None = None
-    tool_choice: Literal["none", "auto"] | None = None
-    functions: _Empty | None = None
+    tools: Annotated[list[ChatTool], Field(max_length=256)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    functions: _BeforeTools = None
     parallel_tool_calls: bool | None = None
 
     add_generation_prompt: Literal[True] | None = None
@@ -66,6 +167,13 @@ class ChatRequest(SamplingRequest):
     modalities: list[Literal["text"]] | None = None
     prediction: None = None
     web_search_options: None = None
+
+    @property
+    def tool_request(self) -> ToolRequest | None:
+        """The tools that may be called; raises InvalidRequestError."""
+        tools = [tool.model_dump() for tool in self.tools or ()]
+        choice = self.tool_choice.model_dump() if isinstance(self.tool_choice, NamedTool) else self.tool_choice
+        return ToolRequest.from_openai(tools, choice, self.parallel_tool_calls)
 
 
 class TopLogprob(AnswerModel):
@@ -89,13 +197,29 @@ class ChatLogprobs(AnswerModel):
     refusal: None = None
 
 
+class AnswerFunction(AnswerModel):
+    """A function and its arguments, a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
+class AnswerToolCall(AnswerModel):
+    """A call that the answer asks for."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: AnswerFunction
+
+
 class AnswerMessage(AnswerModel):
-    """The answer with its citations."""
+    """The answer with its citations; content: null if there are only calls."""
 
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     refusal: None = None
     annotations: list[Annotation]
+    tool_calls: list[AnswerToolCall] | None = None
 
 
 class ChatChoice(AnswerModel):
@@ -104,7 +228,7 @@ class ChatChoice(AnswerModel):
     index: int
     message: AnswerMessage
     logprobs: ChatLogprobs | None = None
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "tool_calls"]
 
 
 class ChatResponse(AnswerModel):
