@@ -2,6 +2,7 @@
 #   PYTHON=python3.12   the interpreter to build it with (3.11 or newer; found by itself otherwise)
 #   VENV=path           where to install; an environment that exists is reused and only completed
 #   ARGS="..."          passed on to ewe demo, pytest or the benchmarks
+#   WORKERS=n           processes that share the tests (one per core, eight at most; 0: only pytest itself)
 # `make gpu` uses the interpreter's own packages if they suffice (torch with CUDA, transformers, ...), without installing.
 
 SHELL := /bin/bash
@@ -16,6 +17,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS ?=
+WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc | awk '{ print ($$1 > 8) ? 8 : $$1 }')
+# Not in pyproject.toml: the interpreter that runs the GPU tests may not have pytest-xdist.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
 
@@ -45,10 +49,10 @@ demo: $(BIN)/.installed
 	$(BIN)/ewe demo $(ARGS)
 
 test: $(BIN)/.installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-slow: $(BIN)/.installed-test
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(PYTEST) -m slow $(ARGS)
 
 # mypy reads the types of the optional packages too.
 lint: $(BIN)/.installed-lint $(BIN)/.installed-test

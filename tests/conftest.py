@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from environment import same_terminal  # noqa: F401  (before anything that imports torch)
-
-# isort: split
 import triton_interpreter  # noqa: F401  (before anything that imports Triton)
 
 # isort: split
@@ -16,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from environment import same_terminal, settle, share_cores  # noqa: F401  (a fixture for every test)
 from hypothesis import settings
 
 from ewe.assembly import Engine, wire
@@ -31,6 +29,7 @@ from ewe.memory.unit_text import UnitText
 from ewe.sampling import SamplingParams
 from ewe.types import Generation
 
+settle()
 # The same examples on every run, and no failures for slowness.
 settings.register_profile("ewe", derandomize=True, deadline=None)
 settings.load_profile("ewe")
@@ -38,6 +37,23 @@ settings.load_profile("ewe")
 EOS = 0
 # One token per character that the mock model may write.
 ALPHABET = "\x00 abcdefghij.ABCDEFGHIJ0123456789,\n:klmnopqrstuvwxyz"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    share_cores(config.getoption("numprocesses", None) or 0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What a test draws does not depend on the tests before it."""
+    torch.manual_seed(0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The order of the tests, if pytest-randomly chose it."""
+    seed = config.getoption("randomly_seed", None)
+    if seed is not None:
+        terminalreporter.line(f"this order again: --randomly-seed={seed}")
 
 
 class CharTokenizer:

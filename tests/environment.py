@@ -1,7 +1,6 @@
 """One environment for every test, whatever the machine, the terminal and the number of test processes.
 
-Owns: which variables tests and the processes they start inherit. Import it before torch, which reads the number of
-threads once.
+Owns: which variables tests and the processes they start inherit.
 """
 
 from __future__ import annotations
@@ -18,20 +17,19 @@ TERMINAL = {"COLUMNS": "5000", "LINES": "50", "TERM": "dumb", "NO_COLOR": "1"}
 OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "TERMINAL_WIDTH")
 
 
-def _settle() -> None:
-    """No settings of the engine, no proxy on the way to servers of the tests; workers share the processor's cores."""
-    for name in list(os.environ):
-        if name.startswith("EWE_"):
-            del os.environ[name]
+def settle() -> None:
+    """No settings of the engine from outside, and no proxy on the way to the servers of the tests."""
+    for name in [name for name in os.environ if name.startswith("EWE_")]:
+        del os.environ[name]
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+def share_cores(workers: int) -> None:
+    """Workers inherit from pytest how many threads each may have, before torch or numpy asks, once."""
     if workers > 1:
         threads = str(max(1, len(os.sched_getaffinity(0)) // workers))
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
             os.environ.setdefault(name, threads)
-
-
-_settle()
 
 
 @contextmanager
