@@ -57,9 +57,20 @@ def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
         for line in (
             *("setting server.max_waiting = 5", "setting server.max_n = 4", "setting server.max_tokens = 3000"),
             *("setting verifier = builtin", "route POST /v1/chat/completions", "memory weights", "memory KV pool"),
-            *("phase loading", "EWE_ENGINE_PORT is no setting"),
+            *("loaded in", "EWE_ENGINE_PORT is no setting"),
         ):  # fmt: skip
             assert line in server.output
+        steps = (
+            *(
+                "phase reading settings\nmodel builtin, datastore builtin, verifier builtin",
+                "phase importing the server",
+            ),
+            *("listens on", "phase opening the datastore", "phase importing torch", "phase loading weights"),
+            *("phase allocating the KV pool", "phase warming the retriever", "phase warming the verifier", "loaded in"),
+        )
+        places = [server.output.index(step) for step in steps]
+        assert places == sorted(places)
+        assert places[0] == 0
         body = {**CHAT, "max_tokens": 200, "ignore_eos": True, "stream": True}
         thread, answers = ask_in_background(url, body)
         server.process.send_signal(signal.SIGTERM)
