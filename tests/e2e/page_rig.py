@@ -56,6 +56,7 @@ class Played:
     gate: threading.Event = field(default_factory=threading.Event)
     refusals: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
     breaks: bool = False
+    is_empty: bool = False
     disconnected: threading.Event = field(default_factory=threading.Event)
     url: str = ""
     engine: dict[str, Any] = field(default_factory=lambda: dict(ENGINE))
@@ -99,7 +100,7 @@ class Played:
     async def _records(self) -> AsyncIterator[str]:
         yield ": ping\n\n"
         committed = 0
-        for event in stream_events():
+        for event in [] if self.is_empty else stream_events():
             committed += event.kind == "sentence"
             while committed == 6 and not self.gate.is_set():
                 await asyncio.sleep(0.02)
@@ -111,7 +112,8 @@ class Played:
             elif event.kind != "finish":
                 yield record({"choices": [], "ewe": {"event": event.kind, "data": dict(event.data)}})
         yield record({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        yield record({"choices": [], "ewe": result()})
+        if not self.is_empty:
+            yield record({"choices": [], "ewe": result()})
         yield "data: [DONE]\n\n"
 
 
