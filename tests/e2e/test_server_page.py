@@ -348,12 +348,7 @@ def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any, playe
         page.locator("#settings-toggle").tap()
         ask_and_wait(page, PROMPT + " " + "Donaudampfschifffahrtsgesellschaft" * 3)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert (
-            page.evaluate(
-                "(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('#timeline'))"
-            )
-            <= 0
-        )
+        assert page.locator("#timeline").evaluate("node => node.scrollWidth <= node.clientWidth")
         boxes = [node.bounding_box() for node in page.locator("#timeline .unit, #timeline summary").all()]
         assert min(min(box["height"], box["width"]) for box in boxes) >= 24
         assert "Rumours" in page.locator("#timeline .unit-list").inner_text()
