@@ -58,6 +58,7 @@ class Played:
     held: tuple[str, int] = ("sentence", 6)
     refusals: list[tuple[int, str, dict[str, str]]] = field(default_factory=list)
     breaks: bool = False
+    is_empty: bool = False
     disconnected: threading.Event = field(default_factory=threading.Event)
     url: str = ""
     engine: dict[str, Any] = field(default_factory=lambda: dict(ENGINE))
@@ -101,7 +102,7 @@ class Played:
     async def _records(self) -> AsyncIterator[str]:
         yield ": ping\n\n"
         seen: Counter[str] = Counter()
-        for event in stream_events():
+        for event in [] if self.is_empty else stream_events():
             seen[event.kind] += 1
             while (event.kind, seen[event.kind]) == self.held and not self.gate.is_set():
                 await asyncio.sleep(0.02)
@@ -113,7 +114,8 @@ class Played:
             elif event.kind != "finish":
                 yield record({"choices": [], "ewe": {"event": event.kind, "data": dict(event.data)}})
         yield record({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        yield record({"choices": [], "ewe": result()})
+        if not self.is_empty:
+            yield record({"choices": [], "ewe": result()})
         yield "data: [DONE]\n\n"
 
 

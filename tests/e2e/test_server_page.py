@@ -265,6 +265,12 @@ def test_a_refusal_is_told_in_the_servers_words(page: Any, played: Played) -> No
     assert shown(page) == SENTENCES
 
 
+def test_an_empty_answer_says_why_and_what_to_try(page: Any, played: Played) -> None:
+    played.is_empty = True
+    ask_and_wait(page)
+    assert "The model ended at once, without a word. Try other words" in page.locator("#text").inner_text()
+
+
 def test_an_answer_that_breaks_off_keeps_its_sentences(page: Any, played: Played) -> None:
     played.breaks = True
     ask(page)
@@ -394,6 +400,10 @@ def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any, playe
         page.locator("#settings-toggle").tap()
         ask_and_wait(page, PROMPT + " " + "Donaudampfschifffahrtsgesellschaft" * 3)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator("#timeline").evaluate("node => node.scrollWidth <= node.clientWidth")
+        boxes = [node.bounding_box() for node in page.locator("#timeline .unit, #timeline summary").all()]
+        assert min(min(box["height"], box["width"]) for box in boxes) >= 24
+        assert "Rumours" in page.locator("#timeline .unit-list").inner_text()
         sheet = page.locator("#evidence")
         assert not sheet.is_visible()
         page.locator("#text .sentence").nth(2).locator(".mark").tap()

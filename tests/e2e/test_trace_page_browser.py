@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium_rig import all_of, complaints, expect_readable, find, hover, keys, show_as
+from contrast import ratio
 from selenium.webdriver.support.wait import WebDriverWait
 from show_fixture import HOSTILE, PASSAGES, PROMPT, generation
 from test_trace_page import hostile
@@ -155,6 +157,99 @@ def test_a_phone_gets_one_column_and_the_evidence_as_a_sheet(browser: Any) -> No
     assert sheet.rect["width"] == 390
     find(browser, "#close").click()
     assert not sheet.is_displayed()
+
+
+def same_titles() -> Any:
+    """The recorded run, in which all passages have one title."""
+    recorded = generation()
+    sources = {key: replace(passage, title="Mirela Hask") for key, passage in recorded.sources.items()}
+    trace = tuple(
+        replace(event, data={**event.data, "passage": {**event.data["passage"], "title": "Mirela Hask"}})
+        if event.kind == "refresh"
+        else event
+        for event in recorded.trace
+    )
+    return replace(recorded, sources=sources, trace=trace)
+
+
+def test_units_of_one_title_are_told_apart(chromium: Any, tmp_path: Path) -> None:
+    show_as(chromium)
+    open_page(chromium, tmp_path / "page.html", same_titles())
+    ids = {node.get_attribute("data-passage"): node.get_attribute("aria-label") for node in units(chromium)}
+    named = {label.split(": ")[1].split(", from")[0] for label in ids.values()}
+    assert named == {f"Mirela Hask ({number})" for number in range(1, len(ids) + 1)}
+    hover(chromium, all_of(chromium, "#text .sentence")[2])
+    proofs = {node.get_attribute("data-passage"): node.text for node in all_of(chromium, "#evidence .proof")}
+    assert all(ids[key].split(": ")[1].split(", from")[0] in text for key, text in proofs.items())
+
+
+def units(browser: Any) -> list[Any]:
+    return all_of(browser, "#timeline .unit")
+
+
+def test_the_timeline_can_be_read_and_touched_on_a_phone(browser: Any) -> None:
+    show_as(browser, width=390)
+    browser.refresh()
+    host = find(browser, "#timeline")
+    assert browser.execute_script("return arguments[0].scrollWidth <= arguments[0].clientWidth", host)
+    edge = host.rect["x"] + host.rect["width"]
+    assert all(node.rect["x"] + node.rect["width"] <= edge + 25 for node in units(browser))
+    for node in (*units(browser), *all_of(browser, "#timeline summary")):
+        assert node.rect["height"] >= 24
+        assert node.rect["width"] >= 24
+    shown = [node.find_element("css selector", "text").text for node in units(browser)]
+    listed = [node.text.split("\n") for node in all_of(browser, "#timeline summary")]
+    assert len(listed) == len({node.get_attribute("data-passage") for node in units(browser)})
+    assert {text.split()[0] for text in shown} == {line[0].split()[0] for line in listed}
+    assert "Rumours" in " ".join(line[0] for line in listed)
+    rumours = next(node for node in all_of(browser, "#timeline summary") if "Rumours" in node.text)
+    assert "from token 0 to token 90" in rumours.text
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", rumours)
+    rumours.click()
+    assert PASSAGES["p5"].text in find(browser, "#timeline details[open]").text
+
+
+def test_labels_can_be_read_on_their_bars(browser: Any) -> None:
+    for scheme in ("light", "dark"):
+        show_as(browser, scheme=scheme)
+        painted = browser.execute_script(BARS)
+        assert len(painted) == 13
+        assert min(map(ratio, painted)) >= 4.5, scheme
+
+
+# The colours of every label on the timeline and of the bar behind it.
+BARS = """
+const paint = (color) => {
+  const context = new OffscreenCanvas(1, 1).getContext('2d');
+  context.fillStyle = color;
+  context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data];
+};
+return [...document.querySelectorAll('#timeline .bar-body + text')].filter((text) => text.textContent).map((text) =>
+  [paint(getComputedStyle(text).fill), paint(getComputedStyle(text.previousElementSibling).fill)]);
+"""
+
+WHY_EMPTY = [
+    ("stop", 0, "The model ended at once", "min_tokens"),
+    ("stop", 12, "Every sentence was refuted and left out", "on_exhausted"),
+    ("length", 0, "It came to max_tokens", "larger max_tokens"),
+    ("timeout", 0, "The deadline passed", "deadline_s"),
+    ("error", 0, "No sentence was finished", "log"),
+]
+
+
+@pytest.mark.parametrize(("reason", "discarded", "why", "advice"), WHY_EMPTY)
+def test_an_empty_answer_says_why_and_what_to_try(
+    chromium: Any, tmp_path: Path, reason: str, discarded: int, why: str, advice: str
+) -> None:
+    recorded = generation()
+    stats = replace(recorded.stats, tokens_discarded=discarded)
+    error = "out of memory" if reason == "error" else ""
+    empty = replace(recorded, text=" ", sentences=(), finish_reason=reason, error=error, stats=stats)
+    open_page(chromium, tmp_path / "empty.html", empty)
+    told = find(chromium, "#text .empty").text
+    assert why in told
+    assert advice in told
 
 
 def test_dark_and_light_are_both_readable(browser: Any) -> None:

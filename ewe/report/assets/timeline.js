@@ -29,7 +29,7 @@ const stayOf = (unit) => `from token ${unit.from} ${unit.stays ? 'to the end' : 
 const unitTip = (unit) => [el('b', null, label(unit.passage)), el('p', null, clip(unit.passage?.text, 320)),
   el('small', null, `${unit.lane} · ${stayOf(unit)}`, el('br'), unitFacts(unit))];
 
-const fits = (text, width) => (width < 30 ? '' : clip(text, Math.floor((width - 10) / 6.4)));
+const fits = (text, width) => (width < 30 ? '' : clip(text, Math.floor((width - 12) / 6.8)));
 
 // A bar with its text. What can be touched is at least as wide as a fingertip where the layout asks for it.
 function barOf(place, from, to, y, text, short = '') {
@@ -47,7 +47,7 @@ function barOf(place, from, to, y, text, short = '') {
 function drawUnit(unit, top, place, page) {
   const handlers = tipped(() => unitTip(unit));
   const nth = place.numbers?.get(unit.passage?.id);
-  const name = nth ? `${nth} ${label(unit.passage)}` : label(unit.passage);
+  const name = nth ? `${nth} ${titleOf(unit.passage)}` : label(unit.passage);
   return svg('g', {
     class: `unit lane-${unit.lane}`, tabindex: '0', role: 'img', 'data-passage': unit.passage?.id,
     'aria-label': `${unit.lane} unit: ${label(unit.passage)}, from token ${unit.from} to ${unit.to}, weight ${number(unit.weight)}`,
@@ -92,7 +92,8 @@ function drawUnitList(units, numbers, page) {
     const { passage, lane } = stays[0];
     return el('li', { class: `lane-${lane}` }, el('details', {
       ontoggle: (event) => page.linkSentences(event.currentTarget.open ? id : null),
-    }, el('summary', null, el('b', null, `${nth} `), label(passage), el('small', null, stays.map((unit) => `${unit.lane}, ${stayOf(unit)}`).join('; '))),
+    }, el('summary', null, el('b', null, `${nth} `), label(passage),
+      el('small', null, clip(passage?.text, 60), el('br'), stays.map((unit) => `${unit.lane}, ${stayOf(unit)}`).join('; '))),
     el('p', null, passage?.text), el('p', { class: 'origin' }, unitFacts(stays[0]))));
   }));
 }
