@@ -31,6 +31,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 PATHS = (
     *("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses"),
     *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
+    *("/v1/embeddings", "/v1/rerank", "/tokenize", "/detokenize"),
 )
 FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
@@ -63,6 +64,7 @@ FIELDS = [
     *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
     *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
     *("response_format", "memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
+    *("echo", "tokens", "top_n", "dimensions", "add_special_tokens", "unheard_of"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})
