@@ -32,9 +32,7 @@ class Detokenizer:
     to be left out, by id.
     """
 
-    def __init__(
-        self, tokenizer: Any | None, prompt_ids: Sequence[int], kept: Mapping[int, str] | None = None
-    ) -> None:
+    def __init__(self, tokenizer: Any | None, prompt_ids: Sequence[int], kept: Mapping[int, str] | None = None) -> None:
         self._tokenizer = tokenizer
         self._kept = kept or {}
         self._ids = list(prompt_ids[-_LEFT_CONTEXT:])
