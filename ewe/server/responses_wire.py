@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ewe.server.wire import AnswerModel, EweResult, RequestModel, Text
 from ewe.server.wire_format import JsonSchema, TextAnswer, TextConfig
@@ -18,7 +18,15 @@ Status = Literal["in_progress", "completed", "incomplete", "failed"]
 Metadata = Annotated[
     dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
 ]
-_Nothing = Annotated[list[Any], Field(max_length=0)]
+
+
+def _check_no_tools(value: Any) -> Any:
+    if value:
+        raise ValueError("not supported yet: tools in responses; /v1/chat/completions has them")
+    return value
+
+
+_NoTools = Annotated[list[Any] | None, BeforeValidator(_check_no_tools)]
 
 
 class TextPart(RequestModel):
@@ -64,7 +72,7 @@ class ResponsesRequest(SamplingRequest):
     max_tokens: None = None
     response_format: None = None
     n: Literal[1] | None = None
-    tools: _Nothing | None = None
+    tools: _NoTools = None
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None
     truncation: Literal["disabled"] | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ewe.server.wire import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
 from ewe.server.wire_sampling import SamplingRequest
@@ -54,23 +54,28 @@ _Role = Annotated[Literal["system", "developer", "user", "assistant", "tool"], B
 _BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
 
 
-class CalledFunction(RequestModel):
+class HistoryModel(RequestModel):
+    """Part of what has been said: clients send an answer back with what they have added to it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class CalledFunction(HistoryModel):
     """A function and its arguments, a JSON object as text."""
 
     name: Text
     arguments: Text = ""
 
 
-class MessageToolCall(RequestModel):
-    """A call that an earlier answer asked for; index comes from clients that put it together from a stream."""
+class MessageToolCall(HistoryModel):
+    """A call that an earlier answer asked for."""
 
     id: Text
     type: Literal["function"] = "function"
     function: CalledFunction
-    index: int | None = None
 
 
-class Message(RequestModel):
+class Message(HistoryModel):
     """One message of a conversation; only one that calls tools may have no content.
 
     annotations are taken so that an answer can be sent back as it came; like the fields that must be empty, they have
@@ -108,7 +113,7 @@ class Message(RequestModel):
         """The message as chat templates take it: they know the developer as the system."""
         message: dict[str, Any] = {"role": "system" if self.role == "developer" else self.role, "content": self.text}
         if self.tool_calls:
-            message["tool_calls"] = [call.model_dump(exclude={"index"}) for call in self.tool_calls]
+            message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
         if self.tool_call_id is not None:
             message["tool_call_id"] = self.tool_call_id
             message |= {"name": self.name} if self.name else {}

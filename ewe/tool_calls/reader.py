@@ -40,6 +40,11 @@ class CallReader:
             return []
         return self._drain(is_whole=False)
 
+    @property
+    def is_in_call(self) -> bool:
+        """Whether the text so far ends in the middle of a call."""
+        return self._waits
+
     def finish(self) -> list[Piece]:
         """The last pieces."""
         pieces = self._drain(is_whole=True)

@@ -1,4 +1,4 @@
-"""A model's chat template: conversations become prompts, with tools where the template knows them and where it does not.
+"""A model's chat template: conversations become prompts, also with tools, whether the template knows them or not.
 
 Owns: the rendering, and the choice of the format in which the model's calls are read. Knows tokenizers of transformers.
 """

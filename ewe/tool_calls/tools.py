@@ -14,6 +14,7 @@ from ewe.errors import InvalidRequestError
 
 ToolChoice = Literal["none", "auto", "required"] | Mapping[str, Any]
 
+_PLAIN = {"type", "title", "description", "properties", "required", "additionalProperties", "$defs", "$schema"}
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -113,8 +114,14 @@ class ToolRequest:
         return self.must_call or any(tool.strict for tool in self.tools)
 
     def schema_of(self, tool: Tool) -> dict[str, Any]:
-        """What the arguments must satisfy; any object where neither the choice nor the tool is strict."""
-        return tool.schema if self.must_call or tool.strict else {"type": "object"}
+        """What the arguments must satisfy; any object where neither the choice nor the tool is strict.
+
+        A plain list of properties is taken for all that there are: models that have nothing to say would invent more.
+        """
+        if not self.must_call and not tool.strict:
+            return {"type": "object"}
+        is_plain = tool.parameters.keys() <= _PLAIN
+        return {"additionalProperties": False, **tool.schema} if is_plain else tool.schema
 
 
 def _name_of(choice: Mapping[str, Any]) -> str:

@@ -54,11 +54,12 @@ class ToolUse:
         return self.form.held_back(text, Place.CONTENT)
 
     def has_calls(self, text: str) -> bool:
-        """Whether a whole text holds a call."""
+        """Whether a whole text holds a call, or one that was cut."""
         reader = self.reader()
         reader.feed(text)
+        is_cut = reader.is_in_call
         reader.finish()
-        return reader.num_calls > 0
+        return is_cut or reader.num_calls > 0
 
     def read(self, generation: Generation) -> Generation:
         """The answer with its calls taken out of its text."""

@@ -36,7 +36,8 @@ _TURNS = """{% for message in messages %}<|{{ message.role }}|>{{ message.conten
 {% for call in message.tool_calls or [] %}CALL{% endfor %}\
 {% if message.role == "tool" %} ({{ message.tool_call_id }} {{ message.name }}){% endif %}{% endfor %}<|assistant|>"""
 _CALLS = {
-    "hermes": '<tool_call>{{ {"name": call.function.name, "arguments": call.function.arguments} | tojson }}</tool_call>',
+    "hermes": '<tool_call>{{ {"name": call.function.name, "arguments": call.function.arguments} | tojson }}'
+    "</tool_call>",
     "llama3": '<|python_tag|>{{ {"name": call.function.name, "parameters": call.function.arguments} | tojson }}',
     "mistral": '{% if call.id | length != 9 %}{{ raise_exception("ids have 9 characters") }}{% endif %}'
     "[TOOL_CALLS]{{ call.function.name }}{{ call.function.arguments | tojson }}",

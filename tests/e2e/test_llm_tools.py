@@ -109,6 +109,16 @@ def test_what_only_begins_like_a_call_is_checked_like_any_text() -> None:
     assert "Rome is in Peru." in [request.sentence for request in verifier.seen]
 
 
+def test_a_call_that_is_cut_is_no_prose_either() -> None:
+    verifier = Answers({})
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Rome is in Peru. So it is. And'
+    with scripted_llm("hermes", lambda prompt, units: text + " so on" * 99, FEEDBACK, verifier=verifier) as llm:
+        [answer] = llm.chat(ASKED, SamplingParams(max_tokens=90), tools=[WEATHER])
+    assert answer.finish_reason == "length"
+    assert answer.text.startswith(text)
+    assert (answer.sentences, answer.tool_calls, verifier.seen) == ((), (), [])
+
+
 def test_a_choice_of_none_leaves_the_text_alone() -> None:
     with scripted_llm("hermes", lambda prompt, units: CALLS["hermes"]) as llm:
         [answer] = llm.chat(ASKED, PARAMS, tools=[WEATHER], tool_choice="none")

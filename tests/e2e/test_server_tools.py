@@ -62,7 +62,7 @@ def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
 
 @pytest.fixture(scope="module")
 def url(llm: LLM) -> Iterator[str]:
-    with serving(create_app(llm, ServerSettings(model_name="scripted"))) as address:
+    with serving(create_app(llm, ServerSettings(model_name="scripted", max_tokens=400))) as address:
         yield f"{address}/v1"
 
 

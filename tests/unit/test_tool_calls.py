@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -28,9 +29,9 @@ CALLS = st.lists(st.tuples(st.sampled_from(NAMES), st.dictionaries(TEXTS, VALUES
 SCRAPS = st.lists(
     st.sampled_from(
         [
-            *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "<|python_tag|>", "<tool_", ";", "; "),
-            *('{"name": "f", "arguments": {"a": [1]}}', '{"name": "f", "parameters": {}}', '[{"name": "f"}]', "[]", "f"),
-            *('{"name": "f", "arguments": {"a": "}"', "{", "}", "[", "]", '"', "\\", " ", "\n", "Hi.", "NaN", "1e999"),
+            *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "<|python_tag|>", ";", "; "),
+            *('{"name": "f", "arguments": {"a": [1]}}', '{"name": "f", "parameters": {}}', '[{"name": "f"}]', "f"),
+            *('{"name": "f", "arguments": {"a": "}"', "<tool_", "{", "}", "[]", "[", "]", '"', "\\", " ", "\n", "Hi.", "NaN", "1e999"),
         ]
     )
     | st.text(max_size=4),
@@ -68,7 +69,7 @@ def read(form: CallFormat, pieces: list[str], parallel: bool = True) -> list[Pie
 
 def cut(text: str, places: list[int]) -> list[str]:
     edges = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
-    return [text[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    return [text[begin:end] for begin, end in pairwise(edges)]
 
 
 @pytest.mark.parametrize("name", FORMATS)
