@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ewe.cli.live_text import LiveText
 from ewe.cli.run_view import RunView
 from ewe.cli.text_view import TextView
 from ewe.config import Config
@@ -109,10 +110,13 @@ def check_views(generation: Generation, events: list[StreamEvent]) -> None:
     for event in events:
         view.handle(event.kind, event.data)
     assert view.draft.text == generation.text
-    console = Console(file=io.StringIO(), width=2000, force_terminal=True, color_system=None, _environ={})
-    text = TextView(console)
-    for event in events:
-        if event.kind != "finish":
-            text.handle(event.kind, event.data)
-    assert isinstance(console.file, io.StringIO)
-    assert console.file.getvalue() == generation.text
+    for make in (TextView, LiveText):
+        console = Console(file=io.StringIO(), width=2000, force_terminal=True, color_system=None, _environ={})
+        text = make(console)
+        for event in events:
+            if event.kind != "finish":
+                text.handle(event.kind, event.data)
+        if isinstance(text, LiveText):  # what stands when the live region has gone
+            console.print(text.live.get_renderable(), end="")
+        assert isinstance(console.file, io.StringIO)
+        assert console.file.getvalue().strip() == generation.text.strip()
