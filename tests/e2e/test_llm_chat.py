@@ -45,6 +45,10 @@ def test_many_conversations_are_answered_in_order_as_each_alone(llm: LLM) -> Non
     assert found[0].token_ids != found[1].token_ids
 
 
+def test_the_question_is_the_users_last_message(llm: LLM) -> None:
+    assert [request.question for request in llm.chat_requests(TALKS)] == ["And then?", "The river", "The river"]
+
+
 def test_a_tuple_of_conversations_is_one_too_and_results_are_told_as_they_come(llm: LLM) -> None:
     told: dict[int, Any] = {}
     found = llm.chat(tuple(tuple(talk) for talk in TALKS), TEN, on_result=told.__setitem__)
