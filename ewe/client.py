@@ -112,7 +112,7 @@ def with_named(config: Config, **given: object) -> Config:
     Objects are left to whoever uses them.
     """
     values = config.model_dump(exclude_unset=True)
-    named = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
+    named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
     if "longterm" in named:
         named["longterm"] = {**values.get("longterm", {}), "path": named["longterm"]}
     return Config.from_mapping({**values, **named}) if named else config
