@@ -32,7 +32,7 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("tools", [{"type": "function", "function": {"name": "f"}}]), ("tool_choice", "required")),
+        *(("tools", [{"type": "web_search"}]), ("tool_choice", "required")),
         *(("response_format", {"type": "grammar"}), ("audio", {"voice": "x"}), ("reasoning_effort", "low")),
         *(("n", 5), ("n", 0), ("max_tokens", 201), ("temperature", -1), ("top_p", 0), ("stop", [""])),
         *(("messages", []), ("stream", "yes"), ("ewe", {"evnets": True}), ("nonsense", 1), ("seed", 1 << 63)),
