@@ -32,7 +32,7 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("tools", [{"type": "function", "function": {"name": "f"}}]), ("tool_choice", "required")),
+        *(("tools", [{"type": "web_search"}]), ("tool_choice", "required")),
         *(("response_format", {"type": "grammar"}), ("audio", {"voice": "x"}), ("prediction", {"type": "content"})),
         *(("n", 5), ("n", 0), ("max_tokens", 201), ("temperature", -1), ("top_p", 0), ("stop", [""])),
         *(("messages", []), ("stream", "yes"), ("ewe", {"events": 3}), ("best_of", 2), ("seed", 1 << 63)),

@@ -133,3 +133,17 @@ def test_without_a_tokenizer_the_text_stays_empty() -> None:
     assert detokenizer.tokens_ending_by(0) == 2
     detokenizer.truncate(1)
     assert detokenizer.tokens_ending_by(0) == 1
+
+
+def test_special_tokens_that_are_kept_have_their_text_and_others_have_none() -> None:
+    tokenizer = byte_level()
+    eos, kept = tokenizer.eos_token_id, tokenizer("q")["input_ids"][0]
+    half = tokenizer("🌍")["input_ids"][0]
+    detokenizer = Detokenizer(tokenizer, [], {eos: "[CALLS]"})
+    for token in (kept, eos, kept, half, eos, kept):
+        detokenizer.append(token)
+    assert detokenizer.text == "q[CALLS]q\ufffd[CALLS]q", "an unfinished character ends before the token"
+    assert [detokenizer.end_of(count) for count in range(7)] == [0, 1, 8, 9, 9, 17, 18]
+    detokenizer.truncate(3)
+    detokenizer.append(eos)
+    assert detokenizer.text == "q[CALLS]q[CALLS]"

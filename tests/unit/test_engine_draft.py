@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from ewe.engine.draft import Draft, Span
 from ewe.engine.sampling_rows import Token
 from ewe.text.sentences import SentenceSplitter
+from ewe.tool_calls.template import FORMATS
+from ewe.tool_calls.tools import Tool, ToolRequest
+from ewe.tool_calls.use import ToolUse
 
 SPLITTER = SentenceSplitter()
 TOKENIZERS = {"byte_level": byte_level, "sentencepiece_like": sentencepiece_like}
@@ -163,3 +166,48 @@ def test_probabilities_of_a_sentence() -> None:
     assert draft.mean_entropy(first) == pytest.approx((0 + 1 + 2) / 3)
     assert draft.min_prob(second) == pytest.approx(0.01)
     assert draft.text_without(first, lambda item: item.id == 1) == "One."
+
+
+TOOLS = ToolUse(ToolRequest((Tool("f"),)), FORMATS["hermes"])
+CALL = '<tool_call>{"name": "f", "arguments": {"a": "One. Two. Three."}}</tool_call>'
+
+
+def with_tools(text: str) -> Draft:
+    """A draft of characters in which tools may be called."""
+    draft = Draft(PieceTokenizer(text), SPLITTER, [], tools=TOOLS)
+    for index in range(len(text)):
+        draft.append(token(index))
+    return draft
+
+
+def test_a_text_has_no_sentences_from_a_call_on() -> None:
+    draft = with_tools(f"It is. Let me see {CALL} So. It. Is.")
+    draft.find_sentences()
+    assert sentences(draft) == ["It is.", "Let me see"]
+    draft.finish()
+    assert sentences(draft) == ["It is.", "Let me see"]
+    draft.truncate(7)
+    assert sentences(draft) == ["It is."]
+    draft.finish()
+    assert sentences(draft) == ["It is."]
+
+
+def test_a_sentence_is_open_while_a_call_may_begin_in_it() -> None:
+    draft = with_tools("It is. <tool")
+    draft.find_sentences()
+    assert draft.held_back_chars() == 5
+    assert sentences(draft) == []
+    other = with_tools("It is. <tool >")
+    other.find_sentences()
+    assert (other.held_back_chars(), sentences(other)) == (0, ["It is."])
+
+
+def test_what_only_began_like_a_call_is_prose_when_the_text_ends() -> None:
+    draft = with_tools("See. <tool_call> is a tag. It is.")
+    draft.find_sentences()
+    assert sentences(draft) == ["See."]
+    draft.finish()
+    assert sentences(draft)[-1] == "It is."
+    cut = with_tools(f"See. {CALL[:50]}")
+    cut.finish()
+    assert sentences(cut) == ["See."]
