@@ -233,7 +233,8 @@ def test_queries_choose_the_passages_that_are_found_most_often(tmp_path: Path, s
     queries = tmp_path / "queries.txt"
     queries.write_text(f"{titles[0]}\n\n{titles[0]} again\n{titles[5]}\n")
     arguments = ["index", "precompute", str(store), "--out", str(tmp_path / "units"), "--queries", str(queries)]
-    result = CliRunner().invoke(app, [*arguments, "--top", "2", "--set", "feedback.retrieval_top_k=3"])
+    plain = ["--set", "retrieval.retriever=bm25", "--set", "feedback.retrieval_top_k=3"]
+    result = CliRunner().invoke(app, [*arguments, "--top", "2", *plain])
     assert result.exit_code == 0, result.output
     assert "2 units encoded" in result.output
     refused = CliRunner().invoke(app, ["index", "precompute", str(store), "--out", str(tmp_path / "x"), "--top", "2"])

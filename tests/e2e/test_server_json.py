@@ -23,7 +23,7 @@ MESSAGES: Any = [{"role": "user", "content": PROMPT}]
 class Person(BaseModel):
     """What the built-in model is asked for; it never ends a string by itself."""
 
-    biography: str = Field(max_length=80)
+    biography: str = Field(max_length=16)
     born: int = Field(ge=1000, le=2000)
     kind: str | None = Field(max_length=8)
 

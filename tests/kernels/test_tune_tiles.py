@@ -53,6 +53,9 @@ def test_the_best_is_shown_beside_todays_and_what_does_not_fit_is_passed_over(sc
 
 @pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 def test_kernels_are_timed_under_the_tile_that_is_tried(script, monkeypatch):
+    # One call is enough to see its tile, and the interpreter takes its time.
+    monkeypatch.setattr("benchmarks.attention._CALLS", 1)
+    monkeypatch.setattr("benchmarks.attention_problem._MOST_LAYERS", 1)
     tried = []
     attend = triton_backend.attend_pieces
     monkeypatch.setattr(triton_backend, "attend_pieces", lambda *items: (tried.append(items[11]), attend(*items))[1])

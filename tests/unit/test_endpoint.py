@@ -142,8 +142,8 @@ def test_a_wait_beyond_the_time_limit_is_not_begun(server: Server) -> None:
     server.script = [lambda handler: handler.send(b"busy", 429, Retry_After="900")]
     start = time.monotonic()
     with pytest.raises(CompletionError, match="429"):
-        completer(server, time_limit_s=5).complete(["x"])
-    assert time.monotonic() - start < 4
+        completer(server, time_limit_s=200).complete(["x"])
+    assert time.monotonic() - start < 100
 
 
 def test_tries_are_bounded_and_counted(server: Server) -> None:
@@ -200,19 +200,19 @@ def test_a_connection_closed_in_mid_body_is_tried_again(server: Server) -> None:
 
 
 def test_a_server_that_hangs_is_left_in_time(server: Server) -> None:
-    server.script = [lambda handler: handler.server.stopping.wait(20)]
+    server.script = [lambda handler: handler.server.stopping.wait(100)]
     start = time.monotonic()
     with pytest.raises(CompletionError, match=r"did not answer within 0\.2 s"):
         completer(server, request_timeout_s=0.2, attempts=1).complete(["x"])
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 90
 
 
 def test_a_server_that_trickles_is_left_in_time(server: Server) -> None:
     def trickle(handler: Handler) -> None:
         handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
+        handler.send_header("Content-Length", "10000")
         handler.end_headers()
-        for _ in range(100):
+        for _ in range(2000):
             handler.wfile.write(b" ")
             if handler.server.stopping.wait(0.05):
                 break
@@ -221,7 +221,7 @@ def test_a_server_that_trickles_is_left_in_time(server: Server) -> None:
     start = time.monotonic()
     with pytest.raises(CompletionError, match="did not finish"):
         completer(server, request_timeout_s=0.3, attempts=1).complete(["x"])
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 90
 
 
 def test_a_flood_is_cut_off(server: Server) -> None:
@@ -242,10 +242,10 @@ def test_a_flood_is_cut_off(server: Server) -> None:
 
 def test_an_endpoint_that_is_down_is_named() -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("127.0.0.1", 0))  # and nobody else can take it while it is asked
         port = free.getsockname()[1]
-    with pytest.raises(CompletionError, match=rf"127.0.0.1:{port}.*cannot be reached"):
-        EndpointCompleter("tiny", f"http://127.0.0.1:{port}/v1", attempts=1).complete(["x"])
+        with pytest.raises(CompletionError, match=rf"127.0.0.1:{port}.*cannot be reached"):
+            EndpointCompleter("tiny", f"http://127.0.0.1:{port}/v1", attempts=1).complete(["x"])
 
 
 def test_one_failure_leaves_the_other_answers(server: Server) -> None:
