@@ -15,7 +15,8 @@ from typing import Any
 from ewe.client import Answer
 from ewe.conversation import Conversation
 from ewe.engine.intake import Document, Prompt
-from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.engine.sequence import Sequence
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams

@@ -26,7 +26,8 @@ from ewe.types import Generation, MemoryOptions
 if TYPE_CHECKING:
     from ewe.engine.intake import Document, Prompt
     from ewe.engine.loader import LoadedModel
-    from ewe.engine.sequence import Sequence, StreamEvent
+    from ewe.engine.sequence import Sequence
+    from ewe.engine.stream_events import StreamEvent
 
 Answer = Generation | EngineDeadError
 

@@ -30,7 +30,8 @@ from ewe.types import Generation, MemoryOptions, Passage
 if TYPE_CHECKING:
     from ewe.engine.intake import Document, Prompt
     from ewe.engine.loader import LoadedModel
-    from ewe.engine.sequence import Sequence, StreamEvent
+    from ewe.engine.sequence import Sequence
+    from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore

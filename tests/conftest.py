@@ -22,7 +22,7 @@ from ewe.config import Config
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.sequence import Sequence as EngineSequence
-from ewe.engine.sequence import StreamEvent
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.memory.unit_text import UnitText

@@ -17,7 +17,7 @@ from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import StreamEvent
+    from ewe.engine.stream_events import StreamEvent
 
 
 def show_stream(events: Iterable[StreamEvent], checked: bool) -> Generation:

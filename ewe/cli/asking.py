@@ -16,7 +16,7 @@ from ewe.sampling import SamplingParams
 from ewe.types import Generation, Passage
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import StreamEvent
+    from ewe.engine.stream_events import StreamEvent
     from ewe.llm import LLM
 
 

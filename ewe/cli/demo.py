@@ -16,7 +16,7 @@ import typer
 from ewe.cli import options
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import StreamEvent
+    from ewe.engine.stream_events import StreamEvent
 
 _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 

@@ -19,7 +19,7 @@ from ewe.errors import EWEError
 from ewe.types import Generation, Sentence, Verdict
 
 if TYPE_CHECKING:
-    from ewe.engine.sequence import StreamEvent
+    from ewe.engine.stream_events import StreamEvent
 
 MARKS = {
     Verdict.SUPPORTED: ("✓", "green"),

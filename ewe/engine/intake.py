@@ -16,7 +16,8 @@ from ewe.config import Config
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.sequence import Sequence, StreamEvent
+from ewe.engine.sequence import Sequence
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable

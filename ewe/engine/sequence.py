@@ -16,6 +16,7 @@ from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
 from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
+from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
@@ -32,27 +33,6 @@ from ewe.types import (
     Passage,
     TraceEvent,
 )
-
-TRACED_EVENTS = frozenset(
-    {"retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"}
-)
-"""Kinds of trace events that a stream shows, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """Something a reader of the stream learns.
-
-    kind: "text" {text, num_tokens, num_discarded}: final text, to be shown in order, and how many tokens have been
-    written by then, and taken back; "draft" {text, start}: provisional text, which a rewind cuts to its `kept_chars`;
-    those of TRACED_EVENTS: the trace event's data; "sentence": a sentence is final; "finish" {reason}, with
-    `generation`. index: which of the request's `n` answers it is about.
-    """
-
-    kind: str
-    data: Mapping[str, Any]
-    generation: Any = None
-    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)

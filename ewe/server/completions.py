@@ -6,12 +6,11 @@ Owns: the route, and the form of a text's answer and chunks. Knows the service a
 from __future__ import annotations
 
 from collections.abc import Sequence as Batch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from ewe.engine.sequence import Sequence
 from ewe.server.answers import ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.ignored import RequestRoute
@@ -29,6 +28,9 @@ from ewe.server.wire_completions import (
     CompletionResponse,
 )
 from ewe.types import Generation
+
+if TYPE_CHECKING:
+    from ewe.engine.sequence import Sequence
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 

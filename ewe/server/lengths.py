@@ -6,10 +6,13 @@ Owns: these numbers and the refusals about them. Knows sequences that are not su
 from __future__ import annotations
 
 from collections.abc import Sequence as Batch
+from typing import TYPE_CHECKING
 
-from ewe.engine.sequence import Sequence
 from ewe.errors import PromptTooLongError
 from ewe.server.errors import RefusedError
+
+if TYPE_CHECKING:
+    from ewe.engine.sequence import Sequence
 
 _NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does
 

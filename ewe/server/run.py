@@ -19,7 +19,8 @@ from ewe.types import Generation
 
 if TYPE_CHECKING:
     from ewe.engine.intake import Prompt
-    from ewe.engine.sequence import Sequence, StreamEvent
+    from ewe.engine.sequence import Sequence
+    from ewe.engine.stream_events import StreamEvent
 
 
 class RunEvent(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ewe.engine.sequence import TRACED_EVENTS
+from ewe.engine.stream_events import TRACED_EVENTS
 from ewe.server.run import RunEvent
 from ewe.server.wire import EweOptions
 

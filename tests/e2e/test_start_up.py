@@ -68,6 +68,11 @@ print(json.dumps(refused))
 """
 
 
+def test_importing_the_server_imports_no_torch() -> None:
+    """Its address is printed before what takes long is imported."""
+    assert run("import json, ewe.server.process, ewe.server.app\nprint(json.dumps(heavy()))") == []
+
+
 def test_what_is_wrong_is_refused_before_torch_is_imported(model: Path) -> None:
     passages = model.with_name("passages.jsonl")
     passages.write_text('{"id": "a", "text": "The bridge is long."}\n')

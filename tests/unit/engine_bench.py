@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.engine.sequence import StreamEvent
+from ewe.engine.stream_events import StreamEvent
 from ewe.engine.workers import Job
 from ewe.types import Generation
 

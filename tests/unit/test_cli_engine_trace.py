@@ -18,7 +18,7 @@ from ewe.cli.live_text import LiveText
 from ewe.cli.run_view import RunView
 from ewe.cli.text_view import TextView
 from ewe.config import Config
-from ewe.engine.sequence import StreamEvent
+from ewe.engine.stream_events import StreamEvent
 from ewe.report.page import page_data
 from ewe.sampling import SamplingParams
 from ewe.types import Generation

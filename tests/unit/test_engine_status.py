@@ -12,8 +12,8 @@ from engine_parts import sentences
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop
-from ewe.engine.sequence import StreamEvent
 from ewe.engine.status import EngineStatus, status_of
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.memory.unit_cache import UnitCache

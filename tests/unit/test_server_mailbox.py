@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.engine.sequence import StreamEvent
+from ewe.engine.stream_events import StreamEvent
 from ewe.server import streaming
 from ewe.server.errors import RefusedError
 from ewe.server.mailbox import Mailbox

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import Config
-from ewe.engine.sequence import StreamEvent
+from ewe.engine.stream_events import StreamEvent
 from ewe.sampling import SamplingParams
 from ewe.server.run import RunEvent
 from ewe.server.stream_parts import StreamParts, wanted_events

@@ -1,0 +1,31 @@
+"""What readers of a stream learn.
+
+Owns: the form of an event, and which of the trace's events streams show. Knows nothing of the engine; imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TRACED_EVENTS = frozenset(
+    {"retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"}
+)
+"""Kinds of trace events that a stream shows, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Something a reader of the stream learns.
+
+    kind: "text" {text, num_tokens, num_discarded}: final text, to be shown in order, and how many tokens have been
+    written by then, and taken back; "draft" {text, start}: provisional text, which a rewind cuts to its `kept_chars`;
+    those of TRACED_EVENTS: the trace event's data; "sentence": a sentence is final; "finish" {reason}, with
+    `generation`. index: which of the request's `n` answers it is about.
+    """
+
+    kind: str
+    data: Mapping[str, Any]
+    generation: Any = None
+    index: int = 0
