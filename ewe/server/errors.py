@@ -113,6 +113,8 @@ def _field_name(location: tuple[int | str, ...]) -> str:
 
 def _problem(item: dict[str, Any], name: str) -> str:
     where = name or "the body"
+    if item["type"] == "extra_forbidden":
+        return f"{where}: this server knows no such field"
     if item["type"] == "none_required" or (item["type"] == "too_long" and "at most 0" in item["msg"]):
         return f"not supported yet: {where}; leave it out"
     if item["type"] == "literal_error":

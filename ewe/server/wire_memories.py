@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from ewe.server.wire import CHECK_UNICODE, AnswerModel, FullText, RequestModel
 
@@ -26,7 +26,12 @@ Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty",
 
 
 class MemoryPlace(RequestModel):
-    """Whose memory: a user's, an agent's, a user's with one agent; with neither one that everybody shares."""
+    """Whose memory: a user's, an agent's, a user's with one agent; with neither one that everybody shares.
+
+    Unknown fields are refused here on every server: a misspelt `user` would read or delete somebody else's memories.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     user: Name = ""
     agent: Name = ""
