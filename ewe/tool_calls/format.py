@@ -84,7 +84,9 @@ class CallFormat(ABC):
         if request.must_call:
             return f"start: {calls}\n{rules}"
         if answer is not None:
-            return f"start: {calls} | answer\nanswer: {json_in_lark(answer)}\n{rules}"
+            # A call without a marker could not be told from an answer that is an object too.
+            marked = f"{in_lark(self.opening or self.markers[0], token_ids)} {first}"
+            return f"start: {marked} | answer\nanswer: {json_in_lark(answer)}\n{rules}"
         return f"{self.free_start(first, token_ids)}\n{rules}"
 
     def free_start(self, first: str, token_ids: Mapping[str, int]) -> str:

@@ -183,3 +183,15 @@ def test_without_llguidance_forced_calls_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, "llguidance", None)
     with scripted_llm("hermes", lambda prompt, units: "x") as llm, pytest.raises(SchemaError, match="structured"):
         llm.chat(ASKED, PARAMS, tools=[WEATHER], tool_choice="required")
+
+
+def test_the_built_in_model_makes_a_forced_call() -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed")
+    with LLM(model="builtin") as llm:
+        answers = llm.chat(ASKED, SamplingParams(max_tokens=80, n=2, temperature=0.9, seed=4), tools=[WEATHER],
+                           tool_choice="required")  # fmt: skip
+        llm.check_integrity()
+    for answer in answers:
+        [call] = answer.tool_calls
+        assert (answer.text, answer.finish_reason, answer.stats.rewrites) == ("", "stop", 0)
+        assert list(json.loads(call.arguments)) == ["city"]

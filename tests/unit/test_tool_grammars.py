@@ -80,6 +80,9 @@ def test_llama3() -> None:
     assert not any(allows("spelled", "llama3", text) for text in (wrong, '{"b": 1}', f"{good}; {wrong}"))
     assert allows("spelled", "llama3", good, "required")
     assert not any(allows("spelled", "llama3", text, "required") for text in ("Hello.", f"{good}; {good}"))
+    schema = {"type": "object", "properties": {"n": {"const": 7}}, "required": ["n"]}
+    assert allows("spelled", "llama3", '{"n": 7}', answer=schema)
+    assert allows("spelled", "llama3", f"<|python_tag|>{good}", answer=schema)
 
 
 def test_mistral_in_the_form_that_its_tokens_show() -> None:
