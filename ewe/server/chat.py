@@ -60,7 +60,11 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
 def _tool_use(service: Service, body: ChatRequest) -> ToolUse | None:
     with _naming_the_field():
         template = service.llm.chat_template
-        return template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
+        tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
+    if tools is not None and body.ewe.stream == "draft":
+        # What looks like the beginning of a call may still become content, and the other way round.
+        raise RefusedError(400, 'ewe.stream: "draft" beside tools is not supported yet', param="ewe.stream")
+    return tools
 
 
 @contextmanager

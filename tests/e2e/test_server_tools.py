@@ -64,7 +64,7 @@ def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
 
 @pytest.fixture(scope="module")
 def url(llm: LLM) -> Iterator[str]:
-    with serving(create_app(llm, ServerSettings(model_name="scripted", max_tokens=400))) as address:
+    with serving(create_app(llm, ServerSettings(served_model_name=["scripted"], max_tokens=400))) as address:
         yield f"{address}/v1"
 
 
@@ -224,6 +224,7 @@ def test_litellm(url: str) -> None:
         ({"tools": [{**TOOL, "type": "web_search"}]}, "tools.0.type", "not supported"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name", "letters"),
         ({"tool_choice": "required"}, "tool_choice", "needs tools"),
+        ({"tools": [TOOL], "ewe": {"stream": "draft"}}, "ewe.stream", "not supported yet"),
         ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "'x'"),
         ({"functions": [{"name": "f"}]}, "functions", "use tools"),
         ({"messages": [{"role": "function", "content": "x"}]}, "messages.0.role", "not supported yet"),
