@@ -10,18 +10,20 @@ from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ewe.client import Answer
 from ewe.conversation import Conversation
-from ewe.engine.intake import Document, Prompt
-from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
+
+if TYPE_CHECKING:
+    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.sequence import Sequence
 
 
 class AsyncLLM:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ewe.arguments import as_params, as_prompts, memory_store
 from ewe.client import Answer, EngineClient, resolve_config, with_named
 from ewe.components import make_components
 from ewe.config import Config
@@ -62,7 +63,7 @@ class LLM:
         loaded: LoadedModel | None = None,
         on_load: OnLoad = ignore_step,
     ) -> None:
-        service, path = _store_of(longterm)
+        service, path = memory_store(longterm)
         self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load)
@@ -105,8 +106,8 @@ class LLM:
         memory: whose long-term memories they may use; None: those that the settings name.
         Raises InvalidRequestError before anything is computed.
         """
-        listed = _as_prompts(prompts)
-        per_prompt = _as_params(params, len(listed))
+        listed = as_prompts(prompts)
+        per_prompt = as_params(params, len(listed))
         built = [self.client.build(*job, documents, memory=memory) for job in zip(listed, per_prompt, strict=True)]
         return self._run(built, on_result)
 
@@ -129,8 +130,11 @@ class LLM:
         computed.
         """
         use = self.tool_use(tools, tool_choice)
-        answers = self._run(self.chat_requests(messages, params, documents, memory, use), on_result)
-        return answers if use is None else [use.read(answer) for answer in answers]
+        requests = self.chat_requests(messages, params, documents, memory, use)
+        if use is None:
+            return self._run(requests, on_result)
+        tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
+        return [use.read(answer) for answer in self._run(requests, tell)]
 
     def chat_requests(
         self,
@@ -142,7 +146,7 @@ class LLM:
     ) -> list[Sequence]:
         """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
-        per_conversation = _as_params(params, len(conversations), "conversations")
+        per_conversation = as_params(params, len(conversations), "conversations")
         prompts = [self.apply_chat_template(conversation, tools) for conversation in conversations]
         return [
             self.client.build(
@@ -258,17 +262,6 @@ class LLM:
             self.client.forget(sequence.request_id, abort=not finished)
 
 
-def _store_of(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
-    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
-    if longterm is None or isinstance(longterm, str | Path):
-        return None, longterm
-    from ewe.longterm.service import MemoryService
-
-    if not isinstance(longterm, MemoryService):
-        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
-    return longterm, longterm.store.path
-
-
 def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:
     answers.put((number, answer))
 
@@ -276,22 +269,3 @@ def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: An
 def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer: Answer) -> None:
     if isinstance(answer, EngineDeadError):
         events.put(answer)
-
-
-def _as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
-    if isinstance(prompts, str):
-        return [prompts]
-    listed = list(prompts)
-    if listed and all(isinstance(item, int) for item in listed):
-        return [listed]  # type: ignore[list-item]  # one prompt of token ids
-    return listed  # type: ignore[return-value]
-
-
-def _as_params(
-    params: SamplingParams | Batch[SamplingParams] | None, count: int, asked: str = "prompts"
-) -> list[SamplingParams]:
-    if params is None or isinstance(params, SamplingParams):
-        return [params or SamplingParams()] * count
-    if len(params) != count:
-        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
-    return list(params)

@@ -23,9 +23,7 @@ def generate(
         ),
     ] = None,
     system: options.System = "",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Give prompts to the model as they are, without its chat template.")
-    ] = False,
+    raw: options.Raw = False,
     model: options.Model = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,

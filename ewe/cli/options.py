@@ -83,6 +83,7 @@ Policy = Annotated[
         show_default="ewe",
     ),
 ]
+Raw = Annotated[bool, typer.Option("--raw", help="Give prompts to the model as they are, without its chat template.")]
 System = Annotated[str, typer.Option(help="The system message of every conversation.", show_default=False)]
 Documents = Annotated[
     list[Path] | None,
