@@ -235,10 +235,12 @@ def main() -> None:
         "shortest": shortest,
         "longest": longest,
     }
+    contest = Contest(size, arguments.device) if arguments.device == "cpu" else None
+    if contest is not None:
+        settings["products_of_few_rows"] = describe_ways(contest.llm.client.engine.loaded.model)
+        print(f"products of few rows: {settings['products_of_few_rows']}")
     sections = Sections("decode_throughput", arguments, settings)
-    if arguments.device == "cpu":
-        contest = Contest(size, arguments.device)
-        sections.take("cpu_linear", lambda: {"cpu_linear": describe_ways(contest.llm.client.engine.loaded.model)})
+    if contest is not None:
         sections.take("contest", partial(measure_contest, contest, arguments))
         contest.llm.close()
     measure_limits(sections, size, arguments)

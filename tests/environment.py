@@ -6,6 +6,7 @@ Owns: which variables tests and the processes they start inherit.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,9 +19,10 @@ OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TT
 
 
 def settle() -> None:
-    """No settings of the engine from outside, and no proxy on the way to the servers of the tests."""
+    """No settings of the engine from outside, a cache of its own, and no proxy on the way to the tests' servers."""
     for name in [name for name in os.environ if name.startswith("EWE_")]:
         del os.environ[name]
+    os.environ["EWE_CACHE_DIR"] = tempfile.mkdtemp(prefix="ewe-tests-")
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 

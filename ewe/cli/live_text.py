@@ -52,7 +52,8 @@ class LiveText(TextView):
         if kind == "text":
             self._position += len(data["text"])
         if kind in ("rewind", "sentence"):
-            self._withdrawn = data["text"] if kind == "rewind" else ""
+            is_rewritten = kind == "rewind" and data.get("reason") != "drop"
+            self._withdrawn = data["text"] if is_rewritten else ""
         if kind != "finish":  # the end of the last line is left to `__exit__`
             super().handle(kind, data)
         self.live.update(self._tail())

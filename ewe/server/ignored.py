@@ -73,7 +73,7 @@ class _Ignored(NamedTuple):
 
 
 def _ignored_fields(part: RequestModel, within: str = "") -> Iterator[_Ignored]:
-    """The fields without effect of a request and of all its parts, as `messages.name`."""
+    """The fields without effect of a request and of all its parts, as `documents.page`."""
     yield from (_Ignored(within + name, False) for name in part.unknown_fields)
     for name in type(part).model_fields:
         value = getattr(part, name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ewe.server.wire import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
 from ewe.server.wire_sampling import SamplingRequest
@@ -54,20 +54,14 @@ _Role = Annotated[Literal["system", "developer", "user", "assistant", "tool"], B
 _BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
 
 
-class HistoryModel(RequestModel):
-    """Part of what has been said: clients send an answer back with what they have added to it."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class CalledFunction(HistoryModel):
+class CalledFunction(RequestModel):
     """A function and its arguments, a JSON object as text."""
 
     name: Text
     arguments: Text = ""
 
 
-class MessageToolCall(HistoryModel):
+class MessageToolCall(RequestModel):
     """A call that an earlier answer asked for."""
 
     id: Text
@@ -75,7 +69,7 @@ class MessageToolCall(HistoryModel):
     function: CalledFunction
 
 
-class Message(HistoryModel):
+class Message(RequestModel):
     """One message of a conversation; only one that calls tools may have no content.
 
     annotations are taken so that an answer can be sent back as it came; like the fields that must be empty, they have

@@ -89,7 +89,7 @@ def scripted_llm(kind: str, script: Script, config: dict[str, Any] | None = None
     """kind: hermes, llama3, mistral, mistral-new, or none for a template that knows no tools."""
     tokenizer = tokenizer_of(kind)
     loaded = LoadedModel(None, tokenizer, 8000, frozenset({tokenizer.eos_token_id}), len(tokenizer))
-    with mock.patch("ewe.client.build_engine", partial(_build, tokenizer, script)):
+    with mock.patch("ewe.assembly.build_engine", partial(_build, tokenizer, script)):
         llm = LLM("scripted", config={"memory": {"unit_tokens": 16}, **(config or {})}, loaded=loaded, **components)
     with llm:
         yield llm
@@ -97,7 +97,13 @@ def scripted_llm(kind: str, script: Script, config: dict[str, Any] | None = None
 
 
 def _build(
-    tokenizer: PreTrainedTokenizerFast, script: Script, config: Config, components: Any, deliver: Any, loaded: Any
+    tokenizer: PreTrainedTokenizerFast,
+    script: Script,
+    config: Config,
+    components: Any,
+    deliver: Any,
+    loaded: Any,
+    on_load: Any,
 ) -> Any:
     pool = KVPool([LayerShape(1, 1, 1)], 2000, config.cache.block_size, torch.float32, "cpu")
     return wire(config, components, deliver, loaded, pool, ScriptRunner(pool, tokenizer, script))  # type: ignore[arg-type]

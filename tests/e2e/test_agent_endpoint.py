@@ -134,8 +134,9 @@ def test_this_engine_s_server_and_the_model_in_the_same_process_give_the_same_ru
     params = SamplingParams(max_tokens=200, stop=STOP)
     with LLM("builtin", datastore=None, verifier=None) as llm:
         here = VeriMemAgent(llm, params=params).run(QUESTION)
-        with serving(create_app(llm, ServerSettings(max_tokens=1100, max_prompt_tokens=4000))) as url:
-            patient = EndpointCompleter("builtin", url, stop=STOP, request_timeout_s=LONG, time_limit_s=LONG)
+        with serving(create_app(llm, ServerSettings(max_prompt_tokens=4000))) as url:
+            limits = {"max_tokens": 200, "request_timeout_s": LONG, "time_limit_s": LONG}
+            patient = EndpointCompleter("builtin", url, stop=STOP, **limits)
             there = VeriMemAgent(patient).run(QUESTION)
     for result in (here, there):  # it was taught to write encyclopedia articles, no steps
         assert (result.answer, result.stopped) == (None, Stopped.MALFORMED), result.error

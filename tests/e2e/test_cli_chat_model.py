@@ -22,7 +22,7 @@ TALK = [
     {"role": "assistant", "content": "A hydrologist."},
     {"role": "user", "content": "Where was she born?"},
 ]
-TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}
+TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "", "TERM": "xterm", "COLUMNS": "200"}
 
 
 def ewe(llm: Any, *arguments: str, stdin: str | None = None, **environment: str) -> Result:
@@ -162,7 +162,7 @@ def test_what_is_not_checked_is_running_text() -> None:
     llm = FakeLLM(template=True)
     llm.verifies = False  # type: ignore[misc]
     result = ewe(llm, "generate", PROMPT, **TERMINAL | {"COLUMNS": "2000"})
-    assert plain(result) == generation().text + "\n"
+    assert plain(result).split() == generation().text.split()
 
 
 def test_many_answers_in_a_terminal_end_with_a_summary_each() -> None:

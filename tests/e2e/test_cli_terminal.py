@@ -157,7 +157,6 @@ def test_running_text_shows_the_draft_dim_and_the_last_wording_struck_out() -> N
     events = upto("checking", 5)[:-1]
     text = seen(LiveText(terminal(500)), events)
     assert "\x1b[9;31mShe won the Larch Prize in 1961.\x1b[0m\x1b[2;3m She won the Larch Prize in 1963.\x1b[0m" in text
-    assert "\x1b[32mShe took her degree" in text
 
 
 def test_what_stands_remains_on_the_screen_and_nothing_else() -> None:
@@ -168,10 +167,7 @@ def test_what_stands_remains_on_the_screen_and_nothing_else() -> None:
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", shown(console))
     assert max(map(len, plain.split("\n"))) <= 90
     plain = " ".join(plain.split())
-    expected = generation().text
-    for sentence, sign in zip(generation().sentences, "✓✓✓✓?", strict=False):
-        expected = expected.replace(sentence.text, f"{sentence.text} {sign}")
-    assert plain == expected
+    assert plain == generation().text
     assert isinstance(text_view(Console(file=io.StringIO())), nullcontext)
     assert isinstance(text_view(console), LiveText)
 

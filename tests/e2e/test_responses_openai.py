@@ -142,12 +142,10 @@ def test_documents_fill_the_memory(responses: Any) -> None:
     [
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"store": True}, "store"),
         ({"text": {"format": {"type": "grammar"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format"),
         ({"extra_body": {"response_format": {"type": "json_object"}}}, "response_format"),
         ({"extra_body": {"max_tokens": 5}}, "max_tokens"),
-        ({"extra_body": {"unheard_of": 5}}, "unheard_of"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], param: str) -> None:

@@ -78,13 +78,13 @@ def test_a_model_answers_to_its_names(
 
 def test_fields_without_effect_are_named_in_a_header(client: Any, served: Any) -> None:
     plain = client.chat.completions.create(model="builtin", max_tokens=12, messages=MESSAGES)
-    named = [{**MESSAGES[0], "name": "Ada"}]
+    named = [{**MESSAGES[0], "mood": "glad"}]
     raw = client.chat.completions.with_raw_response.create(
         model="builtin", max_tokens=12, messages=named, reasoning_effort="low", metadata={"a": "b"}, store=True,
         user="ada", service_tier="flex", extra_body={"nonsense": {"deep": 1}},
     )  # fmt: skip
     assert set(raw.headers["x-ewe-ignored"].split(", ")) == {
-        *("reasoning_effort", "metadata", "store", "user", "service_tier", "nonsense", "messages.name")
+        *("reasoning_effort", "metadata", "store", "user", "service_tier", "nonsense", "messages.mood")
     }
     assert raw.parse().choices[0].message.content == plain.choices[0].message.content
     stream = served.post("/v1/chat/completions", json={**CHAT, "stream": True, "nonsense": 1})
@@ -96,8 +96,8 @@ def test_a_strict_server_refuses_what_it_does_not_know() -> None:
     with server(ServerSettings(strict=True, max_tokens=3)) as strict:
         refused = strict.post("/v1/chat/completions", json={**CHAT, "max_tokens": 2, "reasoning_effort": "low"})
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "reasoning_effort")
-        nested = strict.post("/v1/chat/completions", json={"messages": [{**MESSAGES[0], "name": "Ada"}]})
-        assert nested.json()["error"]["param"] == "messages.name"
+        nested = strict.post("/v1/chat/completions", json={"messages": [{**MESSAGES[0], "mood": "glad"}]})
+        assert nested.json()["error"]["param"] == "messages.mood"
         label = strict.post("/v1/chat/completions", json={"messages": MESSAGES, "user": "ada"})
         assert (label.status_code, label.headers["x-ewe-ignored"]) == (200, "user")
 

@@ -258,7 +258,7 @@ def test_verifiers_by_name():
     assert isinstance(open_verifier("values", Found()), ValueVerifier)
     checker = open_verifier("claims", Found(BORN), VerificationConfig(judge="values"))
     assert ask(checker, "Ada Lind was born in Warsaw.")[0].verdict is Verdict.SUPPORTED
-    with pytest.raises(ConfigError, match=r"'poem'.*'claims'"):
+    with pytest.raises(ConfigError, match=r"'poem'.*claims"):
         open_verifier("poem", Found())
     for extractor in ("poem", "openai:model", "openai:@http://x"):
         with pytest.raises(ConfigError, match="openai:MODEL@URL"):

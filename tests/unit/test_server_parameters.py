@@ -140,7 +140,6 @@ def test_parts_of_a_request_are_looked_through_and_names_are_fit_for_a_header() 
     named = CLIENT.post("/v1/chat/completions", json=body).headers["x-ewe-ignored"]
     assert set(named.split(", ")) == {
         *(
-            "messages.name",
             "messages.content.cache",
             "documents.page",
             "stream_options.include_obfuscation",
