@@ -40,7 +40,7 @@ def script(kind: str) -> Any:
     def answer(prompt: str, num_units: int) -> str:
         if "sunny in Lyon" in prompt:
             return ANSWER
-        if "as JSON" in prompt:
+        if "Answer as JSON" in prompt:
             return '{"n": 7}'
         if "no tools" in prompt:
             return "Just words."
