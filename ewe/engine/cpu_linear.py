@@ -8,6 +8,7 @@ every processor: the fastest way on one has been three times as slow as torch's 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ Way = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """Multiplies x [rows, in] with a weight [out, in] and adds a bias [out], if there is one: [rows, out]."""
 
 _log = logging.getLogger(__name__)
-ROW_COUNTS = (1, 2, 4, 8, 16)
+ROW_COUNTS = (1, 4, 16)
 """The numbers of rows that ways are timed at; each stands for those above the one before it. More take torch's way."""
 # Smaller layers take microseconds, whichever way they go.
 _LEAST_WEIGHTS = 1 << 18
@@ -60,7 +61,7 @@ class CPULinear(nn.Linear):
         num_rows = x.numel() // self.in_features
         if not 0 < num_rows <= ROW_COUNTS[-1] or torch.compiler.is_compiling():
             return linear(x, self.weight, self.bias)
-        way = WAYS[self.ways[(num_rows - 1).bit_length()]]
+        way = WAYS[self.ways[bisect_left(ROW_COUNTS, num_rows)]]
         return way(x.reshape(num_rows, -1), self.weight, self.bias).view(*x.shape[:-1], -1)
 
 
