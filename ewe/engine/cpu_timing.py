@@ -67,15 +67,16 @@ def time_ways(
     Weights of a shape take turns, part by part, because decoding finds none of them in a cache.
     """
     shapes = {weight.shape: _Parts([one for one in weights if one.shape == weight.shape]) for weight in weights}
-    cells = list(product(shapes, row_counts, ways))
-    times: dict[tuple[torch.Size, int, str], list[float]] = {cell: [] for cell in cells}
+    # All of a way in one go, as a pass does: threads that served another library take their time to wake.
+    cells = list(product(ways, row_counts, shapes))
+    times: dict[tuple[str, int, torch.Size], list[float]] = {cell: [] for cell in cells}
     begin = clock()
     while len(times[cells[-1]]) < _LEAST_ROUNDS or clock() - begin < _BUDGET_S:
-        for shape, number, name in cells:
+        for name, number, shape in cells:
             x, part = torch.ones(number, shape[1]), shapes[shape].next()
             start = clock()
             ways[name](x, part, None)
-            times[shape, number, name].append(clock() - start)
+            times[name, number, shape].append(clock() - start)
             if clock() - begin > _LIMIT_S:
                 return None
     best = {cell: sorted(taken[1:])[:2] for cell, taken in times.items()}  # the first round only warmed up
@@ -83,7 +84,7 @@ def time_ways(
         return None
 
     def total(number: int, name: str) -> float:
-        return sum(best[shape, number, name][0] * parts.count for shape, parts in shapes.items())
+        return sum(best[name, number, shape][0] * parts.count for shape, parts in shapes.items())
 
     return tuple(_winner({name: total(number, name) for name in ways}) for number in row_counts)
 
