@@ -118,10 +118,11 @@ def test_attention_bars_are_as_long_as_their_shares(browser: Any) -> None:
 def test_events_can_be_opened_and_filtered(browser: Any) -> None:
     rows = all_of(browser, "#event-list .event")
     assert len(rows) == len(generation().trace)
-    browser.execute_script("arguments[0].scrollIntoView()", rows[2])
-    rows[2].find_element("css selector", "summary").click()
+    place = next(place for place, event in enumerate(generation().trace) if event.kind == "retrieval")
+    browser.execute_script("arguments[0].scrollIntoView()", rows[place])
+    rows[place].find_element("css selector", "summary").click()
     # The browser reports the opening after the click, when it gets to it.
-    [data] = WebDriverWait(browser, 20).until(lambda _: rows[2].find_elements("css selector", "pre"))
+    [data] = WebDriverWait(browser, 20).until(lambda _: rows[place].find_elements("css selector", "pre"))
     assert '"latency_s": 0.012' in data.text
     find(browser, "#filters button").click()
     assert not rows[0].is_displayed()
