@@ -116,7 +116,6 @@ def open_datastore(
 def open_checker(config: Config, retriever: Retriever) -> Verifier:
     """What checks finished texts: the verifier of the settings, "claims" where they name none. Raises as above."""
     name = _UNASKED if config.verifier in (AUTO, NONE) else config.verifier
-    _refuse_unusable(name, True, config)
     return _open_verifier(name, config, retriever)
 
 
