@@ -5,6 +5,7 @@ Owns: the public calls for code without an event loop. `ewe/async_llm.py` is the
 
 from __future__ import annotations
 
+import logging
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
@@ -20,6 +21,7 @@ from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
+from ewe.placement import PlacedPrompt
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
@@ -29,13 +31,16 @@ from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.documents import Document
+    from ewe.engine.intake import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore
+
+_log = logging.getLogger(__name__)
 
 
 class LLM:
@@ -147,7 +152,7 @@ class LLM:
         """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
         per_conversation = as_params(params, len(conversations), "conversations")
-        prompts = [self.apply_chat_template(conversation, tools) for conversation in conversations]
+        prompts = [self.chat_prompt(conversation, tools) for conversation in conversations]
         return [
             self.client.build(
                 prompt,
@@ -195,18 +200,40 @@ class LLM:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
         return self.chat_template.render(check_conversation(messages), tools)
 
+    def chat_prompt(self, messages: Conversation, tools: ToolUse | None = None) -> PlacedPrompt | str:
+        """The same with a place for memory in the user's last turn, if `memory.placement` and the template allow it.
+
+        Raises InvalidRequestError where the settings ask for that place and the template has none.
+        """
+        checked, frame = check_conversation(messages), self._frame
+        placed = None if frame is None else self.chat_template.place(checked, tools, frame)
+        return self.chat_template.render(checked, tools) if placed is None else placed
+
+    @cached_property
+    def _frame(self) -> str | None:
+        """What stands around the memory in a chat; None where units are bare."""
+        memory = self.config.memory
+        if memory.placement == "bare" or not memory.num_units or not self.has_chat_template:
+            return None
+        reason = self.chat_template.why_not_split(memory.frame)
+        if reason and memory.placement == "in_prompt":
+            raise InvalidRequestError(f"memory.placement: in_prompt will not do, as {reason}: set it to bare")
+        if reason:
+            _log.warning("memory stands before chats, not in them (memory.placement: bare), as %s", reason)
+        return None if reason else memory.frame
+
     @cached_property
     def chat_template(self) -> ChatTemplate:
         """The model's chat template, which also knows how the model calls tools."""
         return ChatTemplate(self.tokenizer, self.config.model.name)
 
-    def unit_token_ids(self, document: Document) -> list[int]:
-        """The tokens that the memory unit of a text or passage holds."""
+    def unit_token_ids(self, document: Document, in_prompt: bool = False) -> list[int]:
+        """The tokens that the memory unit of a text or passage holds; in_prompt: of one that stands inside a prompt."""
         unit_tokenizer = self.client.engine.unit_tokenizer
         if unit_tokenizer is None:
             raise InvalidRequestError("this model has no tokenizer, so it can hold no units")
         passage = document if isinstance(document, Passage) else Passage(id="document", text=document)
-        return list(unit_tokenizer.encode(passage).token_ids)
+        return list((unit_tokenizer.in_prompt if in_prompt else unit_tokenizer).encode(passage).token_ids)
 
     def check_integrity(self) -> None:
         """Raises AssertionError unless every KV block is accounted for; for tests, when no request is under way."""

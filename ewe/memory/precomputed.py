@@ -44,6 +44,7 @@ class PrecomputedUnits:
         self, folder: Path, identity: UnitIdentity, pool: KVPool, host_bytes: int, changed: Callable[[], None]
     ) -> None:
         self._units = open_units(folder, identity)
+        self._prefix_ids: tuple[int, ...] = ()
         self._pool = pool
         self._changed = changed
         self._keeps = host_bytes > 0
@@ -61,7 +62,7 @@ class PrecomputedUnits:
         """
         key = unit_key(unit.token_ids)
         stored = self._units.get(key)
-        if stored is None:
+        if stored is None or unit.prefix_ids != self._prefix_ids:
             return Load.ABSENT
         kv = self.host.get(key)
         if kv is None:
