@@ -22,8 +22,8 @@ from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
-from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.memory.working_memory import WorkingMemory
+from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.use import ToolUse

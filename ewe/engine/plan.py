@@ -1,7 +1,7 @@
 """What one forward pass is to hold.
 
-Owns: the rows with what each belongs to, and what the plan itself holds until the pass is launched. Decides nothing: the
-scheduler fills it.
+Owns: the rows with what each belongs to, and what the plan itself holds until the pass is launched. Decides nothing:
+the scheduler fills it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Plan:
     """The rows of one forward pass, units before contexts, with what each belongs to.
 
     A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units.
-    held: references of the plan's own on each unit and its prefix, lest their blocks are given to others before the pass.
-    budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
+    held: references of the plan's own on each unit and its prefix, lest their blocks are given to others before the
+    pass. budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
     whether a sequence came back or got its units, so that there is something to do even without rows.
     """
 

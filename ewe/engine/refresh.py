@@ -1,7 +1,7 @@
 """Bringing passages into working memory, and every reference to an encoded unit that a sequence holds.
 
-Owns: the way of a passage from text to unit (plan, acquire, encode, commit), the prefix that units follow, snapshots for
-rewinds, and the release of references. Knows memory and its cache; nothing of retrieval, verification or scheduling.
+Owns: the way of a passage from text to unit (plan, acquire, encode, commit), the prefix that units follow, snapshots
+for rewinds, and the release of references. Knows memory and its cache; nothing of retrieval, checks or scheduling.
 """
 
 from __future__ import annotations
