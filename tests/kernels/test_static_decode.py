@@ -39,8 +39,10 @@ PREFIX = random_tokens(7)
 SEQUENCES = [
     ((0, 1), (1.0, 0.5), random_tokens(13), False),
     ((), (), random_tokens(3), False),
-    ((1, 2, 3), (0.3, 2.0, 1.0), random_tokens(21), True),
-    ((0, 1), (1.0, 3.0), random_tokens(1), True),
+    ((1, 2, 3), (0.3, 2.0, 1.0), random_tokens(21), False),
+    ((0, 1), (1.0, 3.0), random_tokens(1), False),
+    ((0, 2), (1.0, 0.4), random_tokens(6), True),
+    ((2,), (3.0,), random_tokens(2), True),
 ]
 on_devices = pytest.mark.parametrize(
     "device",
