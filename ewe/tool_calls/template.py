@@ -70,9 +70,10 @@ class ChatTemplate:
 
         whole = rendered("")
         mark = next(mark for number in count() if (mark := f"<memory {number}>") not in whole)
-        before, _, after = rendered(mark).partition(mark)
-        # A template may leave a message out, repeat it or change its text.
-        return PlacedPrompt(self.render(messages, tools), before, after) if before + after == whole else None
+        before, found, after = rendered(mark).partition(mark)
+        if not found or before + after != whole:  # templates leave messages out, repeat them, change their text
+            return None
+        return PlacedPrompt(self.render(messages, tools), before, after)
 
     def why_not_split(self, frame: str) -> str:
         """Why no prompt of this template can hold memory in `frame`; empty if it can."""

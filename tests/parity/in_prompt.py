@@ -46,10 +46,10 @@ def additive_mask(prefix: int, units: Sequence[int], context: int, weights, merg
 
 
 class Oracle:
-    """transformers' model of a family in float64, under that mask."""
+    """transformers' model of a family, or one that is given, in float64 under that mask."""
 
-    def __init__(self, family: str) -> None:
-        self.model: Any = build(family, attention="eager").double()
+    def __init__(self, family: str, model: Any = None) -> None:
+        self.model: Any = (model or build(family, attention="eager")).double()
 
     def inputs(self, prefix, units, tokens, capacity: int, weights, merge: str) -> dict[str, Any]:
         """The forward's arguments for [prefix; units; tokens] as one sequence."""
