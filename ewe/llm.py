@@ -5,7 +5,6 @@ Owns: the public calls for code without an event loop. `ewe/async_llm.py` is the
 
 from __future__ import annotations
 
-import logging
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
@@ -25,6 +24,7 @@ from ewe.placement import PlacedPrompt
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.memory_place import MemoryPlace
 from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ewe.longterm.live import LiveMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore
-
-_log = logging.getLogger(__name__)
 
 
 class LLM:
@@ -205,22 +203,11 @@ class LLM:
 
         Raises InvalidRequestError where the settings ask for that place and the template has none.
         """
-        checked, frame = check_conversation(messages), self._frame
-        placed = None if frame is None else self.chat_template.place(checked, tools, frame)
-        return self.chat_template.render(checked, tools) if placed is None else placed
+        return self._memory_place.prompt(check_conversation(messages), tools)
 
     @cached_property
-    def _frame(self) -> str | None:
-        """What stands around the memory in a chat; None where units are bare."""
-        memory = self.config.memory
-        if memory.placement == "bare" or not memory.num_units or not self.has_chat_template:
-            return None
-        reason = self.chat_template.why_not_split(memory.frame)
-        if reason and memory.placement == "in_prompt":
-            raise InvalidRequestError(f"memory.placement: in_prompt will not do, as {reason}: set it to bare")
-        if reason:
-            _log.warning("memory stands before chats, not in them (memory.placement: bare), as %s", reason)
-        return None if reason else memory.frame
+    def _memory_place(self) -> MemoryPlace:
+        return MemoryPlace(self.chat_template, self.tokenizer, self.config.memory)
 
     @cached_property
     def chat_template(self) -> ChatTemplate:

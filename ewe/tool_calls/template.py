@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 from jinja2 import TemplateError
 
 from ewe.conversation import Message
 from ewe.errors import InvalidRequestError
-from ewe.placement import MARK, PROMPT_MARK, PlacedPrompt
 from ewe.tool_calls.format import CallFormat
 from ewe.tool_calls.hermes import HermesFormat
 from ewe.tool_calls.llama3 import Llama3Format
@@ -49,46 +47,6 @@ class ChatTemplate:
         if not (self._shows_tools if tools is None else tools.in_template):
             return self._render(for_plain_template(messages, offered))
         return self._render(for_template(messages), [tool.to_openai() for tool in offered] or None)
-
-    def place(self, messages: Sequence[Message], tools: ToolUse | None, frame: str) -> PlacedPrompt | None:
-        """The prompt for a conversation whose last user turn holds the memory, in `frame`; None if it cannot be split.
-
-        frame: words around {memory} and {prompt}. Raises InvalidRequestError as `render` does.
-        """
-        turn = next(
-            (place for place, message in reversed(list(enumerate(messages))) if message["role"] == "user"), None
-        )
-        if turn is None:
-            return None
-        around, _, rest = frame.partition(MARK)
-        words, _, end = rest.partition(PROMPT_MARK)
-
-        def rendered(mark: str) -> str:
-            content = f"{around}{mark}{words}{messages[turn]['content']}{end}"
-            framed = {**messages[turn], "content": content}
-            return self.render([*messages[:turn], framed, *messages[turn + 1 :]], tools)
-
-        whole = rendered("")
-        mark = next(mark for number in count() if (mark := f"<memory {number}>") not in whole)
-        before, found, after = rendered(mark).partition(mark)
-        if not found or before + after != whole:  # templates leave messages out, repeat them, change their text
-            return None
-        return PlacedPrompt(self.render(messages, tools), before, after)
-
-    def why_not_split(self, frame: str) -> str:
-        """Why no prompt of this template can hold memory in `frame`; empty if it can."""
-        try:
-            placed = self.place([{"role": "user", "content": "Hello."}], None, frame)
-        except InvalidRequestError as error:
-            return str(error)
-        if placed is None:
-            return "the model's chat template changes the text around the memory"
-        assert self._tokenizer is not None
-        texts = placed.before + placed.after, placed.before, placed.after
-        whole, before, after = (self._tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
-        if self._tokenizer.decode(before + after) != self._tokenizer.decode(whole):
-            return "the model's tokenizer changes a text that is cut at the memory"
-        return ""
 
     def tool_use(
         self, request: ToolRequest | None, parser: str = "auto", answer_schema: Mapping[str, Any] | None = None

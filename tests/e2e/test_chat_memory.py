@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from unit.engine_tokenizers import byte_level
 
 from ewe import LLM, Passage, SamplingParams
+from ewe.cli.index_precompute import _prefix
 from ewe.engine.loader import LoadedModel
-from ewe.errors import ConfigError, InvalidRequestError
+from ewe.engine.precompute import precompute
+from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
 from ewe.placement import PlacedPrompt
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}\n{% endfor %}<assistant>"
@@ -56,6 +59,11 @@ def chat_llm(template: str = TEMPLATE, **memory: Any) -> LLM:
     loaded = LoadedModel(model, tokenizer, 400, frozenset({tokenizer.eos_token_id}), len(tokenizer))
     config = {"memory": {**MEMORY, **memory}, "cache": {"num_blocks": 300, "block_size": 4}, "verifier": "none"}
     return LLM("tiny", config=config, loaded=loaded)
+
+
+def precomputed(out: Path, prefix: str, **memory: Any) -> None:
+    with chat_llm(**memory) as llm:
+        precompute(llm.client.engine.loaded, llm.config, PASSAGES, out, prefix=prefix)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +120,38 @@ def test_a_prefix_and_its_units_are_encoded_once_for_all_requests() -> None:
         assert counts == [(prefix, 3), (0, 0), (0, 0)]
         assert other.stats.units_encoded == 3  # what follows another prefix is another unit
         assert first.token_ids == second.token_ids
+
+
+def test_units_that_were_encoded_beforehand(llm: LLM, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    prefix = _prefix(llm.tokenizer, llm.config, "Be short.")
+    assert prefix == "<system>Be short.\n<user>Context: "
+    precomputed(tmp_path, prefix)
+    talk = [SEA[0], *RIVER]
+    with chat_llm(precomputed=str(tmp_path)) as engine, caplog.at_level(logging.WARNING):
+        [answer] = engine.chat(talk, TEN, PASSAGES)
+        assert (answer.stats.units_loaded, answer.stats.units_encoded) == (3, 0)
+        [expected] = llm.chat(talk, TEN, PASSAGES)
+        assert answer.token_ids == expected.token_ids
+        assert answer.logprobs == pytest.approx(expected.logprobs, abs=LOGPROBS)
+        assert not caplog.records
+        others = [engine.chat(RIVER, TEN, PASSAGES)[0], engine.generate("The river", TEN, PASSAGES)[0]]
+        assert [other.stats.units_encoded for other in others] == [3, 3]
+        assert others[0].token_ids == llm.chat(RIVER, TEN, PASSAGES)[0].token_ids
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line == f"{tmp_path} is of no use to prompts that begin otherwise than what it was made for"
+
+
+def test_folders_of_units_are_refused_by_what_they_were_made_for(tmp_path: Path) -> None:
+    inside, bare = tmp_path / "inside", tmp_path / "bare"
+    precomputed(inside, "<user>Context: ")
+    precomputed(bare, "")
+    with pytest.raises(PrecomputedError, match=r"holds units after '<user>Context: ', and memory\.placement is bare"):
+        chat_llm(precomputed=str(inside), placement="bare")
+    with pytest.raises(PrecomputedError, match=r"holds bare units, and memory\.placement is in_prompt"):
+        chat_llm(precomputed=str(bare), placement="in_prompt")
+    for folder, prefix in ((inside, "<user>Read: "), (inside, ""), (bare, "<user>Context: ")):
+        with pytest.raises(PrecomputedError, match="its units follow another beginning of a prompt"):
+            precomputed(folder, prefix)
 
 
 def test_several_answers_and_streams_share_the_prefix(llm: LLM) -> None:
