@@ -44,8 +44,9 @@ class MemoryConfig(_Settings):
     """The working memory: units per lane, tokens per unit, where they stand and how they merge (design 2.1, 2.5, 2.6).
 
     placement: "in_prompt" puts units into the user's last turn, and to the mark {memory} of a raw prompt; "bare" before
-    all of the prompt; "auto" is in_prompt for chats, where the model's template allows it. frame: what stands around
-    units and the user's words in their turn. merge: "auto" is plain in a prompt, else paper.
+    all of the prompt; "auto" is in_prompt for chats, where the model's template allows it and the model is not the
+    built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
+    prompt, else paper.
     precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 

@@ -207,7 +207,7 @@ class LLM:
 
     @cached_property
     def _memory_place(self) -> MemoryPlace:
-        return MemoryPlace(self.chat_template, self.tokenizer, self.config.memory)
+        return MemoryPlace(self.chat_template, self.tokenizer, self.config)
 
     @cached_property
     def chat_template(self) -> ChatTemplate:

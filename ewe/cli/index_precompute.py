@@ -82,7 +82,7 @@ def _prefix(tokenizer: Any, config: Config, system: str) -> str:
     if getattr(tokenizer, "chat_template", None) is None:
         return ""
     messages = [{"role": "system", "content": system}] if system else []
-    place = MemoryPlace(ChatTemplate(tokenizer, config.model.name), tokenizer, config.memory)
+    place = MemoryPlace(ChatTemplate(tokenizer, config.model.name), tokenizer, config)
     prompt = place.prompt([*messages, {"role": "user", "content": "Hello."}])
     return prompt.before if isinstance(prompt, PlacedPrompt) else ""
 

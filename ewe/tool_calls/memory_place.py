@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-from ewe.config import MemoryConfig
+from ewe.config import Config
 from ewe.conversation import Message
 from ewe.errors import InvalidRequestError
 from ewe.placement import MARK, PROMPT_MARK, PlacedPrompt
@@ -26,10 +26,11 @@ _PROBE = [{"role": "user", "content": "Hello."}]
 class MemoryPlace:
     """Prompts of conversations with their place for memory. tokenizer: the model's, with a chat template or without."""
 
-    def __init__(self, template: ChatTemplate, tokenizer: Any | None, settings: MemoryConfig) -> None:
+    def __init__(self, template: ChatTemplate, tokenizer: Any | None, config: Config) -> None:
         self._template = template
         self._tokenizer = tokenizer
-        self._settings = settings
+        self._settings = config.memory
+        self._reads_bare_units = config.model.name == "builtin"  # it was trained to
 
     def prompt(self, messages: Sequence[Message], tools: ToolUse | None = None) -> PlacedPrompt | str:
         """A conversation's prompt; a text without a place where units are bare, or no user speaks.
@@ -42,8 +43,8 @@ class MemoryPlace:
     @cached_property
     def _is_in_prompt(self) -> bool:
         settings = self._settings
-        has_template = getattr(self._tokenizer, "chat_template", None) is not None
-        if settings.placement == "bare" or not settings.num_units or not has_template:
+        is_bare = settings.placement == "bare" or (settings.placement == "auto" and self._reads_bare_units)
+        if is_bare or not settings.num_units or getattr(self._tokenizer, "chat_template", None) is None:
             return False
         reason = self._why_not()
         if reason and settings.placement == "in_prompt":
