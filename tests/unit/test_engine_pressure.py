@@ -187,6 +187,52 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     assert bench.run()["b", 0].finish_reason == "length"
 
 
+def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
+    bench = Bench(config(), None, None, sentences, num_blocks=7)
+    ending = bench.add("a", "abc:{memory}q:", SamplingParams(max_tokens=2), ["one two"])
+    other = bench.add("b", "of 16 characters", SamplingParams(max_tokens=1))
+    for sequence in (ending, other):
+        sequence.is_started = True
+
+    def end(sequence: Sequence) -> Action:
+        bench.core.end(sequence, "abort")
+        return Action.COMPLETE
+
+    plan = bench.engine.core._scheduler.plan([(ending, Action.ENCODE), (other, Action.RUN)], end)
+    assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
+    bench.runner.forward(plan.rows)
+    bench.engine.core._scheduler.launched(plan)
+    bench.check()
+    assert bench.run()["b", 0].finish_reason == "length"
+
+
+def test_a_long_prefix_takes_several_passes_and_is_there_for_the_next_request() -> None:
+    bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "Aa."))
+    prompt = "a system prompt of 37 characters, once{memory}q:"
+    for name in "ab":
+        bench.add(name, prompt, SamplingParams(max_tokens=4), ["one two"])
+    first, second = bench.run().values()
+    sizes = [[(len(row.token_ids), row.start_position) for row in rows] for rows in bench.runner.rows_run]
+    start = 38 + UNIT_TOKENS
+    assert sizes[:3] == [[(16, 0)], [(16, 16)], [(6, 32), (7, 38), (2, start), (1, start)]]
+    assert (first.stats.prefix_tokens_encoded, second.stats.prefix_tokens_encoded) == (38, 0)
+    assert first.text == second.text == "Aa."
+
+
+def test_a_prefix_whose_pass_failed_is_encoded_from_its_beginning() -> None:
+    bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "Aa."))
+    prompt = "a system prompt of 37 characters, once{memory}q:"
+    bench.add("a", prompt, SamplingParams(max_tokens=4), ["one two"])
+    bench.core.step()
+    bench.runner.fail_next = RuntimeError("boom")
+    bench.core.step()
+    bench.add("b", prompt, SamplingParams(max_tokens=4), ["one two"])
+    results = bench.run()
+    assert (results["a", 0].finish_reason, results["b", 0].text) == ("error", "Aa.")
+    starts = [row.start_position for rows in bench.runner.rows_run for row in rows if row.prefix_slots is None]
+    assert starts[:4] == [0, 0, 16, 32]
+
+
 def test_a_unit_whose_pass_failed_is_encoded_again() -> None:
     bench = Bench(config(), None, None, words("Aa.", "Bb."))
     bench.runner.fail_next = RuntimeError("boom")
