@@ -24,7 +24,8 @@ from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.documents import Document
+    from ewe.engine.intake import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent

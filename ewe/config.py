@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
+from ewe.placement import MARK, PROMPT_MARK
 from ewe.vocabulary import AUTO, NONE, PolicyName, VerifierName
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -40,8 +41,12 @@ class ModelConfig(_Settings):
 
 
 class MemoryConfig(_Settings):
-    """The working memory: units per lane, tokens per unit, how units merge with the context (design 2.1, 2.5).
+    """The working memory: units per lane, tokens per unit, where they stand and how they merge (design 2.1, 2.5, 2.6).
 
+    placement: "in_prompt" puts units into the user's last turn, and to the mark {memory} of a raw prompt; "bare" before
+    all of the prompt; "auto" is in_prompt for chats, where the model's template allows it and the model is not the
+    built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
+    prompt, else paper.
     precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 
@@ -49,7 +54,9 @@ class MemoryConfig(_Settings):
     verification_units: int = Field(4, ge=0)
     unit_tokens: int = Field(256, gt=0)
     unit_template: str = "{title}: {text}"
-    merge: Literal["paper", "plain"] = "paper"
+    placement: Literal["auto", "in_prompt", "bare"] = "auto"
+    frame: str = "Context: {memory}\n{prompt}"
+    merge: Literal["auto", "paper", "plain"] = "auto"
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: str | None = None
@@ -64,6 +71,14 @@ class MemoryConfig(_Settings):
         if "{text}" not in self.unit_template:
             raise ValueError("unit_template must contain {text}")
         return self
+
+    @field_validator("frame")
+    @classmethod
+    def _frame_has_both(cls, value: str) -> str:
+        marks = MARK, PROMPT_MARK
+        if any(value.count(mark) != 1 for mark in marks) or value.index(MARK) > value.index(PROMPT_MARK):
+            raise ValueError("frame must contain {memory} once and then {prompt} once: the units come before the words")
+        return value
 
     @property
     def num_units(self) -> int:

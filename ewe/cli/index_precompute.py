@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,12 +42,16 @@ def precompute_command(
             show_default=False,
         ),
     ] = None,
+    system: Annotated[
+        str, typer.Option(help="For chats that begin with this message of the system.", show_default=False)
+    ] = "",
     top: Annotated[
         int | None, typer.Option(min=1, help="With --queries: only this many, those found most often.")
     ] = None,
 ) -> None:
     """Encode passages once, for engines that then load them; run again to go on if it was interrupted.
 
+    Units of chat models are made for the place inside a chat, unless memory.placement is bare.
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
     from ewe.cli.engine import settings_of
@@ -61,12 +65,26 @@ def precompute_command(
     passages = _passages(store, chosen, queries, top)
     loaded = load_model(chosen.model)
     with indexing("encoding") as show:
-        report = precompute(loaded, chosen, passages, out, show)
+        report = precompute(loaded, chosen, passages, out, show, _prefix(loaded.tokenizer, chosen, system))
     for name in report.skipped:
         say(f"passage {name} makes no unit and was left out")
     there = f", {report.found} were there already" if report.found else ""
     print(f"{report.encoded} units encoded{there}: {report.num_bytes / (1 << 20):.1f} MiB in {out}")
     print(f"use them with --set memory.precomputed={out}")
+
+
+def _prefix(tokenizer: Any, config: Config, system: str) -> str:
+    """What stands before the memory in chats with the model; empty where units are bare."""
+    from ewe.placement import PlacedPrompt
+    from ewe.tool_calls.memory_place import MemoryPlace
+    from ewe.tool_calls.template import ChatTemplate
+
+    if getattr(tokenizer, "chat_template", None) is None:
+        return ""
+    messages = [{"role": "system", "content": system}] if system else []
+    place = MemoryPlace(ChatTemplate(tokenizer, config.model.name), tokenizer, config)
+    prompt = place.prompt([*messages, {"role": "user", "content": "Hello."}])
+    return prompt.before if isinstance(prompt, PlacedPrompt) else ""
 
 
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
