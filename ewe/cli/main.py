@@ -92,7 +92,8 @@ def main() -> None:
         # A terminal that cannot show a character gets a question mark, not a crash at the end of a long run.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     # Bars of a model that loads would stay on the screen above what is printed.
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
+        os.environ.setdefault(name, "1")
     app()
 
 

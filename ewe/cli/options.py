@@ -46,7 +46,9 @@ Settings = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_SETTINGS, help="builtin, a folder with safetensors, or a hub id.", show_default="builtin"
+        rich_help_panel=_SETTINGS,
+        help="builtin, a folder with safetensors, a GGUF file, or a hub id.",
+        show_default="builtin",
     ),
 ]
 Datastore = Annotated[

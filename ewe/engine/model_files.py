@@ -6,36 +6,73 @@ that a wrong name is refused at once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from ewe.config import ModelConfig
 from ewe.errors import ConfigError
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
+_GGUF, _GGUF_MAGIC = ".gguf", b"GGUF"
 
 
-def model_source(config: ModelConfig) -> str:
-    """The directory, config.json (dummy only) or hub id to read from; raises ConfigError for missing files."""
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """What transformers reads a model from: a directory, a config.json or a hub id.
+
+    gguf_file: the name of a file in the directory.
+    """
+
+    place: str
+    gguf_file: str | None = None
+
+    def __str__(self) -> str:
+        return self.place if self.gguf_file is None else str(Path(self.place) / self.gguf_file)
+
+
+def model_source(config: ModelConfig) -> ModelSource:
+    """Where the model of `config` is; a config.json is for load_format "dummy" only.
+
+    Raises ConfigError for missing files, and for a GGUF file without the package that reads it.
+    """
     builtin = Path(str(files("ewe"))) / "world" / "model"
     path = builtin if config.name == "builtin" else Path(config.name).expanduser()
     if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":
-        return str(path)
+        return ModelSource(str(path))
+    if path.is_file() and path.suffix == _GGUF:
+        _check_gguf(path)
+        return ModelSource(str(path.parent), path.name)
     if path.is_dir():
         _check_directory(path, config)
-        return str(path)
+        return ModelSource(str(path))
     if config.name == "builtin":
         raise ConfigError(f"the built-in model is missing from this installation ({path}); reinstall the package")
     if path.exists():
-        raise ConfigError(f"model.name {config.name!r} is a file; give the directory that holds config.json")
+        raise ConfigError(
+            f"model.name {config.name!r} is a file; give the directory that holds config.json, or a {_GGUF} file"
+        )
     if config.name.startswith((".", "/", "~")) or config.name.count("/") > 1:
         raise ConfigError(f"model.name {config.name!r}: no such directory")
-    return config.name
+    if path.suffix == _GGUF:
+        raise ConfigError(f"model.name {config.name!r}: no such file")
+    return ModelSource(config.name)
+
+
+def _check_gguf(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(_GGUF_MAGIC)) != _GGUF_MAGIC:
+            raise ConfigError(f"{path} is no GGUF file, whatever its name says: it does not begin with GGUF")
+    if find_spec("gguf") is None:
+        raise ConfigError(f'reading {path} needs the package gguf: pip install "ewe-engine[gguf]"')
 
 
 def _check_directory(path: Path, config: ModelConfig) -> None:
     if not (path / "config.json").is_file():
-        raise ConfigError(f"{path} holds no config.json; model.name must be a directory saved by transformers")
+        found = next(iter(sorted(path.glob(f"*{_GGUF}"))), None)
+        advice = "a directory saved by transformers" if found is None else f"the GGUF file itself ({found})"
+        raise ConfigError(f"{path} holds no config.json; model.name must be {advice}")
     if config.load_format == "dummy":
         return
     if not any(path.glob("*.safetensors")):

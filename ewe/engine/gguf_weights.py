@@ -1,0 +1,34 @@
+"""GGUF files, the format of llama.cpp: read by transformers, their weights widened to ordinary tensors.
+
+Owns: how transformers is asked to widen, and what is told of it. Nothing computes with the blocks of such a file: a
+model that was read from one is like any other, and as large.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from ewe.loading import LoadStep
+
+_MIB = 1 << 20
+
+
+def widening() -> dict[str, Any]:
+    """Arguments of `from_pretrained` under which no weight stays quantised and the model does not claim that any is.
+
+    Older transformers widen by themselves.
+    """
+    make: Any = getattr(transformers, "GgufConfig", None)
+    return {} if make is None else {"quantization_config": make(dequantize=True)}
+
+
+def cost_of_widening(model: Any, file: Path) -> LoadStep:
+    """What to tell of a model that was widened: its file's size, and that of its weights now."""
+    weights = sum(item.numel() * item.element_size() for item in model.parameters())
+    dtype = str(model.dtype).removeprefix("torch.")
+    return LoadStep(
+        f"widened {file.name} from {file.stat().st_size / _MIB:.0f} MiB to {weights / _MIB:.0f} MiB of {dtype}"
+    )
