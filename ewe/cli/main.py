@@ -20,6 +20,7 @@ from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
+from ewe.cli.model import model_app
 from ewe.cli.serve import serve
 from ewe.cli.validate import validate
 from ewe.cli.verify import verify
@@ -81,6 +82,7 @@ app.command("serve")(serve)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")
 app.add_typer(memory_app, name="memory")
+app.add_typer(model_app, name="model")
 app.add_typer(eval_app, name="eval")
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)

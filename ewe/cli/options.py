@@ -47,7 +47,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=_SETTINGS,
-        help="builtin, a folder with safetensors, a GGUF file, or a hub id.",
+        help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.",
         show_default="builtin",
     ),
 ]

@@ -26,7 +26,9 @@ _SERVER = "Server"
 def serve(
     model: Annotated[
         str | None,
-        typer.Argument(help="builtin, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"),
+        typer.Argument(
+            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
+        ),
     ] = None,
     host: Annotated[
         str | None, typer.Option(rich_help_panel=_SERVER, help="Address to listen on.", show_default="127.0.0.1")

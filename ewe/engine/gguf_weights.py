@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.loading import LoadStep
 
@@ -23,6 +24,13 @@ def widening() -> dict[str, Any]:
     """
     make: Any = getattr(transformers, "GgufConfig", None)
     return {} if make is None else {"quantization_config": make(dequantize=True)}
+
+
+def read_gguf(file: Path) -> tuple[Any, Any]:
+    """The causal language model of a file in float32, on the CPU, and its tokenizer."""
+    named = {"gguf_file": file.name}
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype="float32", **named, **widening())
+    return model, AutoTokenizer.from_pretrained(file.parent, **named)
 
 
 def cost_of_widening(model: Any, file: Path) -> LoadStep:

@@ -52,9 +52,9 @@ class LoadedModel:
 
 
 def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedModel:
-    """The model that `config` names: "builtin", a directory, a GGUF file, a config.json (dummy only) or a hub id.
+    """The model that `config` names: "builtin", a known model, a directory, a GGUF file or a hub id.
 
-    on_load: hears of the weights as they are read.
+    load_format "dummy" takes a config.json as well. on_load: hears of the weights as they are read.
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """

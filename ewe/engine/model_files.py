@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ewe.config import ModelConfig
 from ewe.errors import ConfigError
+from ewe.known_models import KNOWN_MODELS
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 _GGUF, _GGUF_MAGIC = ".gguf", b"GGUF"
@@ -37,6 +38,8 @@ def model_source(config: ModelConfig) -> ModelSource:
 
     Raises ConfigError for missing files, and for a GGUF file without the package that reads it.
     """
+    if config.name in KNOWN_MODELS:
+        return ModelSource(str(_known(config.name)))
     builtin = Path(str(files("ewe"))) / "world" / "model"
     path = builtin if config.name == "builtin" else Path(config.name).expanduser()
     if path.is_file() and path.suffix == ".json" and config.load_format == "dummy":
@@ -60,12 +63,24 @@ def model_source(config: ModelConfig) -> ModelSource:
     return ModelSource(config.name)
 
 
+def _known(name: str) -> Path:
+    folder = KNOWN_MODELS[name].folder
+    if not folder.is_dir():
+        raise ConfigError(f"the model {name} is not there yet: run `ewe model get {name}`")
+    return folder
+
+
 def _check_gguf(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_GGUF_MAGIC)) != _GGUF_MAGIC:
             raise ConfigError(f"{path} is no GGUF file, whatever its name says: it does not begin with GGUF")
+    require_gguf(path)
+
+
+def require_gguf(what: object) -> None:
+    """Raises ConfigError unless the package is there that reads GGUF files; what: the file or model that needs it."""
     if find_spec("gguf") is None:
-        raise ConfigError(f'reading {path} needs the package gguf: pip install "ewe-engine[gguf]"')
+        raise ConfigError(f'{what} needs the package gguf: pip install "ewe-engine[gguf]"')
 
 
 def _check_directory(path: Path, config: ModelConfig) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import gguf
 import numpy as np
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 _ROW = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
 _ATTENTION = {"attn_q": "q_proj", "attn_k": "k_proj", "attn_v": "v_proj", "attn_output": "o_proj"}
@@ -17,7 +19,18 @@ _FEED_FORWARD = {"ffn_gate": "gate_proj", "ffn_up": "up_proj", "ffn_down": "down
 NAMES = {**_ROW, **{key: f"self_attn.{name}" for key, name in _ATTENTION.items()}} | {
     key: f"mlp.{name}" for key, name in _FEED_FORWARD.items()
 }
+TOKENS = ["<unk>", "<s>", "</s>", *[chr(number) for number in range(33, 127)], "Ġ", "ab"]
+SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 128}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+
+
+def llama(tied: bool = True) -> Any:
+    """The same tiny model at every call, for a vocabulary of TOKENS."""
+    config = LlamaConfig(**SIZES, **HEADS, vocab_size=len(TOKENS), tie_word_embeddings=tied, initializer_range=0.2)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return LlamaForCausalLM(config).eval().requires_grad_(False)
 
 
 def write_gguf(path: Path, model: Any, tokens: list[str] | None, quantised: bool = False) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gguf_files import CHAT_TEMPLATE, write_gguf
-from transformers import LlamaConfig, LlamaForCausalLM
+from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 
 from ewe.config import Config, MemoryConfig, ModelConfig
 from ewe.engine import model_files
@@ -13,17 +12,6 @@ from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import load_model
 from ewe.errors import ConfigError
 from ewe.preflight import preflight
-
-TOKENS = ["<unk>", "<s>", "</s>", *[chr(number) for number in range(33, 127)], "Ġ", "ab"]
-SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 128}
-HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
-
-
-def llama(tied=True):
-    config = LlamaConfig(**SIZES, **HEADS, vocab_size=len(TOKENS), tie_word_embeddings=tied, initializer_range=0.2)
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        return LlamaForCausalLM(config).eval().requires_grad_(False)
 
 
 @pytest.fixture
