@@ -23,14 +23,15 @@ def settings_of(
     datastore: str | None = None,
     verifier: str | None = None,
     policy: str | None = None,
+    adapter: str | None = None,
 ) -> Config:
-    """The settings of a file, changed by --model, --datastore, --verifier and --policy, then by --set.
+    """The settings of a file, changed by --model, --adapter, --datastore, --verifier and --policy, then by --set.
 
     Without a file the built-in model brings its own settings, any other model the defaults. Raises ConfigError.
     """
     from ewe.client import resolve_config
 
-    named = {"datastore": datastore, "verifier": verifier, "policy": policy}
+    named = {"datastore": datastore, "verifier": verifier, "policy": policy, "model.adapter": adapter}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
     first = [f"{key}={yaml.safe_dump(str(value))}" for key, value in named.items() if value is not None]
     return resolve_config(model, file).override([*first, *(assignments or ())])

@@ -25,6 +25,7 @@ def generate(
     system: options.System = "",
     raw: options.Raw = False,
     model: options.Model = None,
+    adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     policy: options.Policy = None,
@@ -68,7 +69,9 @@ def generate(
 
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
     asked, passages = read_prompts(prompt, prompts), read_documents(documents)
-    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier, policy=policy)
+    chosen = settings_of(
+        config, settings, model=model, adapter=adapter, datastore=datastore, verifier=verifier, policy=policy
+    )
     written_with = run_settings(chosen, params, form, passages) if output else {}
     batch = Batch(asked, params, form, passages, written_with, as_json, output, html, trace)
     if not batch.run(lambda: open_llm(chosen)):

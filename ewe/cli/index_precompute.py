@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ewe.cli.options import ConfigFile, Model, Settings
+from ewe.cli.options import Adapter, ConfigFile, Model, Settings
 
 if TYPE_CHECKING:
     from ewe.config import Config
@@ -31,6 +31,7 @@ def precompute_command(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the units.", show_default=False)],
     model: Model = None,
+    adapter: Adapter = None,
     config: ConfigFile = None,
     settings: Settings = None,
     queries: Annotated[
@@ -57,7 +58,7 @@ def precompute_command(
 
     if top is not None and queries is None:
         raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")
-    chosen = settings_of(config, settings, model)
+    chosen = settings_of(config, settings, model, adapter=adapter)
     passages = _passages(store, chosen, queries, top)
     loaded = load_model(chosen.model)
     with indexing("encoding") as show:

@@ -51,6 +51,15 @@ Model = Annotated[
         show_default="builtin",
     ),
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS,
+        help="A LoRA adapter that is merged into the model: a folder saved by peft, the name of one that the model has "
+        "here, or none.",
+        show_default=False,
+    ),
+]
 Datastore = Annotated[
     str | None,
     typer.Option(

@@ -44,6 +44,7 @@ def serve(
         Path | None,
         typer.Option(rich_help_panel=_SERVER, help="Keys that open the server, one a line.", show_default=False),
     ] = None,
+    adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     policy: options.Policy = None,
@@ -60,6 +61,7 @@ def serve(
     from ewe.server.start_report import report_choice, say
 
     named: dict[str, Any] = {"datastore": datastore, "verifier": verifier, "policy": policy and policy.value}
+    named["model.adapter"] = adapter
     for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
     named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.

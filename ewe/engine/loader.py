@@ -20,10 +20,11 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
+from ewe.engine.adapters import merge_adapter
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import usable_device
 from ewe.engine.gguf_weights import cost_of_widening, widening
-from ewe.engine.model_files import ModelSource, has_tokenizer, model_source
+from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.engine.weight_count import counted_weights
@@ -95,13 +96,17 @@ def _model(
     source: ModelSource, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad
 ) -> Any:
     device, dtype = _place(model_config, config)
+    adapter = adapter_folder(config)
     if config.weights != "auto":
         refuse_unusable(config.weights, model_config, device, dtype, config.compile)
     if config.load_format == "dummy":
         on_load(LoadStep("making random weights"))
         model = _random_model(model_config, config, device, dtype)
     else:
-        model = _read_model(source, model_config, dtype, options, on_load)
+        model = _read_model(source, model_config, torch.float32 if adapter else dtype, options, on_load)
+        if adapter is not None:
+            on_load(LoadStep(f"merging the adapter {adapter.name}"))
+            model = merge_adapter(model, adapter, dtype)
     if config.weights != "auto":
         shrink(model, config.weights, device, choose_few_rows(config.weights, device, dtype))
     model = model.to(device)

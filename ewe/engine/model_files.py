@@ -17,6 +17,7 @@ from ewe.known_models import KNOWN_MODELS
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 _GGUF, _GGUF_MAGIC = ".gguf", b"GGUF"
+_ADAPTER_SETTINGS, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,41 @@ def _check_directory(path: Path, config: ModelConfig) -> None:
         raise ConfigError(f"{path} holds no *.safetensors weights; {advice}")
     if not has_tokenizer(path):
         raise ConfigError(f"{path} holds no tokenizer; save one there with tokenizer.save_pretrained")
+
+
+def adapter_folder(config: ModelConfig) -> Path | None:
+    """The folder of the LoRA adapter that `config` names, None if it names none.
+
+    Adapters that this package has are found by their names, under the name of the model that they were made for. Raises
+    ConfigError for missing files, weights that are no safetensors, and without the package that merges them.
+    """
+    if config.adapter is None:
+        return None
+    shipped = _shipped_adapters(config.name)
+    folder = shipped.get(config.adapter, Path(config.adapter).expanduser())
+    if not folder.is_dir():
+        known = f"; {config.name} has {', '.join(shipped)}" if shipped else ""
+        raise ConfigError(f"model.adapter {config.adapter!r}: no such directory{known}")
+    if not (folder / _ADAPTER_SETTINGS).is_file():
+        raise ConfigError(f"{folder} holds no {_ADAPTER_SETTINGS}; model.adapter is a folder saved by peft")
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        pickled = (
+            " (pickled weights are not read: save it again with a newer peft)" if any(folder.glob("*.bin")) else ""
+        )
+        raise ConfigError(f"{folder} holds no {ADAPTER_WEIGHTS}{pickled}")
+    if config.load_format == "dummy":
+        raise ConfigError("model.adapter needs a model with weights: leave model.load_format at auto")
+    if find_spec("peft") is None:
+        raise ConfigError('model.adapter needs the package peft: pip install "ewe-engine[adapters]"')
+    return folder
+
+
+def _shipped_adapters(model: str) -> dict[str, Path]:
+    """The adapters for a known model that are part of this package, by name."""
+    if model not in KNOWN_MODELS:
+        return {}
+    folders = sorted((Path(str(files("ewe"))) / "adapters").glob(f"{model}-*"))
+    return {folder.name.removeprefix(f"{model}-"): folder for folder in folders}
 
 
 def has_tokenizer(path: Path) -> bool:
