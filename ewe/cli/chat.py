@@ -34,9 +34,7 @@ def chat(
     from ewe.errors import InvalidRequestError
 
     params = options.sampling_params(ctx.params)
-    chosen = settings_of(
-        config, settings, model=model, adapter=adapter, datastore=datastore, verifier=verifier, policy=policy
-    )
+    chosen = settings_of(config, settings, **options.engine_options(ctx.params))
     messages: list[dict[str, str]] = []
     with open_llm(chosen) as llm:
         if not llm.has_chat_template:

@@ -5,7 +5,7 @@ Owns: how the command line's options become one `Config`. Knows `LLM`, imported 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,15 @@ def settings_of(
     from ewe.client import resolve_config
 
     named = {"datastore": datastore, "verifier": verifier, "policy": policy, "model.adapter": adapter}
+    return resolve_config(model, file).override([*as_assignments(named), *(assignments or ())])
+
+
+def as_assignments(named: Mapping[str, object]) -> list[str]:
+    """`key=value` for every option that was given; numbers and lists stay what they are, the rest is text."""
+    given = {key: value for key, value in named.items() if value is not None}
+    plain = {key: value if isinstance(value, int | list) else str(value) for key, value in given.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
-    first = [f"{key}={yaml.safe_dump(str(value))}" for key, value in named.items() if value is not None]
-    return resolve_config(model, file).override([*first, *(assignments or ())])
+    return [f"{key}={yaml.safe_dump(value)}" for key, value in plain.items()]
 
 
 def open_llm(config: Config) -> LLM:

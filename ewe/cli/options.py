@@ -171,6 +171,11 @@ JSONSchema = Annotated[
 ]  # fmt: skip
 
 
+def engine_options(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """The options among a subcommand's parameters that say which engine it is."""
+    return {name: values[name] for name in ("model", "adapter", "datastore", "verifier", "policy")}
+
+
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:
     """The SamplingParams among a subcommand's parameters (they have the same names); lists left out are empty.
 
