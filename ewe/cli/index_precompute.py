@@ -72,10 +72,10 @@ def precompute_command(
 
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
     """The passages of a datastore, or those that the queries find, most often first."""
-    from ewe.retrieval.open import open_retriever, open_source
-    from ewe.world.builtin import builtin_datastore
+    from ewe.components import open_passages
+    from ewe.retrieval.open import open_retriever
 
-    source = open_source(builtin_datastore() if store == "builtin" else store)
+    source = open_passages(store)
     if queries is None:
         return (passage for _, passage in source.scan())
     lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from ewe.cli.chat import chat
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
+from ewe.cli.doctor import doctor
 from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.index import index_app
@@ -84,6 +85,7 @@ app.add_typer(index_app, name="index")
 app.add_typer(memory_app, name="memory")
 app.add_typer(model_app, name="model")
 app.add_typer(eval_app, name="eval")
+app.command("doctor")(doctor)
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)
 

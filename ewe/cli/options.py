@@ -127,6 +127,19 @@ OutputFile = Annotated[
     ),
 ]  # fmt: skip
 
+FiguresFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", rich_help_panel=_RESULTS, help="Write the figures to this file.", callback=_place_for_a_file
+    ),
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", rich_help_panel=_RESULTS, help="Draw the figures into this PNG file.", callback=_place_for_a_file
+    ),
+]
+
 MaxTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Most tokens to write.")]
 MinTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Fewest tokens before the text may end.")]
 Temperature = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="0 is greedy.")]
