@@ -13,6 +13,7 @@ import yaml
 
 if TYPE_CHECKING:
     from ewe.config import Config
+    from ewe.engine.loader import LoadedModel
     from ewe.llm import LLM
 
 
@@ -43,8 +44,8 @@ def as_assignments(named: Mapping[str, object]) -> list[str]:
     return [f"{key}={yaml.safe_dump(value)}" for key, value in plain.items()]
 
 
-def open_llm(config: Config) -> LLM:
-    """The engine with its model loaded; while it loads, a terminal says how far it is."""
+def open_llm(config: Config, loaded: LoadedModel | None = None) -> LLM:
+    """The engine with its model loaded, if it is not; while it loads, a terminal says how far it is."""
     from rich.console import Console
     from rich.text import Text
 
@@ -52,7 +53,9 @@ def open_llm(config: Config) -> LLM:
 
     console = Console(stderr=True)
     with console.status(Text(f"{config.model.name} ...")) as status:
-        llm = LLM(config=config, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ...")))
+        llm = LLM(
+            config=config, loaded=loaded, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ..."))
+        )
     if console.is_terminal:
         budget = llm.client.engine.budget
         lines = [str(llm.client.components.summary), *([f"memory: {budget.summary()}"] if budget is not None else [])]

@@ -64,7 +64,8 @@ Datastore = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=_SETTINGS,
-        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, or builtin.",
+        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
+        "or builtin.",
     ),
 ]
 Verifier = Annotated[
