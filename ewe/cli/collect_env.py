@@ -24,6 +24,8 @@ _PACKAGES = {
     "nupunkt": ("nupunkt",),
     "tokenizers": ("tokenizers",),
     "safetensors": ("safetensors",),
+    "gguf": ("gguf",),
+    "peft": ("peft",),
     "numpy": ("numpy",),
 }
 
