@@ -23,6 +23,7 @@ from ewe.types import Passage
 PASSAGES = [Passage(f"p{number}", f"The city of {name} lies by the sea.", name) for number, name in enumerate("ABCDEF")]
 QUESTION = Question("q", "Where?", ("the Sea", "harbour town"), PASSAGES[2])
 SETTINGS = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}}
+SETTINGS |= {"retrieval": {"retriever": "bm25"}}
 
 
 def write(path, *lines):
