@@ -115,7 +115,7 @@ def ask(job, config, answered=(), timed=(), datastore=None):
 
 
 def test_every_system_is_asked_and_only_one_unit_is_encoded_again():
-    questions = [replace(QUESTION, id=str(number)) for number in range(3)]
+    questions = [replace(QUESTION, id=str(number), text="Where is the city of C?") for number in range(3)]
     datastore = Datastore(PASSAGES)
     job = Job(questions, PASSAGES, systems_of((1, 3), has_datastore=True), max_tokens=4, num_timed=1)
     names = [system.name for system in job.systems]
