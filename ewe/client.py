@@ -6,6 +6,7 @@ Owns: the engine's thread, request ids, and who is told of which answer. Callbac
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
 from importlib.resources import files
@@ -88,6 +89,10 @@ class EngineClient:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
             self._loop.do(lambda core: core.abort(request_id))
+
+    def forget_unused_units(self) -> None:
+        """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
+        self._loop.do(lambda _: self.engine.keeper.cache.evict(sys.maxsize))
 
     @property
     def is_alive(self) -> bool:

@@ -27,10 +27,15 @@ class _Settings(BaseModel):
 
 
 class ModelConfig(_Settings):
-    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked."""
+    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
+
+    adapter: a folder with a LoRA adapter that is merged into the weights, or the name of one that this package has for
+    the model.
+    """
 
     name: str = "builtin"
     revision: str | None = None
+    adapter: str | None = None
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
@@ -38,6 +43,11 @@ class ModelConfig(_Settings):
     max_model_len: int | None = Field(None, gt=0)
     trust_remote_code: bool = False
     compile: bool = False
+
+    @field_validator("adapter", mode="after")
+    @classmethod
+    def _no_adapter(cls, value: str | None) -> str | None:
+        return None if value == NONE else value
 
 
 class MemoryConfig(_Settings):
@@ -217,9 +227,10 @@ class SchedulerConfig(_Settings):
 class Config(_Settings):
     """All settings of one engine.
 
-    datastore: None or "none", "builtin", a folder made by `ewe index build` or a JSONL file. verifier: "claims" (any
-    text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in world), "none" or "auto",
-    which is "claims" wherever there are a datastore, a policy that checks and room for what is found.
+    datastore: None or "none", "builtin", "wikipedia-sample", a folder made by `ewe index build` or a JSONL file.
+    verifier: "claims" (any text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in
+    world), "none" or "auto", which is "claims" wherever there are a datastore, a policy that checks and room for what
+    is found.
     """
 
     model: ModelConfig = ModelConfig()

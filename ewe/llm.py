@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
-    model: "builtin", a directory or a hub id. datastore: "builtin", "none", a folder made by `ewe index build`, a JSONL
-    file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none" or a Verifier; without a
-    word as the settings say, whose default "auto" has sentences checked wherever there is a datastore. longterm: the
-    folder of a store of memories (as `longterm.path`), or a service over one, which stays the caller's. config: a
-    Config, a YAML file or a mapping; without one the built-in model brings its own settings. loaded: a model that is
-    already in memory. on_load: called with each `LoadStep` while it opens.
+    model: "builtin", "smollm2", a directory, a GGUF file or a hub id. datastore: "builtin", "none", a folder made by
+    `ewe index build`, a JSONL file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none"
+    or a Verifier; without a word as the settings say, whose default "auto" has sentences checked wherever there is a
+    datastore. longterm: the folder of a store of memories (as `longterm.path`), or a service over one, which stays the
+    caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own settings.
+    loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
 
     Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
     loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.

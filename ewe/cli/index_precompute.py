@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli.options import ConfigFile, Model, Settings
+from ewe.cli.options import Adapter, ConfigFile, Model, Settings
 
 if TYPE_CHECKING:
     from ewe.config import Config
@@ -31,6 +31,7 @@ def precompute_command(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the units.", show_default=False)],
     model: Model = None,
+    adapter: Adapter = None,
     config: ConfigFile = None,
     settings: Settings = None,
     queries: Annotated[
@@ -61,7 +62,7 @@ def precompute_command(
 
     if top is not None and queries is None:
         raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")
-    chosen = settings_of(config, settings, model)
+    chosen = settings_of(config, settings, model, adapter=adapter)
     passages = _passages(store, chosen, queries, top)
     loaded = load_model(chosen.model)
     with indexing("encoding") as show:
@@ -89,10 +90,10 @@ def _prefix(tokenizer: Any, config: Config, system: str) -> str:
 
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
     """The passages of a datastore, or those that the queries find, most often first."""
-    from ewe.retrieval.open import open_retriever, open_source
-    from ewe.world.builtin import builtin_datastore
+    from ewe.components import open_passages
+    from ewe.retrieval.open import open_retriever
 
-    source = open_source(builtin_datastore() if store == "builtin" else store)
+    source = open_passages(store)
     if queries is None:
         return (passage for _, passage in source.scan())
     lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]
