@@ -9,6 +9,7 @@ Owns: the order of things. Data, packing, model, loop and measures are in script
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import time
@@ -51,11 +52,11 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--attention", choices=("sdpa", "flex_attention"), default="sdpa")
     parser.add_argument("--compile", action="store_true", help="compile the blocks (CUDA)")
     parser.add_argument("--chats", type=int, default=480, help="everyday prompts that the model answers itself first")
-    parser.add_argument("--workers", type=int, default=max(0, (os.cpu_count() or 1) - 2))
+    parser.add_argument("--workers", type=int, default=min(8, (os.cpu_count() or 1) - 1))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--squad2", type=int, default=300, help="questions of SQuAD 2 to measure with")
     parser.add_argument("--xquad", type=int, default=400, help="questions of XQuAD to measure with")
-    parser.add_argument("--without-base", action="store_true", help="measure the trained model only")
+    parser.add_argument("--measure", choices=("adapter", "base", "both", "none"), default="both")
     parser.add_argument("--evaluate-only", action="store_true", help="train nothing")
     parser.add_argument("--smoke", action="store_true", help="a few small steps, for a try on a CPU")
     args = parser.parse_args(arguments)
@@ -72,10 +73,11 @@ class Run:
         self.args, self.device = args, torch.device(args.device)
         self.encoder = Encoder(load_tokenizer(args.model), args.unit_tokens)
         self.adapter: Path = args.out / "adapter"
+        self._base = load_model(args.model, self.device)
 
     def base(self) -> PreTrainedModel:
-        """The model as it is on disk."""
-        return load_model(self.args.model, self.device)
+        """A copy of the model as it is on disk."""
+        return copy.deepcopy(self._base)
 
     @cached_property
     def squad2(self) -> list[Item]:
@@ -103,7 +105,9 @@ class Run:
             model.set_attn_implementation(args.attention)
             if args.compile:
                 compile_layers(model)
-        Training(student, teacher, batches, settings, args.out / "checkpoint.safetensors", lambda: self._probe(inner)).run()
+        Training(
+            student, teacher, batches, settings, args.out / "checkpoint.safetensors", lambda: self._probe(inner)
+        ).run()
         save_adapter(self.adapter, student, args.model.stem)
 
     def _probe(self, model: PreTrainedModel) -> str:
@@ -121,11 +125,9 @@ class Run:
         """All ways of giving passages, with and without the adapter, on both sets; written to figures.json."""
         figures: dict[str, object] = {}
         sets = {"xquad": read_xquad(self.args.data, self.args.xquad), "squad2": self.squad2}
-        models = {"adapter": lambda: with_adapter(self.base(), self.adapter)}
-        if not self.args.without_base:
-            models["base"] = self.base
-        for name, load in models.items():
-            model = load()
+        names = {"none": (), "both": ("adapter", "base")}.get(self.args.measure, (self.args.measure,))
+        for name in names:
+            model = with_adapter(self.base(), self.adapter) if name == "adapter" else self.base()
             for way in WAYS:
                 for set_name, items in sets.items():
                     started = time.perf_counter()
@@ -133,7 +135,9 @@ class Run:
                     figures[f"{set_name}, {name}, {way}"] = found
                     share = f"{found['right']} of {found['of']} ({found['low']} to {found['high']})"
                     print(f"{set_name}, {name}, {way}: {share}, {time.perf_counter() - started:.1f} s", flush=True)
-                    (self.args.out / "figures.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+                    (self.args.out / "figures.json").write_text(
+                        json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
+                    )
         return figures
 
 

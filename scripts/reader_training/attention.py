@@ -5,7 +5,6 @@ Owns: the block mask. Knows packed batches; transformers' models take the mask a
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
@@ -42,8 +41,3 @@ def flex_mask(batch: Packed) -> BlockMask:
 def mask_for(batch: Packed, implementation: str) -> Tensor | BlockMask:
     """The mask that `implementation` (transformers' name of an attention) takes."""
     return flex_mask(batch) if implementation == "flex_attention" else block_mask(batch)
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A bool mask as numbers to add to logits: 0, and the least number of `dtype`."""
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)

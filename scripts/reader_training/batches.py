@@ -17,7 +17,7 @@ from reader_training.mixture import Mixture
 from reader_training.packing import Packed, Rows, parallel_layout, sequential_layout
 
 _TOO_MANY_MISSES = 6
-# The teacher reads the right passages alone: a third of the student's tokens will do.
+# The teacher reads the right passages alone: half of the student's tokens will do.
 _TEACHER_SHARE = 2
 
 
@@ -33,7 +33,7 @@ class Shape:
 class Batch:
     """What the student reads in parallel, what the teacher reads in its prompt, and which targets the teacher has too.
 
-    taught: bool [student's targets]; the teacher's targets are the student's where it is true, in the same order.
+    taught [teacher's targets]: for each of the teacher's targets, the same one among the student's.
     """
 
     student: Packed
@@ -55,7 +55,8 @@ class Batches(Dataset[Batch]):
         rng = Random(f"{self.seed}/{step}")
         student = Rows(self.shape.rows, self.shape.width)
         teacher = Rows(self.shape.rows, self.shape.width // _TEACHER_SHARE)
-        taught: list[bool] = []
+        taught: list[int] = []
+        targets = 0
         misses = 0
         while misses < _TOO_MANY_MISSES:
             example = self.encoder.encode(self.mixture.draw(rng))
@@ -68,8 +69,9 @@ class Batches(Dataset[Batch]):
             student.place(row, layout)
             if example.taught:
                 teacher.place(told_row, told)
-            taught += [example.taught] * layout.answer
-        return Batch(student.packed(), teacher.packed(), torch.tensor(taught))
+                taught += range(targets, targets + layout.answer)
+            targets += layout.answer
+        return Batch(student.packed(), teacher.packed(), torch.tensor(taught, dtype=torch.long))
 
     def loader(self, start: int, workers: int) -> DataLoader[Batch]:
         """The batches from step `start` on, made ahead by `workers` processes (0: by this one, when asked for)."""
@@ -77,6 +79,4 @@ class Batches(Dataset[Batch]):
         if not workers:
             return DataLoader(self, batch_size=None, sampler=steps)
         context = "fork"  # The mixture's index is shared, not copied.
-        return DataLoader(
-            self, batch_size=None, sampler=steps, num_workers=workers, prefetch_factor=4, multiprocessing_context=context
-        )
+        return DataLoader(self, batch_size=None, sampler=steps, num_workers=workers, multiprocessing_context=context)

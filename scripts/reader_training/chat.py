@@ -35,15 +35,16 @@ _REQUESTS = (
     "Compare {} with something that it is often mistaken for.",
 )
 _TOPICS = """
-gardening; sleep; the Moon; volcanoes; chess; bread; learning French; saving money; bicycles; public speaking; bees; jazz;
-writing code; running; the French Revolution; photosynthesis; electric cars; tea; job interviews; rivers; friendship; robots;
-cooking pasta; meditation; libraries; the human heart; rain; school; maps; football; photography; honesty; computers;
-travelling by train; black holes; painting; cats; recycling; ancient Rome; fractions
+gardening; sleep; the Moon; volcanoes; chess; bread; learning French; saving money; bicycles; public speaking; bees;
+jazz; writing code; running; the French Revolution; photosynthesis; electric cars; tea; job interviews; rivers;
+friendship; robots; cooking pasta; meditation; libraries; the human heart; rain; school; maps; football; photography;
+honesty; computers; travelling by train; black holes; painting; cats; recycling; ancient Rome; fractions
 """
 _OTHERS = """
-Hello! How are you?; What can you do?; Tell me a joke.; What is 17 plus 25?; Thank you for your help.; What is the capital of
-France?; Translate "good morning" into Spanish.; Write a Python function that adds two numbers.; Name three colours.; Who are
-you?; Correct this sentence: He go to school every days.; What is the opposite of "cold"?; Count from one to ten.; Good night!
+Hello! How are you?; What can you do?; Tell me a joke.; What is 17 plus 25?; Thank you for your help.; What is the
+capital of France?; Translate "good morning" into Spanish.; Write a Python function that adds two numbers.; Name three
+colours.; Who are you?; Correct this sentence: He go to school every days.; What is the opposite of "cold"?; Count
+from one to ten.; Good night!
 """
 
 
@@ -56,7 +57,7 @@ def prompts(count: int, seed: int) -> list[str]:
 
 
 def own_answers(model: nn.Module, encoder: Encoder, asked: Sequence[str], file: Path) -> list[tuple[str, str]]:
-    """(prompt, the model's greedy answer) per prompt; read from `file` if it exists, else computed and written to it."""
+    """(prompt, the model's greedy answer) per prompt; read from `file` if that exists, else computed and written."""
     if file.exists():
         return [(prompt, answer) for prompt, answer in json.loads(file.read_text())]
     examples = [encoder.encode(Talk(prompt, "", in_memory=False)) for prompt in asked]

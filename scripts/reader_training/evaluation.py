@@ -1,7 +1,7 @@
 """How well a model answers from passages: in the prompt, and as units read in parallel.
 
-Owns: the sets, the ways of giving passages, and the counting. The measure: one of the right answers stands in the greedy
-answer. SQuAD 2 is for choices during training, XQuAD for the report; nothing of either is trained on.
+Owns: the sets, the ways of giving passages, and the counting. The measure: one of the right answers stands in the
+greedy answer. SQuAD 2 is for choices during training, XQuAD for the report; nothing of either is trained on.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def read_xquad(data: Path, count: int) -> list[Item]:
     return _items(asked, pool, count)
 
 
-def _items(
-    asked: Sequence[tuple[str, tuple[str, ...], Passage]], pool: Sequence[Passage], count: int
-) -> list[Item]:
+def _items(asked: Sequence[tuple[str, tuple[str, ...], Passage]], pool: Sequence[Passage], count: int) -> list[Item]:
     step = max(1.0, len(asked) / count)
     chosen = [asked[int(number * step)] for number in range(min(count, len(asked)))]
     items = []

@@ -1,7 +1,7 @@
 """The words around memory units in a chat, and their token ids: prefix | units | rest | target.
 
-Owns: `Frame`, `Talk`, `Example`, `Encoder`. Prefix, each unit and rest are tokenised alone, as the engine does. Knows the
-tokenizer and its chat template; nothing of masks.
+Owns: `Frame`, `Talk`, `Example`, `Encoder`. Prefix, each unit and rest are tokenised alone, as the engine does. Knows
+the tokenizer and its chat template; nothing of masks.
 """
 
 from __future__ import annotations
@@ -91,15 +91,13 @@ class Encoder:
         return self._ids(before), self._tokenise(after)
 
     def _unit(self, frame: Frame, passage: Passage) -> Sequence[int]:
-        template = frame.unit if passage.title else frame.unit.replace("{title}: ", "").replace("{title}\n", "").replace("[{title}] ", "")
-        sentences = [passage.text]
-        while True:
-            ids = self._ids(template.format(title=passage.title, text=" ".join(sentences)))
-            if len(ids) <= self.unit_tokens:
-                return ids
-            sentences = sentences_of(passage.text)[:-1] if len(sentences) == 1 else sentences[:-1]
-            if len(sentences) <= 1:
-                return ids[: self.unit_tokens]
+        template = frame.unit if passage.title else "{text}\n"
+        ids = self._ids(template.format(title=passage.title, text=passage.text))
+        kept = sentences_of(passage.text)
+        while len(ids) > self.unit_tokens and len(kept) > 1:
+            kept.pop()
+            ids = self._ids(template.format(title=passage.title, text=" ".join(kept)))
+        return ids[: self.unit_tokens]
 
     def _tokenise(self, text: str) -> tuple[int, ...]:
         return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)

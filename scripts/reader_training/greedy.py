@@ -40,9 +40,7 @@ def answers(
     return [found[number] for number in range(len(examples))]
 
 
-def _batch(
-    model: nn.Module, layouts: Sequence[Layout], end: int, tokens: int, device: torch.device
-) -> list[list[int]]:
+def _batch(model: nn.Module, layouts: Sequence[Layout], end: int, tokens: int, device: torch.device) -> list[list[int]]:
     rows = Rows(len(layouts), max(len(layout.ids) for layout in layouts))
     for row, layout in enumerate(layouts):
         rows.place(row, layout)

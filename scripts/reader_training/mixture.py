@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from judge_training.pairs import key_of, sentences_of
-
 from judge_training.swaps import Value
 
 from reader_training.frames import DEFAULT_FRAME, Frame, Talk
@@ -61,7 +60,11 @@ class Mixture:
         self.sources, self.chats = sources, chats
         self._neighbours = Neighbours(sources.passages)
         self._prose = [passage for passage in sources.passages if passage.origin != "musique"]
-        self._titled = [passage for passage in self._prose if passage.title]
+        self._plain = [passage for passage in self._prose if not passage.title]
+        self._titled: dict[str, list[Passage]] = {}
+        for passage in self._prose:
+            if passage.title:
+                self._titled.setdefault(passage.title, []).append(passage)
         self._asking = [claim for claim in sources.claims if claim.true and _answered_values(claim)]
         self._makers: list[tuple[Callable[[Random], _Asked | None], float]] = [
             (self._question_of_claim, 0.28 if self._asking else 0),
@@ -78,7 +81,7 @@ class Mixture:
         if rng.random() < self._chat_share:
             return self._chat(rng)
         talk = self._talk(rng, self._asked(rng), rng.choice(_SIZES))
-        if rng.random() < 0.04:
+        if talk.units and rng.random() < 0.04:
             talk = self._second_turn(rng, talk)
         return replace(talk, frame=_frame(rng))
 
@@ -113,7 +116,17 @@ class Mixture:
         claim = rng.choice(self._asking)
         value, sentence = rng.choice(_answered_values(claim))
         question = question_about(rng, claim.text, value)
-        return _answered(rng, question, value.text, sentence, claim.passage)
+        return _answered(rng, question, value.text, sentence, self._crowded(rng, claim.passage))
+
+    def _crowded(self, rng: Random, passage: Passage) -> Passage:
+        """A short passage without title, often as part of a longer one: which sentence answers is to be found out."""
+        if passage.title or rng.random() < 0.4 or not self._plain:
+            return passage
+        texts = [passage.text]
+        while sum(len(text.split()) for text in texts) < 90:
+            texts.append(rng.choice(self._plain).text)
+        rng.shuffle(texts)
+        return Passage("", " ".join(texts), passage.origin)
 
     def _question_of_passage(self, rng: Random) -> _Asked | None:
         return self._question_about(rng, rng.choice(self._prose))
@@ -136,15 +149,16 @@ class Mixture:
         words = set(key_of(claim.text).split())
         proof = max(claim.proof, key=lambda sentence: len(words & set(key_of(sentence).split())))
         verdict = ("True" if claim.true else "False") if "false" in question else ("Yes" if claim.true else "No")
-        return _Asked(question, f"{verdict}. {quote(proof, '')}", (claim.passage,), (proof[:60],))
+        return _Asked(question, f"{verdict}. {quote(proof, '')}", (self._crowded(rng, claim.passage),), (proof[:60],))
 
     def _about(self, rng: Random) -> _Asked:
-        """What one or two passages say about what they are about, sentence by sentence."""
-        chosen = rng.sample(self._titled, 2 if rng.random() < 0.3 else 1)
-        titles = list(dict.fromkeys(passage.title for passage in chosen))
-        told = [" ".join(sentences_of(passage.text)[: 3 - len(chosen)]) for passage in chosen]
-        question = rng.choice(_ABOUT).format(" and ".join(titles))
-        return _Asked(question, " ".join(told), tuple(chosen), tuple(titles))
+        """What up to three passages say about one or two things, sentence by sentence."""
+        titles = rng.sample(list(self._titled), 2 if rng.random() < 0.3 else 1)
+        found = [passage for title in titles for passage in self._titled[title]]
+        chosen = rng.sample(found, min(len(found), rng.randint(1, 3)))
+        told = [" ".join(sentences_of(passage.text)[: 4 - len(chosen)]) for passage in chosen]
+        about = " and ".join(dict.fromkeys(passage.title for passage in chosen))
+        return _Asked(rng.choice(_ABOUT).format(about), " ".join(told), tuple(chosen), tuple(titles))
 
     def _given_reading(self, rng: Random) -> _Asked:
         reading = rng.choice(self.sources.readings)

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
-from peft.helpers import disable_input_dtype_casting
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
@@ -42,6 +41,10 @@ def load_model(model: Path, device: torch.device) -> PreTrainedModel:
     loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         **_where(model), dtype=dtype, attn_implementation="sdpa"
     )
+    # What was read from a GGUF file is no longer quantised.
+    loaded.hf_quantizer, loaded.is_quantized = None, False
+    if hasattr(loaded.config, "quantization_config"):
+        del loaded.config.quantization_config
     loaded.tie_weights()
     return loaded.to(device).eval().requires_grad_(False)  # type: ignore[arg-type]
 
@@ -60,7 +63,7 @@ def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
 
 
 def save_adapter(folder: Path, model: PeftModel, base: str) -> None:
-    """Writes adapter_model.safetensors (bfloat16) and adapter_config.json; base: the name of the model it belongs to."""
+    """Writes adapter_model.safetensors (bfloat16) and adapter_config.json; base: its model's name."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.to(torch.bfloat16).cpu() for name, tensor in get_peft_model_state_dict(model).items()}
     save_file(tensors, folder / "adapter_model.safetensors", {"format": "pt"})
@@ -78,9 +81,9 @@ def rate_at(progress: float, warmup: float = 0.04) -> float:
 
 def target_logits(model: PreTrainedModel, batch: Packed, implementation: str) -> Tensor:
     """float32 logits [targets, vocabulary] of what predicts the tokens of the answers."""
-    hidden = model.get_decoder()(
-        input_ids=batch.ids, position_ids=batch.positions, attention_mask=mask_for(batch, implementation), use_cache=False
-    ).last_hidden_state
+    mask = mask_for(batch, implementation)
+    read = model.get_decoder()(input_ids=batch.ids, position_ids=batch.positions, attention_mask=mask, use_cache=False)
+    hidden = read.last_hidden_state
     logits: Tensor = model.get_output_embeddings()(hidden.flatten(0, 1)[batch.index])
     return logits.float()
 
@@ -92,10 +95,9 @@ def losses(
 
     Both are means over the tokens they are about; 0 for the divergence if there are none.
     """
-    with disable_input_dtype_casting(student):
-        logits = target_logits(student, batch.student, implementation)
+    logits = target_logits(student, batch.student, implementation)
     entropy = F.cross_entropy(logits, batch.student.labels)
-    if not batch.taught.any():
+    if not len(batch.taught):
         return entropy, torch.zeros_like(entropy)
     with torch.no_grad():
         wanted = F.log_softmax(target_logits(teacher, batch.teacher, implementation), -1)

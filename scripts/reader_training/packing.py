@@ -55,8 +55,8 @@ def sequential_layout(example: Example, chosen: Sequence[int]) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A batch. ids, positions, segments, owners: [rows, width], owners -1 where nothing is; index [targets]: flat places
-    whose output predicts a token of an answer; labels [targets]: those tokens, example by example.
+    """A batch. ids, positions, segments, owners: [rows, width], owners -1 where nothing is; index [targets]: flat
+    places whose output predicts a token of an answer; labels [targets]: those tokens, example by example.
     """
 
     ids: Tensor
@@ -67,9 +67,8 @@ class Packed:
     labels: Tensor
 
     def to(self, device: torch.device) -> Packed:
-        """The same on `device`."""
-        moved = (getattr(self, name).to(device, non_blocking=True) for name in self.__slots__)
-        return Packed(*moved)
+        """The same on `device`, int64 (on its way from a worker it is int32, half the size)."""
+        return Packed(*(getattr(self, name).to(device).long() for name in self.__slots__))
 
 
 @dataclass
@@ -78,12 +77,10 @@ class Rows:
 
     rows: int
     width: int
-    placed: list[list[Layout]] = field(init=False)
     room: list[int] = field(init=False)
     order: list[tuple[int, int, Layout]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.placed = [[] for _ in range(self.rows)]
         self.room = [self.width] * self.rows
         self.order = []
 
@@ -94,13 +91,12 @@ class Rows:
     def place(self, row: int, layout: Layout) -> None:
         """Puts the layout into that row."""
         self.order.append((row, self.width - self.room[row], layout))
-        self.placed[row].append(layout)
         self.room[row] -= len(layout.ids)
 
     def packed(self) -> Packed:
         """All rows as tensors, targets in the order in which the layouts were placed."""
-        ids, positions, segments = (torch.zeros(self.rows, self.width, dtype=torch.long) for _ in range(3))
-        owners = torch.full((self.rows, self.width), -1)
+        ids, positions, segments = (torch.zeros(self.rows, self.width, dtype=torch.int32) for _ in range(3))
+        owners = torch.full((self.rows, self.width), -1, dtype=torch.int32)
         index: list[int] = []
         labels: list[int] = []
         for number, (row, start, layout) in enumerate(self.order):

@@ -1,7 +1,8 @@
 """Questions made from sentences by rules: a value is taken out, and what is left asks for it.
 
-Owns: `question_about` and `quote`. Knows values (`judge_training.swaps`), no passages. The questions are plain English of
-the kinds that people ask ("Who wrote ...?", "When was ...?", "What did ... win?"); where no rule fits, a gap is asked for.
+Owns: `question_about` and `quote`. Knows values (`judge_training.swaps`), no passages. The questions are plain English
+of the kinds that people ask ("Who wrote ...?", "When was ...?", "What did ... win?"); where no rule fits, a gap is
+asked for.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ from random import Random
 from judge_training.swaps import Value, find_values
 
 _AUXILIARY = r"is|was|are|were|can|could|will|would|has|had|may|must"
-_IRREGULAR = dict(
-    pair.split(":")
-    for pair in """
-    became:become began:begin brought:bring built:build came:come chose:choose cost:cost cut:cut did:do drew:draw
-    fell:fall fought:fight found:find gave:give got:get grew:grow had:have held:hold hit:hit kept:keep knew:know
-    led:lead left:leave lost:lose made:make met:meet paid:pay put:put ran:run read:read rose:rise said:say sang:sing
-    saw:see sent:send set:set sold:sell spent:spend spoke:speak stood:stand taught:teach thought:think threw:throw
-    took:take told:tell went:go won:win wore:wear wrote:write bought:buy bore:bear broke:break sought:seek
-    """.split()
-)
+_VERBS = """
+became:become began:begin brought:bring built:build came:come chose:choose cost:cost cut:cut did:do drew:draw
+fell:fall fought:fight found:find gave:give got:get grew:grow had:have held:hold hit:hit kept:keep knew:know
+led:lead left:leave lost:lose made:make met:meet paid:pay put:put ran:run read:read rose:rise said:say sang:sing
+saw:see sent:send set:set sold:sell spent:spend spoke:speak stood:stand taught:teach thought:think threw:throw
+took:take told:tell went:go won:win wore:wear wrote:write bought:buy bore:bear broke:break sought:seek
+"""
+_IRREGULAR = dict(pair.split(":") for pair in _VERBS.split())
+_SMALL_WORDS = ("The", "A", "An", "It", "He", "She", "They", "His", "Her", "Its", "This")
 _VERB = rf"[a-z]{{2,}}ed|{'|'.join(_IRREGULAR)}"
 _INVERTED = re.compile(rf"(?P<subject>[^,;:()]{{2,80}}?) (?P<auxiliary>{_AUXILIARY}) (?P<rest>.+)")
 _PAST = re.compile(rf"(?P<subject>[^,;:()]{{2,60}}?) (?P<verb>{_VERB}) (?P<rest>.+)")
 _AFTER_SUBJECT = re.compile(rf" (?:(?:also|later|first|then|originally) )?(?:{_AUXILIARY}|{_VERB})\b")
+# Stems that lose an e before "ed" ("moved", "based", "produced"), and those of like ends that do not.
+_SILENT = re.compile(
+    r"(?:[^e]at|creat|[aeiou][vzgcsdk]|[aou]m|[uo]t|[ai]r|[^o]ur|[ncdr]s|[ncgdr]u|[rl]v|[nr][cg]|[bcdfgkptz]l|[^aeiou]in)$"
+)
+_NOT_SILENT = re.compile(r"(?:[ao]ok|ea[dk]|oa[dk]|ou[td]|ai[rdm]|oo.)$")
 _PREPOSITION = re.compile(r"\b(in|on|at|from|to|by|of|for|with|near|since|until|during|as|about|into) (?:the |an? )?$")
 _PLACES = ("in", "at", "from", "to", "near", "into")
 _FIRST_WORDS = re.compile(r"(?P<noun>(?: [a-z-]+){1,2})")
@@ -135,7 +140,7 @@ def _cut(rng: Random, after: str) -> str:
 
 def _subject(subject: str) -> str:
     first, _, rest = subject.partition(" ")
-    lowered = first.lower() if first in ("The", "A", "An", "It", "He", "She", "They", "His", "Her", "Its", "This") else first
+    lowered = first.lower() if first in _SMALL_WORDS else first
     return f"{lowered} {rest}".strip()
 
 
@@ -148,8 +153,7 @@ def present(verb: str) -> str:
         return stem[:-1] + "y"
     if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
         return stem[:-1]
-    silent = re.search(r"(?:[aeiu][tvzgcdkms]|[aiou]r|[^s]s|[ncgdr]u|[rln]v|[nrdl][cg]|[^aeiou]l|ut|ov|iv)$", stem)
-    return stem + "e" if silent and not re.search(r"(?:it|et|ea.|ee.|ai.|oo.|ou.|er|en|on)$", stem) else stem
+    return stem + "e" if _SILENT.search(stem) and not _NOT_SILENT.search(stem) else stem
 
 
 def quote(sentence: str, value: str) -> str:

@@ -49,7 +49,7 @@ def read_sources(data: Path, extra: Sequence[Reading] = ()) -> Sources:
 
 
 def paragraphs(sentences: Iterable[str]) -> Iterator[str]:
-    """Sentences that follow each other, joined to texts of about as many words as a paragraph of an encyclopedia has."""
+    """Sentences that follow each other, joined to texts of about the length of an encyclopedia's paragraph."""
     least, most = _WORDS
     words: list[str] = []
     for sentence in sentences:

@@ -6,13 +6,14 @@ Owns: the loop. Knows batches, the model and the checkpoint file; what is drawn 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from builtin_training.checkpoint import load_checkpoint, save_checkpoint
 from peft import PeftModel
+from peft.helpers import disable_input_dtype_casting
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -83,9 +84,15 @@ class Training:
 
     def run(self) -> None:
         """All steps that are left, then a last checkpoint."""
+        batches = iter(self.batches.loader(self.step, self.settings.workers))
+        # The adapter is float32, what goes through it is bfloat16 on CUDA: autocast minds the types, peft need not.
+        with disable_input_dtype_casting(self._inner):
+            self._steps(batches)
+        self.save()
+
+    def _steps(self, batches: Iterator[Batch]) -> None:
         saved = self._seconds.item()
         probed = int(self.progress * self.settings.probes)
-        batches = iter(self.batches.loader(self.step, self.settings.workers))
         while self.progress < 1:
             started = time.perf_counter()
             batch = next(batches).to(self._device)
@@ -97,7 +104,6 @@ class Training:
             if int(self.progress * self.settings.probes) > probed:
                 probed += 1
                 self._say(self._probe())
-        self.save()
 
     def save(self) -> None:
         """Writes the checkpoint."""
