@@ -46,7 +46,7 @@ class Way:
         return f"{self.place} {self.k}" if self.k else self.place
 
 
-WAYS = (Way("nothing"), *(Way("prompt", k) for k in KS), *(Way("units", k) for k in KS))
+WAYS = (*(Way("units", k) for k in (4, 8, 1, 2)), *(Way("prompt", k) for k in (1, 4, 8, 2)), Way("nothing"))
 
 
 def read_squad2(data: Path, count: int) -> list[Item]:

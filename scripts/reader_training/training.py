@@ -71,9 +71,11 @@ class Training:
             parameters, settings.peak_lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True
         )
         self._seconds = torch.zeros(())
+        self._said = 0.0
         self.step = 0
         if checkpoint.exists():
             self.step = load_checkpoint(checkpoint, self._trained, [self.optimizer], [self._seconds])
+            self._said = self._seconds.item()
 
     @property
     def progress(self) -> float:
@@ -85,6 +87,8 @@ class Training:
     def run(self) -> None:
         """All steps that are left, then a last checkpoint."""
         batches = iter(self.batches.loader(self.step, self.settings.workers))
+        if self.step == 0:
+            self._say(self._probe())
         # The adapter is float32, what goes through it is bfloat16 on CUDA: autocast minds the types, peft need not.
         with disable_input_dtype_casting(self._inner):
             self._steps(batches)
@@ -121,7 +125,8 @@ class Training:
         self.step += 1
         if self.step % self.settings.say_every == 0:
             read = (batch.student.owners >= 0).float().mean().item()
-            pace = self._seconds.item() / self.step
+            pace = (self._seconds.item() - self._said) / self.settings.say_every
+            self._said = self._seconds.item()
             text = f"loss {entropy.item():.3f} divergence {divergence.item():.3f} norm {norm.item():.2f}"
             self._say(f"{text} filled {read:.2f} seconds per step {pace:.3f}")
 

@@ -164,12 +164,12 @@ def test_no_question_tells_its_answer(seed: int) -> None:
     assert value.text not in question_about(rng, sentence, value)
 
 
-@pytest.mark.parametrize(
-    "pair",
-    """moved:move tried:try won:win stopped:stop called:call visited:visit produced:produce released:release
+_VERBS = """moved:move tried:try won:win stopped:stop called:call visited:visit produced:produce released:release
     opened:open based:base defeated:defeat discovered:discover directed:direct created:create played:play
-    """.split(),
-)
+"""
+
+
+@pytest.mark.parametrize("pair", _VERBS.split())
 def test_verbs_lose_their_past(pair: str) -> None:
     past, plain = pair.split(":")
     assert present(past) == plain
@@ -231,7 +231,7 @@ def test_training_lowers_the_loss_goes_on_and_its_adapter_changes_the_model(
 ) -> None:
     sources = some_sources()
     mixture = Mixture(replace(sources, claims=(), passages=sources.passages[:2]), ())
-    batches = Batches(mixture, Encoder(encoder.tokenizer, 128), Shape(2, 512), seed=1)
+    batches = Batches(mixture, Encoder(encoder.tokenizer, 128), Shape(1, 384), seed=1)
     student = add_adapter(LlamaForCausalLM(model.config), 4, seed=1)
     student.get_base_model().load_state_dict(
         {name.replace("proj.weight", "proj.base_layer.weight"): value for name, value in model.state_dict().items()},
