@@ -168,4 +168,6 @@ def quote(sentence: str, value: str) -> str:
     while last + 1 < len(clauses) and len(" ".join(clauses[first : last + 2]).split()) <= _MOST_WORDS:
         last += 1
     text = " ".join(" ".join(clauses[first : last + 1]).split()).rstrip(",;:— ")
+    if not text:  # nothing but punctuation
+        return sentence
     return text[:1].upper() + text[1:] + ("" if text[-1] in ".!?\"'" else ".")
