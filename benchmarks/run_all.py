@@ -38,6 +38,7 @@ BENCHMARKS = (
     "retrieval_speed",
     "judge_quality",
     "judge_speed",
+    "verdicts",
     "factscore_verdicts",
     "claims_factscore",
 )
