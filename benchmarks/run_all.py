@@ -40,7 +40,6 @@ BENCHMARKS = (
     "judge_speed",
     "verdicts",
     "factscore_verdicts",
-    "claims_factscore",
 )
 
 

@@ -1,8 +1,8 @@
 """Whether verdicts hold on real text: what the verifier says of true sentences and of changed ones, with intervals.
 
 running: sentences of whole Wikipedia articles against a datastore that holds their paragraphs and others, as they are
-and with one number, name or negation changed. contrast: up to 100 sentences for each of 19 kinds of change.
-fever: FEVER's claims against the texts of all of its evidence. summary: statements about documents of about 900 words,
+and with one number, name or negation changed. contrast: up to 100 sentences for each of 19 kinds of change. paraphrase: the same for 6 kinds of edit that leave them
+true. fever: FEVER's claims against the texts of all of its evidence. summary: statements about documents of about 900 words,
 each summary good and with one false statement. Beside them the time per checked sentence, 32 in a call, and how far
 the scores of verdicts are from their being right.
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, Sections, parse_arguments
-from benchmarks.verdicts_sets import Case, Half, Part, contrast, fever, running, summary
+from benchmarks.verdicts_sets import Case, Half, Part, contrast, fever, paraphrase, running, summary
 from ewe.config import VerificationConfig
 from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
@@ -32,10 +32,11 @@ from ewe.verification.open import open_verifier
 PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {
     "running": running,
     "contrast": contrast,
+    "paraphrase": paraphrase,
     "fever": fever,
     "summary": summary,
 }
-_LIMITS = {"running": 150, "contrast": 40, "fever": 300, "summary": 200}
+_LIMITS = {"running": 150, "contrast": 40, "paraphrase": 40, "fever": 300, "summary": 200}
 _BATCH = 32
 _Z = 1.96  # of a 95% interval
 

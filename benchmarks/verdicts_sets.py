@@ -12,14 +12,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar
 
 from benchmarks.common import ROOT
 from benchmarks.verdicts_changes import CHANGES, GROUPS, Source, changed, source_of
+from benchmarks.verdicts_edits import EDITS, edited
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage, Verdict, VerificationRequest
 
@@ -94,17 +96,34 @@ def running(data: Path, half: Half, limit: int) -> Part:
 
 def contrast(data: Path, half: Half, limit: int) -> Part:
     """Every kind of change by itself, at most 100 sentences each, of articles and of FEVER's evidence."""
+    rules = {kind: partial(_changed, kind) for kind in CHANGES}
+    return _by_kind(data, half, limit, rules, Verdict.REFUTED)
+
+
+def paraphrase(data: Path, half: Half, limit: int) -> Part:
+    """The same for edits that leave a sentence true."""
+    rules = {kind: partial(_edited, kind) for kind in EDITS}
+    return _by_kind(data, half, limit, rules, Verdict.SUPPORTED)
+
+
+def _changed(kind: str, one: Told) -> str | None:
+    return changed(kind, one.sentence, one.source, Random(kind + one.sentence))
+
+
+def _edited(kind: str, one: Told) -> str | None:
+    return edited(kind, one.sentence)
+
+
+def _by_kind(
+    data: Path, half: Half, limit: int, rules: Mapping[str, Callable[[Told], str | None]], expected: Verdict
+) -> Part:
     passages, told = read_articles(data, half)
     evidence, apart = read_evidence(data, half)
     cases = []
-    for kind in CHANGES:
-        made = (
-            (one, changed(kind, one.sentence, one.source, Random(kind + one.sentence)))
-            for one in [*spread(told, len(told)), *spread(apart, len(apart))]
-        )
-        found = [(one, text) for one, text in made if text is not None]
-        chosen = sorted(found, key=lambda pair: share_of(pair[0].sentence, kind))[: min(limit, _PER_KIND)]
-        cases += [Case(kind, _request(one, text), Verdict.REFUTED) for one, text in chosen]
+    for kind, rule in rules.items():
+        made = [(one, text) for one in (*told, *apart) if (text := rule(one)) is not None]
+        chosen = sorted(made, key=lambda pair: share_of(pair[0].sentence, kind))[: min(limit, _PER_KIND)]
+        cases += [Case(kind, _request(one, text), expected) for one, text in chosen]
     return Part([*passages, *evidence], cases)
 
 
