@@ -41,7 +41,7 @@ from ewe.verification.signals import SIGNALS, signals
 _TABLE = ROOT / "ewe" / "verification" / "decisions.json"
 _SETS = {"running": (running, 300), "contrast": (contrast, 60), "fever": (fever, 500)}
 _SETS |= {"summary": (summary, 216), "paraphrase": (paraphrase, 60)}
-_SHARES = {"running": 1.5, "contrast": 1.5, "fever": 1.0, "summary": 0.4, "paraphrase": 1.0}
+_SHARES = {"running": 1.5, "contrast": 1.0, "fever": 1.5, "summary": 0.4, "paraphrase": 1.0}
 _OPEN_TO_DOUBT = frozenset({"some and all", "only", "list", "certainty", "units", "roles", "subject"})
 _SUPPORTED, _REFUTED, _OPEN, _NOT_SUPPORTED = range(4)
 _TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells of it.
@@ -83,7 +83,8 @@ def _label(case: Case) -> int:
 def _tells(case: Case, reading: Reading, groups: dict[str, str]) -> bool:
     if case.request.sentence in groups:
         return groups.get(reading.window.passage.text) == groups[case.request.sentence]
-    return signals(case.request.sentence, reading.window.led)[SIGNALS.index("words")] <= _TELLS
+    window = reading.window
+    return signals(case.request.sentence, window.sentence, window.led)[SIGNALS.index("words")] <= _TELLS
 
 
 def _example(part: str, kind: str, case: Case, readings: Sequence[Reading], label: int) -> Example:

@@ -25,20 +25,21 @@ SIGNALS = ("numbers", "names", "negations", "words", "one word")
 """What `signals` counts, in its order."""
 
 
-def signals(claim: str, evidence: str) -> tuple[float, ...]:
+def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
-    numbers, names: whether a number (month, ordinal) or a name of the claim is missing. negations: whether one of the
-    two is negated and the other is not. words: the share of the claim's content words that are missing. one word:
-    whether these are few of many, 1 to 3 of at least 6.
+    sentence: of the evidence; led: the same with the sentence before it that its pronoun needs. numbers, names: whether
+    a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is negated
+    and the other is not. words: the share of the claim's content words that are missing. one word: whether these are
+    few of many, 1 to 3 of at least 6.
     """
-    said, shown = _read(claim), _read(evidence)
+    said, shown = _read(claim), _read(led)
     content = said.stems - _SAID_ANYWAY
     missing = content - shown.stems
     return (
         float(bool(said.numbers - shown.numbers)),
         float(bool(said.names - shown.stems)),
-        float(said.negations % 2 != shown.negations % 2),
+        float(said.negations % 2 != _read(sentence).negations % 2),
         len(missing) / max(1, len(content)),
         float(len(content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
     )

@@ -36,9 +36,10 @@ _HEDGES = words_of("may might possible possibly unclear unknown uncertain perhap
 _SMALL = FUNCTION_WORDS | words_of("also well way such as including known considered regarded became become has had")
 _VAGUE = _SMALL | OPINIONS | EMPTY_NOUNS
 _OPINION_STEMS = frozenset(stem(word) for word in OPINION_VERBS)
-_SPEAKER = re.compile(r"(?:^|\s)(?:I(?=['’]| [a-z])|(?:[wW]e|[yY]ou|me|[mM]y|[oO]ur|[yY]our|us)(?=['’]|\s|[,.;]))")
-_THINGS = words_of("it its they their them")
-_OWNERS = words_of("his her its their")
+_SPEAKER = re.compile(r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|You|My|Our|Your)|\s(?:we|you|me|my|our|your|us))(?=['’\s,.;])")
+_PEOPLE = PERSONAL - words_of("who whom whose")
+_THINGS = words_of("it its")
+_OWNERS = words_of("his her its")
 
 
 class WholeSentences:
@@ -65,11 +66,13 @@ class WholeSentences:
         return [Claim(text[:1].upper() + text[1:], start, len(sentence.rstrip()))]
 
     def _named(self, request: VerificationRequest, text: str) -> str:
-        """The text with its first pronoun named, if it stands for what came before."""
+        """The text with its first pronoun named, if it is clear what it stands for."""
         found = _open_pronoun(text)
-        name = read_context(request, self._splitter).pronoun(found[0].lower()) if found else None
-        if found is None or name is None or not name.text:
+        if found is None:
             return text
+        name = read_context(request, self._splitter).pronoun(found[0].lower())
+        if name is None or not (len(name.words) > 1 or name.text in request.prompt):
+            return text  # One word may be a place or a thing; a wrong name is worse than none.
         follows = _WORD.search(text, found.end())
         owner = found[0].lower() in _OWNERS and follows is not None and follows[0].lower() not in PREPOSITIONS
         return f"{text[: found.start()]}{name.text}{chr(39) + 's' if owner else ''}{text[found.end() :]}"
@@ -101,7 +104,7 @@ def _open_pronoun(text: str) -> re.Match[str] | None:
     """The pronoun that what came before must explain: before any name, and for a thing, the very first word."""
     for at, match in enumerate(_WORD.finditer(text)):
         word = match[0].lower()
-        if word in PERSONAL and word[0] == "h":
+        if word in _PEOPLE:
             return match
         if word in _THINGS and at == 0:
             return match
