@@ -1,13 +1,12 @@
 """Whether verdicts hold on real text: what the verifier says of true sentences and of changed ones, with intervals.
 
 running: sentences of whole Wikipedia articles against a datastore that holds their paragraphs and others, as they are
-and with one number, name or negation changed. contrast: up to 100 sentences for each of 19 kinds of change. paraphrase: the same for 6 kinds of edit that leave them
-true. fever: FEVER's claims against the texts of all of its evidence. summary: statements about documents of about 900 words,
-each summary good and with one false statement. Beside them the time per checked sentence, 32 in a call, and how far
-the scores of verdicts are from their being right.
+and with one number, name or negation changed. contrast: up to 100 sentences for each of 19 kinds of change.
+paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's claims against the texts of all of its
+evidence. summary: statements about documents of about 900 words, each summary good and with one false statement.
+Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
-Rows of running, contrast and summary that give a verdict for and against: a share, its 95% interval (Wilson) and the
-counts. Tune on --half tune; figures are reported on --half report.
+A share comes with its 95% interval (Wilson) and the counts. Tune on --half tune; figures are reported on --half report.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, Sections, parse_arguments
-from benchmarks.verdicts_sets import Case, Half, Part, contrast, fever, paraphrase, running, summary
+from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary
+from benchmarks.verdicts_texts import Half
 from ewe.config import VerificationConfig
 from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever

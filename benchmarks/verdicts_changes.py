@@ -8,20 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
+from benchmarks.verdicts_words import (
+    AMOUNTS,
+    CERTAINTY,
+    COMPARED,
+    DIRECTIONS,
+    EVENTS,
+    MONTHS,
+    NATIONS,
+    ORDINALS,
+    UNITS,
+    WORDS_OF_NUMBER,
+)
 from ewe.verification.wordlists import FUNCTION_WORDS
 
-_MONTHS = (
-    "January February March April May June July August September October November December".split()  # noqa: SIM905
-)
-_WORDS_OF_NUMBER = "two three four five six seven eight nine ten eleven twelve twenty thirty fifty".split()  # noqa: SIM905
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
-_NATIONS = (
-    "English French German Italian Spanish Dutch Swiss Russian Chinese Japanese Indian American British Canadian "
-    "Australian Irish Scottish Polish Swedish Danish Norwegian Greek Turkish Egyptian Iranian Israeli Mexican "
-    "Brazilian Korean Portuguese Austrian Belgian Hungarian"
-).split()  # noqa: SIM905
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?:\s+(?:(?:of|the|de|von|van|al)\s+)?[A-Z][\w'’-]+)*")
 _YEAR = re.compile(r"\b(1[0-9]\d\d|20[0-2]\d)\b(?!s)")
 _DIGITS = re.compile(r"(?<![\w.,$£€-])\d{1,3}(?:,\d{3})*(?:\.\d+)?(?![\w-]|[.,]\d)")
@@ -45,7 +48,7 @@ def names_in(sentence: str) -> list[str]:
         opening = match.start() == 0
         if opening and (" " not in text or text.split()[0].lower() in FUNCTION_WORDS):
             continue
-        if text not in _MONTHS and text not in _NATIONS and len(text) > 2:
+        if text not in MONTHS and text not in NATIONS and len(text) > 2:
             found.append(text)
     return found
 
@@ -73,9 +76,9 @@ def _borrowed_year(sentence: str, source: Source, random: Random) -> str | None:
 
 def _number(sentence: str, source: Source, random: Random) -> str | None:
     """Another number, in digits or as a word; no year."""
-    words = re.compile(rf"\b(?:{'|'.join(_WORDS_OF_NUMBER)})\b")
+    words = re.compile(rf"\b(?:{'|'.join(WORDS_OF_NUMBER)})\b")
     if words.search(sentence) and not _numerals(sentence):
-        return _swapped(sentence, words, lambda m: _other(_WORDS_OF_NUMBER, m[0], random), random)
+        return _swapped(sentence, words, lambda m: _other(WORDS_OF_NUMBER, m[0], random), random)
     found = _numerals(sentence)
     if not found:
         return None
@@ -85,7 +88,7 @@ def _number(sentence: str, source: Source, random: Random) -> str | None:
 
 def _numerals(sentence: str) -> list[re.Match[str]]:
     """Numbers in digits that are no years, no days of a month and stand in no brackets of a citation."""
-    month = "|".join(_MONTHS)
+    month = "|".join(MONTHS)
     dated = re.compile(rf"\d+\s+(?:{month})|(?:{month})\s+\d+")
     spans = [match.span() for match in dated.finditer(sentence)]
     return [
@@ -105,12 +108,12 @@ def _another_number(text: str, random: Random) -> str:
 
 def _date(sentence: str, source: Source, random: Random) -> str | None:
     """Another month, or another day of the month."""
-    month = "|".join(_MONTHS)
+    month = "|".join(MONTHS)
     day = re.compile(rf"\b\d{{1,2}}(?=\s+(?:{month})\b)|(?<=\s)\d{{1,2}}(?=,\s+\d{{4}})")
     if day.search(sentence) and random.random() < 0.5:
         return _swapped(sentence, day, lambda m: str((int(m[0]) + random.randint(3, 20)) % 27 + 1), random)
     dated = re.compile(rf"\b(?:{month})\b(?=\s+\d)|(?<=\d )(?:{month})\b|(?<=in )(?:{month})\b")
-    return _swapped(sentence, dated, lambda m: _other(_MONTHS, m[0], random), random)
+    return _swapped(sentence, dated, lambda m: _other(MONTHS, m[0], random), random)
 
 
 def _ordinal(sentence: str, source: Source, random: Random) -> str | None:
@@ -119,8 +122,8 @@ def _ordinal(sentence: str, source: Source, random: Random) -> str | None:
     if figures.search(sentence):
         changed = _swapped(sentence, figures, lambda m: str((int(m[0]) + random.choice((2, 3, 5))) % 21 + 4), random)
         return changed and re.sub(r"\b(\d{1,2})(?:st|nd|rd|th)\b", _with_ending, changed)
-    words = re.compile(rf"\b(?:{'|'.join(_ORDINALS)})\b(?! of all)")
-    return _swapped(sentence, words, lambda m: _other(_ORDINALS, m[0], random), random)
+    words = re.compile(rf"\b(?:{'|'.join(ORDINALS)})\b(?! of all)")
+    return _swapped(sentence, words, lambda m: _other(ORDINALS, m[0], random), random)
 
 
 def _with_ending(match: re.Match[str]) -> str:
@@ -142,8 +145,8 @@ def _name(sentence: str, source: Source, random: Random) -> str | None:
 
 def _nation(sentence: str, source: Source, random: Random) -> str | None:
     """Another nation or language."""
-    pattern = re.compile(rf"\b(?:{'|'.join(_NATIONS)})\b")
-    return _swapped(sentence, pattern, lambda m: _other(_NATIONS, m[0], random, sentence), random)
+    pattern = re.compile(rf"\b(?:{'|'.join(NATIONS)})\b")
+    return _swapped(sentence, pattern, lambda m: _other(NATIONS, m[0], random, sentence), random)
 
 
 def _subject(sentence: str, source: Source, random: Random) -> str | None:
@@ -158,7 +161,7 @@ def _subject(sentence: str, source: Source, random: Random) -> str | None:
 def _roles(sentence: str, source: Source, random: Random) -> str | None:
     """Two names of the sentence change places, where more than "and" or a comma stands between them."""
     own = list(dict.fromkeys(names_in(sentence)))
-    for left, right in zip(own, own[1:], strict=False):
+    for left, right in pairwise(own):
         a, b = sentence.find(left), sentence.find(right)
         between = sentence[a + len(left) : b]
         once = sentence.count(left) == 1 and sentence.count(right) == 1
@@ -208,35 +211,6 @@ def _table(table: Mapping[str, str]) -> Change:
     return change
 
 
-def _both_ways(pairs: str) -> dict[str, str]:
-    """{a: b, b: a} of "a/b c/d"."""
-    split = [pair.replace("_", " ").split("/") for pair in pairs.split()]
-    return {a: b for a, b in split} | {b: a for a, b in split}
-
-
-_AMOUNTS = {"some": "all", "many": "few", "most": "few", "several": "no", "all": "only some", "every": "not every"}
-_UNITS = _both_ways(
-    "kilometres/miles kilometers/miles metres/feet meters/feet million/billion hectares/acres km/mi days/weeks "
-    "months/years hours/minutes pounds/dollars kilograms/tonnes centuries/decades"
-)
-_EVENTS = _both_ways(
-    "born/married died/lived founded/left wrote/translated written/translated directed/reviewed produced/criticized "
-    "moved/travelled joined/founded published/banned built/destroyed married/divorced won/lost elected/defeated "
-    "signed/rejected developed/abandoned created/abolished opened/closed began/ended started/finished "
-    "supported/opposed accepted/refused"
-)
-_COMPARED = _both_ways(
-    "more/less larger/smaller greater/lesser higher/lower better/worse older/younger earlier/later longer/shorter "
-    "stronger/weaker faster/slower largest/smallest highest/lowest oldest/youngest most/least best/worst"
-)
-_DIRECTIONS = _both_ways(
-    "increase/decrease increased/decreased rose/fell before/after north/south northern/southern east/west "
-    "eastern/western above/below within/outside allowed/forbade internal/external majority/minority inside/outside "
-    "import/export imports/exports"
-)
-_CERTAINTY = {"may": "must", "might": "must", "probably": "certainly", "possibly": "certainly", "perhaps": "certainly"}
-_CERTAINTY |= {"sometimes": "always", "often": "always", "usually": "never", "rarely": "always", "generally": "never"}
-
 CHANGES: dict[str, Change] = {
     "year": _year,
     "year of another": _borrowed_year,
@@ -251,12 +225,12 @@ CHANGES: dict[str, Change] = {
     "negation dropped": _negation_dropped,
     "list": _list,
     "only": _only,
-    "some and all": _table(_AMOUNTS),
-    "units": _table(_UNITS),
-    "events": _table(_EVENTS),
-    "comparatives": _table(_COMPARED),
-    "directions": _table(_DIRECTIONS),
-    "certainty": _table(_CERTAINTY),
+    "some and all": _table(AMOUNTS),
+    "units": _table(UNITS),
+    "events": _table(EVENTS),
+    "comparatives": _table(COMPARED),
+    "directions": _table(DIRECTIONS),
+    "certainty": _table(CERTAINTY),
 }
 """Kind of contrast -> its rule, which returns None where it finds nothing to change."""
 

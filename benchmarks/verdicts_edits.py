@@ -12,17 +12,64 @@ from ewe.verification.wordlists import NUMBER_WORDS
 
 _SYNONYMS = dict(
     pair.split("/")
-    for pair in (
-        "began/started started/began film/movie movie/film built/constructed constructed/built large/big "
-        "located/situated situated/located received/got obtained/got bought/purchased country/nation "
-        "important/significant significant/important also/additionally however/but many/numerous numerous/many "
-        "often/frequently frequently/often about/approximately approximately/about nearly/almost almost/nearly "
-        "killed/slain whole/entire entire/whole usually/normally typically/usually created/made famous/well-known "
-        "primarily/mainly mainly/mostly mostly/mainly rapidly/quickly quickly/fast famous/renowned created/produced "
-        "helped/assisted especially/particularly particularly/especially difficult/hard various/different "
-        "throughout/across within/in upon/on amongst/among while/whereas although/though commonly/often "
-        "establish/found established/set_up attempted/tried begun/started wrote/penned"
-    ).split()
+    for pair in [
+        "began/started",
+        "started/began",
+        "film/movie",
+        "movie/film",
+        "built/constructed",
+        "constructed/built",
+        "large/big",
+        "located/situated",
+        "situated/located",
+        "received/got",
+        "obtained/got",
+        "bought/purchased",
+        "country/nation",
+        "important/significant",
+        "significant/important",
+        "also/additionally",
+        "however/but",
+        "many/numerous",
+        "numerous/many",
+        "often/frequently",
+        "frequently/often",
+        "about/approximately",
+        "approximately/about",
+        "nearly/almost",
+        "almost/nearly",
+        "killed/slain",
+        "whole/entire",
+        "entire/whole",
+        "usually/normally",
+        "typically/usually",
+        "created/made",
+        "famous/well-known",
+        "primarily/mainly",
+        "mainly/mostly",
+        "mostly/mainly",
+        "rapidly/quickly",
+        "quickly/fast",
+        "famous/renowned",
+        "created/produced",
+        "helped/assisted",
+        "especially/particularly",
+        "particularly/especially",
+        "difficult/hard",
+        "various/different",
+        "throughout/across",
+        "within/in",
+        "upon/on",
+        "amongst/among",
+        "while/whereas",
+        "although/though",
+        "commonly/often",
+        "establish/found",
+        "established/set_up",
+        "attempted/tried",
+        "begun/started",
+        "wrote/penned",
+    ]
 )
 _SYNONYM = re.compile(rf"\b(?:{'|'.join(_SYNONYMS)})\b")
 _SHORT = {

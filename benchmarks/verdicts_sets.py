@@ -1,44 +1,41 @@
 """The sentences that `benchmarks.verdicts` has checked, what they are checked against, and what should come out.
 
-Owns: how each part is made of the public sets, and the halves for tuning and for reporting. Knows the changes and the
-splits of the judge's training; no verifier.
-
-Articles of squad2 and sentences of FEVER's evidence fall into halves by hashes. Paragraphs that XQuAD has too are
-never checked: the built-in judge was trained on their text. FEVER is what that training held back.
+Owns: how each part is made of the public texts. Knows the texts, the changes and the edits; no verifier.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
-from benchmarks.common import ROOT
-from benchmarks.verdicts_changes import CHANGES, GROUPS, Source, changed, source_of
+from benchmarks.verdicts_changes import CHANGES, GROUPS, changed
 from benchmarks.verdicts_edits import EDITS, edited
-from ewe.text.sentences import SentenceSplitter
+from benchmarks.verdicts_texts import (
+    Half,
+    Label,
+    Told,
+    fever_half,
+    is_tuning,
+    read_articles,
+    read_evidence,
+    read_fever,
+    read_squad,
+    rows_of,
+    share_of,
+)
 from ewe.types import Passage, Verdict, VerificationRequest
 
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from judge_training.figures import calibration_half
-from judge_training.pairs import Label, Pair, share_of
-from judge_training.sources import read_fever
-
-Half = Literal["tune", "report"]
 _T = TypeVar("_T")
 
 _VERDICTS = {Label.SUPPORTED: Verdict.SUPPORTED, Label.REFUTED: Verdict.REFUTED}
 _PER_KIND = 100
 _SUMMARY_WORDS = 900  # of the document that a summary tells of
 _SUMMARY_LINES = 4
-_WORDS = range(7, 46)  # of a sentence that is checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +54,6 @@ class Part:
 
     passages: Sequence[Passage]
     cases: Sequence[Case]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A true sentence where it stands: its passage, the text before it there, and what may be borrowed for a change."""
-
-    passage: Passage
-    preceding: str
-    sentence: str
-    source: Source
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-
-
-def is_tuning(name: str) -> bool:
-    """Whether an article, or a text, belongs to the half for tuning."""
-    return share_of(name, "verdicts") < 0.5
 
 
 def running(data: Path, half: Half, limit: int) -> Part:
@@ -142,12 +119,6 @@ def fever(data: Path, half: Half, limit: int) -> Part:
     )
 
 
-def fever_half(pairs: Sequence[Pair], half: Half) -> list[Pair]:
-    """The half of held-back FEVER; that for tuning is the one that the judge's probabilities were calibrated on."""
-    tuned, reported = calibration_half(pairs)
-    return tuned if half == "tune" else reported
-
-
 def summary(data: Path, half: Half, limit: int) -> Part:
     """Summaries of documents of about 900 words: people's questions, put as statements with their answers.
 
@@ -195,7 +166,7 @@ def _is_other(other: str, answer: str, rest: str) -> bool:
 def _documents(data: Path, half: Half) -> list[list[Passage]]:
     documents: list[list[Passage]] = []
     title, length = "", 0
-    for passage in _squad(data):
+    for passage in read_squad(data):
         if is_tuning(passage.title) != (half == "tune"):
             continue
         if passage.title != title or length >= _SUMMARY_WORDS:
@@ -220,38 +191,6 @@ def _statements(data: Path) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def read_articles(data: Path, half: Half) -> tuple[list[Passage], list[Told]]:
-    """All passages of squad2, and the sentences of its articles of one half."""
-    passages = _squad(data)
-    seen = _xquad_texts(data)
-    wanted = [p for p in passages if is_tuning(p.title) == (half == "tune")]
-    sources = {
-        title: source_of([sentence for p in wanted if p.title == title for _, sentence in _sentences(p.text)])
-        for title in dict.fromkeys(p.title for p in wanted)
-    }
-    told = [
-        Told(passage, passage.text[:start], sentence, sources[passage.title])
-        for passage in wanted
-        if passage.text not in seen
-        for start, sentence in _sentences(passage.text)
-    ]
-    return passages, told
-
-
-def read_evidence(data: Path, half: Half) -> tuple[list[Passage], list[Told]]:
-    """FEVER's held-back evidence as passages without titles, and its opening sentences."""
-    texts = list(dict.fromkeys(pair.evidence for pair in fever_half(read_fever(data).test, half)))
-    passages = [Passage(f"fever {number}", text) for number, text in enumerate(texts)]
-    source = source_of([sentence for text in texts for _, sentence in _sentences(text)])
-    opening = {
-        sentence: Told(passage, "", sentence, source)
-        for passage in passages
-        for start, sentence in _sentences(passage.text)
-        if start == 0
-    }
-    return passages, list(opening.values())
-
-
 def spread(items: Sequence[_T], limit: int) -> list[_T]:
     """At most `limit` of the items, evenly spread over them."""
     size = min(limit, len(items))
@@ -260,26 +199,3 @@ def spread(items: Sequence[_T], limit: int) -> list[_T]:
 
 def _request(one: Told, text: str) -> VerificationRequest:
     return VerificationRequest("", one.preceding, text)
-
-
-def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """(start, sentence) of those that state something in full."""
-    for start, end in SentenceSplitter().split(text):
-        sentence = text[start:end]
-        if len(sentence.split()) in _WORDS and sentence[0].isupper() and sentence[-1] == ".":
-            yield start, sentence
-
-
-def _squad(data: Path) -> list[Passage]:
-    return [Passage(row["id"], row["text"], row["title"], row["source"]) for row in _with_own_source(data)]
-
-
-def _with_own_source(data: Path) -> Iterator[dict[str, Any]]:
-    """Rows of squad2, every paragraph a source of its own: "Wikipedia" would make all of them one witness."""
-    for row in rows_of(data / "squad2" / "passages.jsonl"):
-        yield row | {"source": ""}
-
-
-def _xquad_texts(data: Path) -> set[str]:
-    document = json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))
-    return {paragraph["context"] for article in document["data"] for paragraph in article["paragraphs"]}

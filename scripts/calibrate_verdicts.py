@@ -24,12 +24,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.verdicts_sets import Case, Part, contrast, fever, fever_half, paraphrase, running, share_of, summary
 from judge_training.sources import read_fever
 
+from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary
+from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
@@ -38,6 +38,7 @@ from ewe.verification.extraction.sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
 from ewe.verification.signals import SIGNALS, signals
 
+ROOT = Path(__file__).resolve().parents[1]
 _TABLE = ROOT / "ewe" / "verification" / "decisions.json"
 _SETS = {"running": (running, 300), "contrast": (contrast, 60), "fever": (fever, 500)}
 _SETS |= {"summary": (summary, 216), "paraphrase": (paraphrase, 60)}

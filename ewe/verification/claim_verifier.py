@@ -180,7 +180,8 @@ def _result(claims: Sequence[Claim], decided: Sequence[_Decided]) -> Verificatio
         decision = one.decision
         evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        judged.append(replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
+        told = replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids)
+        judged.append(replace(told, support=decision.support))
         notes |= dict.fromkeys(_notes(claim, decision, one.found))
     return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
 

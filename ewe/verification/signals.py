@@ -76,7 +76,7 @@ def _read(text: str) -> _Text:
 
 
 def _norm(word: str) -> str:
-    """"1,200" as "1200", "three" as "3", anything else by its stem."""
+    """ "1,200" as "1200", "three" as "3", anything else by its stem."""
     if word[0].isdigit():
         return word.replace(",", "")
     return str(NUMBER_WORDS[word]) if word in NUMBER_WORDS else stem(word)

@@ -36,7 +36,9 @@ _HEDGES = words_of("may might possible possibly unclear unknown uncertain perhap
 _SMALL = FUNCTION_WORDS | words_of("also well way such as including known considered regarded became become has had")
 _VAGUE = _SMALL | OPINIONS | EMPTY_NOUNS
 _OPINION_STEMS = frozenset(stem(word) for word in OPINION_VERBS)
-_SPEAKER = re.compile(r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|You|My|Our|Your)|\s(?:we|you|me|my|our|your|us))(?=['’\s,.;])")
+_SPEAKER = re.compile(
+    r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|You|My|Our|Your)|\s(?:we|you|me|my|our|your|us))(?=['’\s,.;])"
+)
 _PEOPLE = PERSONAL - words_of("who whom whose")
 _THINGS = words_of("it its")
 _OWNERS = words_of("his her its")
