@@ -46,7 +46,7 @@ _SHARES = {"running": 1.5, "contrast": 1.0, "fever": 1.5, "summary": 0.4, "parap
 _OPEN_TO_DOUBT = frozenset({"some and all", "only", "list", "certainty", "units", "roles", "subject"})
 _SUPPORTED, _REFUTED, _OPEN, _NOT_SUPPORTED = range(4)
 _TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells of it.
-_DECAY = 0.003  # Weight of the squared parameters.
+_DECAY = 0.001  # Weight of the squared parameters.
 _GRID = np.round(np.arange(0.3, 0.8, 0.05), 2)
 _PRICE = 1.0  # What a wrong verdict costs beside a missing one.
 
@@ -85,7 +85,7 @@ def _tells(case: Case, reading: Reading, groups: dict[str, str]) -> bool:
     if case.request.sentence in groups:
         return groups.get(reading.window.passage.text) == groups[case.request.sentence]
     window = reading.window
-    return signals(case.request.sentence, window.sentence, window.led)[SIGNALS.index("words")] <= _TELLS
+    return signals(case.request.sentence, window.excerpt, window.led)[SIGNALS.index("words")] <= _TELLS
 
 
 def _example(part: str, kind: str, case: Case, readings: Sequence[Reading], label: int) -> Example:

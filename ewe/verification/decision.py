@@ -97,7 +97,7 @@ def _plain(reading: Reading) -> Probabilities:
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:
     """float64 [features]: what the rule sees of a claim and a passage."""
     own = [_log_odds(row[side]) for side in (SUPPORTED, REFUTED) for row in (reading.sentence, reading.whole)]
-    return np.array([1.0, *own, max(own[:2]), *signals(wording, reading.window.sentence, reading.window.led)])
+    return np.array([1.0, *own, max(own[:2]), *signals(wording, reading.window.excerpt, reading.window.led)])
 
 
 def is_near(seen: NDArray[np.float64]) -> bool:
