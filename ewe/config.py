@@ -26,7 +26,10 @@ class _Settings(BaseModel):
 
 
 class ModelConfig(_Settings):
-    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked."""
+    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
+
+    fused: whether layers of a known structure run in few kernels; on GPUs only, and not where they are compiled.
+    """
 
     name: str = "builtin"
     revision: str | None = None
@@ -37,6 +40,12 @@ class ModelConfig(_Settings):
     max_model_len: int | None = Field(None, gt=0)
     trust_remote_code: bool = False
     compile: bool = False
+    fused: Literal["auto", "off"] = "auto"
+
+    @field_validator("fused", mode="before")
+    @classmethod
+    def _yaml_off(cls, value: object) -> object:
+        return "off" if value is False else value  # YAML reads a bare `off` as false
 
 
 class MemoryConfig(_Settings):

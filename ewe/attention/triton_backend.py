@@ -13,10 +13,11 @@ from ewe_kernels.cache_write_fp8 import write_kv_fp8
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.merge import merge_states
 from ewe_kernels.prefill import attend_runs
+from ewe_kernels.rotary_write import rotate_and_write
 from ewe_kernels.tiles import narrow_tile, wide_tile
 
 from ewe.attention.attribution import segment_shares
-from ewe.attention.backend import LayerCall
+from ewe.attention.backend import LayerCall, Rotary
 from ewe.attention.block_lists import BlockLists, Tables
 from ewe.attention.decode_arrays import DecodeArrays, Int32Array, decode_arrays
 from ewe.attention.metadata import FlatBatch
@@ -56,6 +57,13 @@ class TritonBackend:
         else:
             pools = call.pool_key, call.pool_value, call.key_scales, call.value_scales
             write_kv_fp8(call.key, call.value, slots, *pools)
+
+    def rotate_and_write(self, call: LayerCall, rotary: Rotary, slots: torch.Tensor) -> None:
+        """See RotatingBackend.rotate_and_write; a token whose slot is negative is left out."""
+        call.query = rotate_and_write(
+            call.query, call.key, call.value, rotary.cos, rotary.sin, slots, call.pool_key, call.pool_value,
+            call.key_scales, call.value_scales, rotary.query_norm, rotary.key_norm, rotary.eps,
+        )  # fmt: skip
 
     def attend(self, call: LayerCall, plan: TritonPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""

@@ -21,6 +21,7 @@ from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import usable_device
+from ewe.engine.fused import fuse_on_gpu
 from ewe.engine.model_files import has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
@@ -67,6 +68,7 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
             f"model.weights to int8, model.device to another device, or take a smaller model ({error})"
         ) from error
     attention_layers(model)
+    fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
