@@ -76,7 +76,11 @@ def build_engine(
     pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
     if config.model.compile:
         compile_layers(loaded.model)
-    runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)
+    runner = ModelRunner(
+        loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
+        config.memory.num_units,
+    )  # fmt: skip
+    runner.prepare(config.scheduler.max_num_seqs, on_load)
     frugal = FrugalRunner(runner, budget.summary())
     return wire(config, components, on_finish, loaded, pool, frugal, budget)
 

@@ -102,6 +102,7 @@ _CUDA = {
     "manual_seed_all": lambda *seed: None,
     "mem_get_info": lambda *device: (4 * _GIB, 8 * _GIB),
     "set_rng_state": lambda *state: None,
+    "stream": lambda stream: contextlib.nullcontext(),
     "synchronize": lambda *device: DEVICE.wait("the device"),
 }
 
