@@ -22,7 +22,7 @@ from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import AttentionLayer, attention_layers
 from ewe.attention.registry import StepMetadata, plan_step, run_flat
 from ewe.attention.triton_backend import TritonBackend
-from ewe.engine.fused_parts import Norm, Parts, Products, add_product, norm_of, parts_of
+from ewe.engine.fused_parts import AddedProduct, Norm, Parts, Products, norm_of, parts_of
 from ewe.kvcache.pool import KVPool, LayerShape
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class FusedLayer:
         self._qkv = Products(parts.qkv, (queries, *widths))
         inner = sum(_rows(layer) for layer in parts.gate_up) // 2
         self._gate_up = Products(parts.gate_up, (inner, inner))
+        self._add_attended, self._add_down = AddedProduct(parts.attention.o_proj), AddedProduct(parts.down)
 
     def run(self, hidden_states: Tensor, cos: Tensor, sin: Tensor, step: StepMetadata) -> Tensor:
         """hidden_states [1, T, n], which are changed in place and returned; cos, sin [T, R]."""
@@ -52,9 +53,9 @@ class FusedLayer:
         normed = rms_norm(hidden, before.scale, before.eps)
         states = self._attend(normed, cos, sin, step)
         if after is None:
-            add_product(hidden, parts.attention.o_proj, states)
+            self._add_attended(hidden, states)
             normed = rms_norm(hidden, before_mlp.scale, before_mlp.eps)
-            add_product(hidden, parts.down, self._activate(normed))
+            self._add_down(hidden, self._activate(normed))
         else:
             change = parts.attention.o_proj(states)
             normed = add_rms_norm(hidden, change, before_mlp.scale, before_mlp.eps, after[0].scale)

@@ -68,12 +68,19 @@ def _join(layers: Sequence[nn.Linear], name: str) -> Tensor:
     return whole
 
 
-def add_product(total: Tensor, layer: Any, x: Tensor) -> None:
+class AddedProduct:
     """Adds layer(x) to total [T, out] in place, in the product itself where the layer allows it."""
-    if type(layer) is nn.Linear and layer.bias is None:
-        total.addmm_(x, layer.weight.t())
-    else:
-        total.add_(layer(x))
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+        self._transposed = layer.weight.t() if type(layer) is nn.Linear and layer.bias is None else None
+
+    def __call__(self, total: Tensor, x: Tensor) -> None:
+        """x: [T, in]."""
+        if self._transposed is None:
+            total.add_(self._layer(x))
+        else:
+            total.addmm_(x, self._transposed)
 
 
 def norm_of(module: Any) -> Norm | None:

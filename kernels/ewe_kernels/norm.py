@@ -19,14 +19,14 @@ _MOST_WARPS = 16
 
 
 @triton.jit
-def _normed(states, scale, column, mask, eps, SIZE: tl.constexpr):
+def _normed(states, factors, column, mask, eps, SIZE: tl.constexpr):
     inverse = tl.rsqrt(tl.sum(states * states, 0) / SIZE + eps)
-    return states * inverse * tl.load(scale + column, mask=mask, other=0.0).to(tl.float32)
+    return states * inverse * tl.load(factors + column, mask=mask, other=0.0).to(tl.float32)
 
 
 @triton.jit
 def _norm_kernel(
-    states, delta, delta_scale, scale, output, eps, states_stride, delta_stride, SIZE: tl.constexpr,
+    states, delta, delta_factors, factors, output, eps, states_stride, delta_stride, SIZE: tl.constexpr,
     SIZE_PADDED: tl.constexpr,
 ):  # fmt: skip
     row, column = tl.program_id(0).to(tl.int64), tl.arange(0, SIZE_PADDED)
@@ -35,12 +35,12 @@ def _norm_kernel(
     x = tl.load(place, mask=mask, other=0.0).to(tl.float32)
     if delta is not None:
         change = tl.load(delta + row * delta_stride + column, mask=mask, other=0.0).to(tl.float32)
-        if delta_scale is not None:
-            change = _normed(change, delta_scale, column, mask, eps, SIZE)
+        if delta_factors is not None:
+            change = _normed(change, delta_factors, column, mask, eps, SIZE)
         x += change
         tl.store(place, x.to(states.dtype.element_ty), mask=mask)
-    if scale is not None:
-        normed = _normed(x, scale, column, mask, eps, SIZE)
+    if factors is not None:
+        normed = _normed(x, factors, column, mask, eps, SIZE)
         tl.store(output + row * SIZE + column, normed.to(output.dtype.element_ty), mask=mask)
 
 

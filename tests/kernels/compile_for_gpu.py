@@ -31,7 +31,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 HEADS, DIM = 4, 128
-SHAPES = {"KV_HEADS": 8, "HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
+SHAPES = {"HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
 # Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
 POINTERS = {
     "*bf16": (
@@ -85,8 +85,8 @@ def attention_cases(**more: object) -> dict[str, tuple[object, tuple[dict[str, o
     """The kernels that read the pool."""
     bf16 = torch.bfloat16
     return {
-        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16), **more)),
-        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16), **more)),
+        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16), KV_HEADS=8, **more)),
+        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16), KV_HEADS=8, **more)),
         "prefill": (
             prefill._prefill_kernel,
             attention(tiles.prefill_tile(HEADS, DIM, bf16), WINDOW=True, LSE=True, **more),
