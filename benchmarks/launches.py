@@ -11,11 +11,14 @@ import argparse
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
+from torch._C._autograd import DeviceType
 
-from benchmarks.common import GPU, ROOT, SMOKE, Size, parse_arguments, report
+from benchmarks.common import GPU, ROOT, SMOKE, Sections, Size, parse_arguments
 
 # Kind by what is found in the names of kernels, of torch's operations and of the libraries' kernels; the first counts.
 _KINDS = {
@@ -24,9 +27,12 @@ _KINDS = {
     "rotary and write": r"_rotary_write|_write_",
     "norm": r"_norm_kernel",
     "activation": r"_gated_kernel",
-    "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
+    "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel|_few_rows",
     "copy": r"[Mm]em(cpy|set)|copy from the host",
 }
+
+# Kernels that are listed by themselves, those that take the longest.
+_SHOWN = 12
 
 
 def kind_of(name: str) -> str:
@@ -36,47 +42,58 @@ def kind_of(name: str) -> str:
 
 def figures_of(names: Counter[str], layers: int, batch: int) -> dict[str, float]:
     """Launches by kind, in all, and per layer without the 15 that a step may have beside its layers."""
-    kinds: Counter[str] = Counter()
-    for name, count in names.items():
-        kinds[kind_of(name)] += count
-    figures: dict[str, float] = {f"batch_{batch}_{kind.replace(' ', '_')}": kinds[kind] for kind in (*_KINDS, "other")}
     total = sum(names.values())
+    figures = _by_kind(names, f"batch_{batch}_")
     return figures | {f"batch_{batch}_launches": total, f"batch_{batch}_per_layer": round((total - 15) / layers, 2)}
 
 
-def launches(size: Size, batch: int, device: str) -> Counter[str]:
-    """What one step of so many answers, with units of their own and one that they share, launches, by name."""
+def _by_kind(amounts: Mapping[str, float], prefix: str, suffix: str = "") -> dict[str, float]:
+    found = dict.fromkeys((*_KINDS, "other"), 0.0)
+    for name, amount in amounts.items():
+        found[kind_of(name)] += amount
+    return {f"{prefix}{kind.replace(' ', '_')}{suffix}": round(amount, 1) for kind, amount in found.items()}
+
+
+def step_of(size: Size, batch: int) -> Callable[[], object]:
+    """A decoding step of so many answers, with a unit of their own each and one that they share, ready to be run."""
     from benchmarks.rig import Rig, load_synthetic
     from ewe.attention.metadata import ForwardRow
 
-    rig = Rig(load_synthetic(size, device), 16, 64 * (batch + 2))
-    shared = rig.slots(16)
-    rows = [ForwardRow([3], 40, rig.slots(32)[:20], (shared, rig.slots(16)), (1.0, 1.0)) for _ in range(batch)]
-
-    def step() -> object:
-        return rig.runner.forward(rows)
-
+    own, length = size.unit_tokens, 2 * size.unit_tokens
+    rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))
+    shared = rig.slots(own)
+    rows = [ForwardRow([3], 2 * length, rig.slots(length), (shared, rig.slots(own)), (1.0, 1.0)) for _ in range(batch)]
+    step = partial(rig.runner.forward, rows)
     step()  # makes, compiles and captures it
-    return _profiled(step) if torch.cuda.is_initialized() else _counted(step)
+    return step
 
 
-def _profiled(step: object) -> Counter[str]:
+def counted(step: Callable[[], object]) -> Counter[str]:
+    """What a step launches on the stand-in, by name."""
+    from stand_in_gpu import DEVICE
+
+    DEVICE.launched.clear()
+    step()
+    return Counter(DEVICE.launched)
+
+
+def profiled(step: Callable[[], object], layers: int, batch: int) -> dict[str, float]:
+    """What a step launches on a GPU, and the microseconds that it takes there, by kind."""
     from torch.profiler import ProfilerActivity, profile
 
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as found:
-        step()  # type: ignore[operator]
+        step()
         torch.cuda.synchronize()
-    on_device = torch.autograd.DeviceType.CUDA  # type: ignore[attr-defined]
-    return Counter(event.name for event in found.events() if event.device_type == on_device)
-
-
-def _counted(step: object) -> Counter[str]:
-    from stand_in_gpu import DEVICE
-
-    DEVICE.launched.clear()
-    step()  # type: ignore[operator]
-    return Counter(DEVICE.launched)
+    names: Counter[str] = Counter()
+    times: defaultdict[str, float] = defaultdict(float)
+    for event in found.events() or ():
+        if event.device_type == DeviceType.CUDA:
+            names[event.name] += 1
+            times[event.name] += event.time_range.elapsed_us()
+    for name, took in sorted(times.items(), key=lambda item: -item[1])[:_SHOWN]:
+        print(f"{names[name]:5} x {took / names[name]:8.2f} us  {name[:100]}")
+    return figures_of(names, layers, batch) | _by_kind(times, f"batch_{batch}_", "_us")
 
 
 def main() -> None:
@@ -88,24 +105,28 @@ def main() -> None:
         command = [sys.executable, "-m", "benchmarks.launches", *sys.argv[1:]]
         os.execve(sys.executable, command, os.environ | {"TRITON_INTERPRET": "1"})  # noqa: S606
     size = GPU if on_gpu and not arguments.smoke else SMOKE
-    figures: dict[str, float] = {}
+    layers = size.model["num_hidden_layers"]
+    sections = Sections("launches", arguments, {"model": size.name, "layers": layers})
     for batch in arguments.batches:
-        figures |= figures_of(_taken(size, batch, on_gpu), size.model["num_hidden_layers"], batch)
-    report("launches", arguments, {"model": size.name, "layers": size.model["num_hidden_layers"]}, figures)
+        measure = partial(_on_gpu if on_gpu else _on_stand_in, size, layers, batch)
+        sections.take(f"batch {batch}", measure)
+    sections.close()
 
 
-def _taken(size: Size, batch: int, on_gpu: bool) -> Counter[str]:
-    if on_gpu:
-        return launches(size, batch, "cuda")
+def _on_gpu(size: Size, layers: int, batch: int) -> dict[str, float]:
+    return profiled(step_of(size, batch), layers, batch)
+
+
+def _on_stand_in(size: Size, layers: int, batch: int) -> dict[str, float]:
     sys.path.insert(0, str(ROOT / "tests"))
     from stand_in_gpu import in_place
 
     with in_place():
-        return launches(size, batch, "cuda")
+        return figures_of(counted(step_of(size, batch)), layers, batch)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 4], help="answers at once")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 2], help="answers at once")
 
 
 if __name__ == "__main__":

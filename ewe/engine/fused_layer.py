@@ -103,7 +103,7 @@ class _FusedNorm:
 
 
 @cache
-def _class(mixin: Any, original: Any) -> Any:
+def _class(mixin: type, original: type) -> Any:
     return type(original.__name__, (mixin, original), {})
 
 
@@ -159,7 +159,7 @@ def fuse_layers(model: Any) -> int:
         for hook in hooks:
             hook.remove()
     for layer, fused in accepted:
-        layer.__class__, layer.fused = _class(_Fused, type(layer)), fused
+        layer.__class__, layer.fused = _class(_Fused, layer.__class__), fused
     if accepted:
         _fuse_last_norm(model)
     _log.info("%d of %d layers run fused", len(accepted), len(shapes))
@@ -203,4 +203,4 @@ def _fuse_last_norm(model: Any) -> None:
     last = getattr(model.base_model, "norm", None)
     norm = norm_of(last)
     if last is not None and norm is not None:
-        last.__class__, last.norm = _class(_FusedNorm, type(last)), norm
+        last.__class__, last.norm = _class(_FusedNorm, last.__class__), norm

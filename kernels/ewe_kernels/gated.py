@@ -19,15 +19,20 @@ _ROOT_2_OVER_PI = tl.constexpr(0.7978845608028654)
 
 
 @triton.jit
+def activated(g, SILU: tl.constexpr):
+    """SiLU, or the tanh form of GELU, of float32 numbers."""
+    # gelu_tanh is x * sigmoid(2 z) too, since (1 + tanh z) / 2 = sigmoid(2 z).
+    z = g if SILU else 2.0 * _ROOT_2_OVER_PI * (g + 0.044715 * g * g * g)
+    return g / (1.0 + tl.exp(-z))
+
+
+@triton.jit
 def _gated_kernel(gate, up, output, size, gate_stride, up_stride, SILU: tl.constexpr, BLOCK: tl.constexpr):
     row, column = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = column < size
     g = tl.load(gate + row * gate_stride + column, mask=mask, other=0.0).to(tl.float32)
     u = tl.load(up + row * up_stride + column, mask=mask, other=0.0).to(tl.float32)
-    # gelu_tanh is x * sigmoid(2 z) too, since (1 + tanh z) / 2 = sigmoid(2 z).
-    z = g if SILU else 2.0 * _ROOT_2_OVER_PI * (g + 0.044715 * g * g * g)
-    active = g / (1.0 + tl.exp(-z))
-    tl.store(output + row * size + column, (active * u).to(output.dtype.element_ty), mask=mask)
+    tl.store(output + row * size + column, (activated(g, SILU) * u).to(output.dtype.element_ty), mask=mask)
 
 
 def gated(gate: Tensor, up: Tensor, activation: Activation) -> Tensor:

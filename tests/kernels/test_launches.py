@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stand_in_gpu import in_place
 from triton_interpreter import INTERPRETED
 
 from benchmarks.common import SMOKE
-from benchmarks.launches import figures_of, kind_of, launches
+from benchmarks.launches import counted, figures_of, kind_of, step_of
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
-LAYERS = SMOKE.model["num_hidden_layers"]
+SMALL = replace(SMOKE, unit_tokens=16)
+LAYERS = SMALL.model["num_hidden_layers"]
 
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(batch):
     with in_place():
-        names = launches(SMOKE, batch, "cuda")
+        names = counted(step_of(SMALL, batch))
     figures = figures_of(names, LAYERS, batch)
     assert figures[f"batch_{batch}_per_layer"] <= 13, names
     # Attention and, where rows can share units, attention over what they share.

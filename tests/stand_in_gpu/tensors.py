@@ -71,7 +71,7 @@ def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     inner_kwargs.pop("pin_memory", None)
     mutates = func._schema.is_mutable
     result = DEVICE.run(lambda: func(*inner_args, **inner_kwargs), mutates)
-    if mutates or _is_new(result, inner_args) and not name.startswith(("empty", "new_empty")):
+    if mutates or (_is_new(result, inner_args) and not name.startswith(("empty", "new_empty"))):
         DEVICE.launched[name] += 1
     if mutates:
         return kwargs.get("out", args[0])
