@@ -18,6 +18,7 @@ from ewe_kernels import (
     cache_write,
     cache_write_fp8,
     decode,
+    few_rows,
     gated,
     merge,
     prefill,
