@@ -51,6 +51,8 @@ POINTERS = {
         "rows",
         "tokens",
         "counts",
+        "bests",
+        "original_bests",
     ),
     "*i64": ("ids", "slots"),
 }
@@ -60,6 +62,7 @@ NUMBERS = {
     "softcap": "fp32",
     "window": "i32",
     "size": "i32",
+    "parts": "i32",
     "num_rows": "i32",
     "num_outputs": "i32",
     "most_entries": "i32",
@@ -109,7 +112,8 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
         "norm": (norms._norm_kernel, (norm, 8, 3)),
         **few_rows_cases(),
         "gated": (gated._gated_kernel, ({"SILU": True, "BLOCK": 1024}, 4, 3)),
-        "sample": (sampling._sample_kernel, ({"BLOCK": 4096}, 8, 3)),
+        "sample": (sampling._sample_kernel, ({"BLOCK": 8192, "PARTS": 16}, 16, 3)),
+        "sample_parts": (sampling._part_kernel, ({"BLOCK": 8192}, 8, 3)),
         "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
     }
 
