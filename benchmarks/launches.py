@@ -27,7 +27,7 @@ _KINDS = {
     "rotary and write": r"_rotary_write|_write_",
     "norm": r"_norm_kernel",
     "activation": r"_gated_kernel",
-    "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel|_few_rows",
+    "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
     "copy": r"[Mm]em(cpy|set)|copy from the host",
 }
 

@@ -18,7 +18,6 @@ from ewe_kernels import (
     cache_write,
     cache_write_fp8,
     decode,
-    few_rows,
     gated,
     merge,
     prefill,
@@ -110,22 +109,11 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
         "write": (cache_write._write_kernel, (write, 4, 3)),
         "rotary_write": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
         "norm": (norms._norm_kernel, (norm, 8, 3)),
-        **few_rows_cases(),
         "gated": (gated._gated_kernel, ({"SILU": True, "BLOCK": 1024}, 4, 3)),
         "sample": (sampling._sample_kernel, ({"BLOCK": 8192, "PARTS": 16}, 16, 3)),
         "sample_parts": (sampling._part_kernel, ({"BLOCK": 8192}, 8, 3)),
         "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
     }
-
-
-def few_rows_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
-    """The product of few rows, with all that can be around it."""
-    found = {}
-    for name, outputs, gate in (("qkv", 6144, False), ("gate_up", 14336, True)):
-        sizes, warps, stages = few_rows.tile(outputs, 2, gate)
-        constants = {**sizes, "SIZE": 4096, "ROWS": 16, "GATE": gate, "SILU": True, "ADD": not gate, "offsets": None}
-        found[name] = (few_rows._few_rows_kernel, ({**constants, "PRECISION": "tf32"}, warps, stages))
-    return found
 
 
 def fp8_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
