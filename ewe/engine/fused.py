@@ -10,6 +10,7 @@ from typing import Any
 
 from ewe.attention.choose import missing_for_kernels
 from ewe.config import ModelConfig
+from ewe.engine.device import launching_on
 
 
 def fuse_on_gpu(model: Any, config: ModelConfig) -> None:
@@ -18,4 +19,5 @@ def fuse_on_gpu(model: Any, config: ModelConfig) -> None:
     if wanted and missing_for_kernels(model.device) is None:
         from ewe.engine.fused_layer import fuse_layers
 
-        fuse_layers(model)
+        with launching_on(model.device):
+            fuse_layers(model)

@@ -19,7 +19,6 @@ def capture(call: Callable[[], object], memory: Any, device: torch.device) -> to
     """
     graph = torch.cuda.CUDAGraph()
     # A graph that the collector frees in the middle of a capture would fail it.
-    gc.collect()
     was_collecting = gc.isenabled()
     gc.disable()
     try:

@@ -6,6 +6,7 @@ of sequences, scheduling or sampling. NaN logits pass through: the engine fails 
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.unread import fill_in
+from ewe.engine.device import launching_on
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
@@ -80,6 +82,10 @@ class ModelRunner:
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards."""
+        with launching_on(self._device):
+            return self._forward(rows)
+
+    def _forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         if self.static is not None and self.static.takes(rows):
             logits = self.static.forward(rows)
             if logits is not None:
@@ -97,8 +103,10 @@ class ModelRunner:
         """Captures the graphs of all steps that decode up to so many rows; on_load hears of each."""
         if self.static is None:
             return
+        gc.collect()  # what loading left behind may lie on the device
         before = torch.cuda.mem_get_info(self._device)[0] if self._device.type == "cuda" else 0
-        self.static.prepare(most_rows, lambda done, total: on_load(LoadStep(_CAPTURING, done, total, "graphs")))
+        with launching_on(self._device):
+            self.static.prepare(most_rows, lambda done, total: on_load(LoadStep(_CAPTURING, done, total, "graphs")))
         if self._device.type == "cuda":
             taken = before - torch.cuda.mem_get_info(self._device)[0]
             _log.info("%d CUDA graphs take %.2f GiB", self.static.num_graphs, taken / (1 << 30))

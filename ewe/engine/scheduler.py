@@ -112,7 +112,7 @@ class Scheduler:
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
         runs = action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1
-        return runs and all([unit.encoded.ready for unit in sequence.memory.units])
+        return runs and all(unit.encoded.ready for unit in sequence.memory.units)
 
     def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
         """Adds the next tokens of a context, or the units of its memory that were evicted while it was swapped out."""

@@ -82,6 +82,21 @@ def test_a_context_that_is_swapped_waits_for_nothing_else():
     assert waits <= {SWAPPING}
 
 
+def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
+    DEVICE.current = 1
+    try:
+        with LLM(
+            config=CONFIG | {"policy": "plain", "scheduler": {"max_num_seqs": 2}}, loaded=load_synthetic(SIZE, "cuda")
+        ) as llm:
+            answers = write_together(llm, [([5, 6, 7], item, ["Some text."]) for item in PARAMS[:2]])
+            status = llm.client.status()
+        assert DEVICE.current == 1
+    finally:
+        DEVICE.current = 0
+    assert sorted(len(answer.token_ids) for answer in answers) == [9, 12]
+    assert (status.graphs, status.failed_graphs) == (2, 0)
+
+
 # --- the stand-in itself
 
 

@@ -81,17 +81,30 @@ def launch(executor: GridExecutor, *arguments: Any, **options: Any) -> None:
     for item in (*arguments, *options.values()):
         if isinstance(item, torch.Tensor) and not isinstance(item, DeviceTensor):
             raise ValueError(f"pointer argument cannot be accessed from Triton: {tuple(item.shape)} on {item.device}")
+    if DEVICE.current:
+        raise ValueError(f"launched on device {DEVICE.current}, which cannot access the memory of device 0")
     DEVICE.launched[executor.fn.__name__] += 1
     inner = [inner_of(item) for item in arguments]
     named = {name: inner_of(item) for name, item in options.items()}
     DEVICE.run(lambda: _launch(executor, *inner, **named), mutates=True)
 
 
+@contextlib.contextmanager
+def current(device: torch.device) -> Iterator[None]:
+    """torch.cuda.device."""
+    before, DEVICE.current = DEVICE.current, device.index or 0
+    try:
+        yield
+    finally:
+        DEVICE.current = before
+
+
 _CUDA = {
     "CUDAGraph": Graph,
     "Event": Event,
-    "current_device": lambda: 0,
+    "current_device": lambda: DEVICE.current,
     "current_stream": lambda *device: Stream(),
+    "device": current,
     "device_count": lambda: 1,
     "empty_cache": lambda: None,
     "get_device_capability": lambda *device: (9, 0),

@@ -42,12 +42,14 @@ class Copy:
 class StandIn:
     """The device. waits: each moment in which the host waited for all of it, with the project's frames.
 
-    launched: kernels and copies, by name; those of a graph count when it is replayed.
+    launched: kernels and copies, by name; those of a graph count when it is replayed. current: the number of the device
+    that kernels are launched on; all memory is on number 0.
     """
 
     waits: list[tuple[str, str]] = field(default_factory=list)
     recording: list[Recorded] | None = None
     launched: Counter[str] = field(default_factory=Counter)
+    current: int = 0
     num_copies: int = 0
     _copies: list[Copy] = field(default_factory=list)
     _pinned: dict[int, torch.Tensor] = field(default_factory=dict)
