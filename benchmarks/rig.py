@@ -48,8 +48,12 @@ def transformers_twin(model: Any) -> Any:
 
 
 def as_in_transformers(model: Any) -> None:
-    """Takes back what the engine changes in a model: its attention, and its linear layers on a CPU."""
+    """Takes back what the engine changes in a model: its attention, fused layers, and its linear layers on a CPU."""
     model.set_attn_implementation("sdpa")
+    if model.device.type == "cuda":
+        from ewe.engine.fused_layer import unfuse_layers
+
+        unfuse_layers(model)
     for layer in model.modules():
         if isinstance(layer, CPULinear):
             layer.__class__ = nn.Linear  # type: ignore[assignment]

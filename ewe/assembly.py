@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ewe.components import Components
 from ewe.config import Config
@@ -41,10 +42,13 @@ from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Generation
 
+if TYPE_CHECKING:
+    from ewe.engine.static_decode import StaticDecoder
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts of a running engine that its owner needs."""
+    """The parts of a running engine that its owner needs; decoder: None where no steps are captured."""
 
     config: Config
     loaded: LoadedModel
@@ -57,6 +61,7 @@ class Engine:
     pool: KVPool
     precomputed: PrecomputedUnits | None
     budget: MemoryBudget | None
+    decoder: StaticDecoder | None = None
 
 
 def build_engine(
@@ -76,9 +81,13 @@ def build_engine(
     pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
     if config.model.compile:
         compile_layers(loaded.model)
-    runner = ModelRunner(loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs)
+    runner = ModelRunner(
+        loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
+        config.memory.num_units,
+    )  # fmt: skip
+    runner.prepare(config.scheduler.max_num_seqs, on_load)
     frugal = FrugalRunner(runner, budget.summary())
-    return wire(config, components, on_finish, loaded, pool, frugal, budget)
+    return replace(wire(config, components, on_finish, loaded, pool, frugal, budget), decoder=runner.static)
 
 
 def wire(

@@ -102,7 +102,7 @@ class EngineClient:
     def status(self) -> EngineStatus:
         """The engine's state at this moment; from any thread."""
         engine = self.engine
-        return status_of(engine.core, engine.manager, engine.keeper.cache, self._loop.stalled_s)
+        return status_of(engine.core, engine.manager, engine.keeper.cache, self._loop.stalled_s, engine.decoder)
 
     def close(self) -> None:
         """Aborts what is under way, ends the engine's threads and gives the pool's memory back."""

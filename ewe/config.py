@@ -31,6 +31,7 @@ class ModelConfig(_Settings):
 
     adapter: a folder with a LoRA adapter that is merged into the weights, or the name of one that this package has for
     the model.
+    fused: whether layers of a known structure run in few kernels; on GPUs only, and not where they are compiled.
     """
 
     name: str = "builtin"
@@ -43,6 +44,12 @@ class ModelConfig(_Settings):
     max_model_len: int | None = Field(None, gt=0)
     trust_remote_code: bool = False
     compile: bool = False
+    fused: Literal["auto", "off"] = "auto"
+
+    @field_validator("fused", mode="before")
+    @classmethod
+    def _yaml_off(cls, value: object) -> object:
+        return "off" if value is False else value  # YAML reads a bare `off` as false
 
     @field_validator("adapter", mode="after")
     @classmethod

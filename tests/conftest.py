@@ -112,6 +112,9 @@ class MockRunner:
         self.fail_next: Exception | None = None
         self.nan_if: Callable[[str], bool] = lambda context: False
 
+    def close(self) -> None:
+        pass
+
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None

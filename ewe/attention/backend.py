@@ -6,7 +6,7 @@ Owns: the protocol between the registered attention function and its backends. K
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -34,6 +34,20 @@ class LayerCall:
     value_scales: torch.Tensor | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Rotary:
+    """What queries and keys of a step get before they meet: cos, sin [T, R] of the first R columns, in halves.
+
+    query_norm, key_norm: [D], the scales of an RMS norm over each head that comes first, or None; eps: its own.
+    """
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+    query_norm: torch.Tensor | None = None
+    key_norm: torch.Tensor | None = None
+    eps: float = 0.0
+
+
 class AttentionBackend(Protocol):
     """Computes attention of a flat batch over paged keys and values.
 
@@ -57,4 +71,13 @@ class AttentionBackend(Protocol):
 
         into: float32 [rows in the caller's order, most memory + 1]. The plan must have been made with attribution.
         """
+        ...
+
+
+@runtime_checkable
+class RotatingBackend(Protocol):
+    """What a backend can also do: norm, rotate and write in one kernel. Fused layers need it."""
+
+    def rotate_and_write(self, call: LayerCall, rotary: Rotary, slots: torch.Tensor) -> None:
+        """As `write`, for queries and keys without their rotary embedding; `call.query` has it afterwards."""
         ...

@@ -27,10 +27,11 @@ Int32Array = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class DecodeArrays:
-    """alone, shared: pieces [n, 5] with one entry and with several (at most most_sharing); entries [states, 2].
+    """alone, shared: pieces [n, 5] with one entry and with several (at most most_sharing), the longest first.
 
-    biases float32 [states] and begins [rows + 1]: all as `attend_pieces` and `merge_states` take them; the states of a
-    row are neighbours. owners [states, 3]: each state's row of the batch, its row in the caller's order, its segment.
+    entries [states, 2], biases float32 [states] and begins [rows + 1]: all as `attend_pieces` and `merge_states` take
+    them; the states of a row are neighbours. owners [states, 3]: each state's row of the batch, its row in the caller's
+    order, its segment.
     """
 
     alone: Int32Array
@@ -45,6 +46,11 @@ class DecodeArrays:
     def num_states(self) -> int:
         """States of all rows."""
         return len(self.biases)
+
+    @property
+    def counts(self) -> Int32Array:
+        """How many pieces have one entry, and how many several."""
+        return np.array([len(self.alone), len(self.shared)], np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,21 @@ class _Segments:
     bias: npt.NDArray[np.float32]
 
 
-def decode_arrays(rows: Sequence[PlacedRow], tables: Tables, window: int | None, wanted_pieces: int) -> DecodeArrays:
-    """The arrays of rows of one token each; wanted_pieces: how many pieces of keys keep the device busy."""
+def decode_arrays(
+    rows: Sequence[PlacedRow], tables: Tables, window: int | None, wanted_pieces: int, most_states: int | None = None
+) -> DecodeArrays:
+    """The arrays of rows of one token each; wanted_pieces: how many pieces of keys keep the device busy.
+
+    most_states: pieces grow until there are no more states, or until every segment is one piece.
+    """
     segments = _segments(rows, tables, window)
     group, spans = segments.group, segments.spans
     lengths = spans[:, 2] - spans[:, 1]
     piece = min(max(-(-int(lengths.sum()) // (wanted_pieces * _PASS)) * _PASS, _LEAST_PIECE), _MOST_PIECE)
     pieces_of = -(-lengths // piece)
+    while most_states is not None and pieces_of[group].sum() > most_states and pieces_of.max() > 1:
+        piece *= 2
+        pieces_of = -(-lengths // piece)
     readers_of = np.bincount(group, minlength=len(spans))
     states_of = pieces_of[group]
     state_begin = _before(states_of)
@@ -79,6 +93,7 @@ def decode_arrays(rows: Sequence[PlacedRow], tables: Tables, window: int | None,
     pieces = np.stack(
         [spans[owner, 0], begin, np.minimum(begin + piece, spans[owner, 2]), _before(readers), readers], 1
     )
+    longest_first = np.argsort(pieces[:, 1] - pieces[:, 2], kind="stable")
     # Entries go piece by piece, the readers of each in the order of rows.
     entry_piece, reader = _ragged(readers)
     by_group = np.argsort(group, kind="stable")
@@ -92,8 +107,8 @@ def decode_arrays(rows: Sequence[PlacedRow], tables: Tables, window: int | None,
     indices = np.array([item.index for item in rows])
     owners = np.stack([segments.row, indices[segments.row], segments.number], 1)
     return DecodeArrays(
-        alone=pieces[readers == 1].astype(np.int32),
-        shared=pieces[readers > 1].astype(np.int32),
+        alone=pieces[longest_first][readers[longest_first] == 1].astype(np.int32),
+        shared=pieces[longest_first][readers[longest_first] > 1].astype(np.int32),
         most_sharing=int(readers_of.max()),
         entries=entries.astype(np.int32),
         biases=np.repeat(segments.bias, states_of),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +115,7 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     if not keep_order:
         order = sorted(order, key=lambda index: _sort_key(rows[index]))
     placed: list[PlacedRow] = []
+    biases: dict[object, tuple[list[float], float]] = {}  # most rows have weights that others have, too
     begin = 0
     for index in order:
         row = rows[index]
@@ -122,13 +124,17 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
             raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
         if len(row.unit_slots) != len(row.unit_weights):
             raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
-        placed.append(PlacedRow(row, index, begin, begin + count, *_biases(row, merge)))
+        kind = row.unit_weights, row.prefix_slots is not None
+        if kind not in biases:
+            biases[kind] = _biases(row, merge)
+        placed.append(PlacedRow(row, index, begin, begin + count, *biases[kind]))
         begin += count
+    shifts = [item.row.start_position - item.begin for item in placed]
     return FlatBatch(
         rows=placed,
         num_single=sum(item.num_new == 1 for item in placed),
-        token_ids=np.concatenate([np.asarray(item.row.token_ids, np.int64) for item in placed]),
-        positions=np.concatenate([np.arange(item.num_new) + item.row.start_position for item in placed]),
+        token_ids=np.fromiter(chain.from_iterable(item.row.token_ids for item in placed), np.int64, begin),
+        positions=np.repeat(shifts, [item.num_new for item in placed]) + np.arange(begin),
         write_slots=np.concatenate([item.row.context_slots[-item.num_new :] for item in placed]),
         logit_tokens=_logit_tokens(placed),
     )

@@ -26,12 +26,14 @@ class Packed:
 
     def __init__(self, layout: Mapping[str, tuple[Shape, npt.DTypeLike]], device: torch.device) -> None:
         sizes = [int(np.prod(shape)) * np.dtype(dtype).itemsize for shape, dtype in layout.values()]
+        self._sizes = {name: np.dtype(dtype).itemsize for name, (_, dtype) in layout.items()}
         ends = np.cumsum([-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes], dtype=np.int64).tolist()
         self._staging = torch.zeros(ends[-1], dtype=torch.uint8, pin_memory=device.type == "cuda")
         self._moved = torch.zeros(ends[-1], dtype=torch.uint8, device=device)
         self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         self.host: dict[str, npt.NDArray[np.generic]] = {}
         self.device: dict[str, torch.Tensor] = {}
+        self._begins = dict(zip(layout, [0, *ends[:-1]], strict=True))
         staging = self._staging.numpy()
         for (name, (shape, dtype)), begin, size in zip(layout.items(), [0, *ends[:-1]], sizes, strict=True):
             kind = np.dtype(dtype)
@@ -43,9 +45,13 @@ class Packed:
         if self._copied is not None:
             self._copied.synchronize()
 
-    def upload(self) -> None:
-        """Copies the host's side to the device, in the order of the current stream, without waiting for it."""
-        self._moved.copy_(self._staging, non_blocking=True)
+    def upload(self, last: str | None = None, count: int = 0) -> None:
+        """Copies the host's side to the device, in the order of the current stream, without waiting for it.
+
+        last: where to stop, after the first `count` numbers of this array; None: at the end.
+        """
+        end = len(self._staging) if last is None else self._begins[last] + count * self._sizes[last]
+        self._moved[:end].copy_(self._staging[:end], non_blocking=True)
         if self._copied is not None:
             self._copied.record()
 

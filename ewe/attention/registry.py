@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from ewe.attention.backend import AttentionBackend, LayerCall
+from ewe.attention.backend import AttentionBackend, LayerCall, Rotary, RotatingBackend
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.probe import UNKNOWN_MASK, AttentionLayer
 from ewe.errors import UnsupportedModelError
@@ -38,6 +38,7 @@ class StepMetadata:
     ) -> None:
         self.plans, self.pool, self.backend = plans, pool, backend
         self.write_slots, self.shares = write_slots, shares
+        self._rotating = backend if isinstance(backend, RotatingBackend) else None
 
     def attend(
         self,
@@ -52,16 +53,51 @@ class StepMetadata:
     ) -> torch.Tensor:
         """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv]."""
         number: int = module.layer_idx  # type: ignore[assignment]
-        pool, plan = self.pool, self.plans[number]
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        call = LayerCall(
-            query[0], key[0], value[0], pool.keys[number], pool.values[number], scale, softcap,
+        call = self._call(number, query[0], key[0], value[0], scale, softcap)
+        self.backend.write(call, self.write_slots)
+        return self._attend(call, number).unsqueeze(0)
+
+    @property
+    def rotates(self) -> bool:
+        """Whether `attend_rotating` works here."""
+        return self._rotating is not None
+
+    def attend_rotating(
+        self,
+        number: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        rotary: Rotary,
+        scale: float,
+        softcap: float | None,
+    ) -> torch.Tensor:
+        """As `attend` in layer `number`, before the rotary embedding; query [Hq, T, D], key, value to [T, Hq, Dv]."""
+        assert self._rotating is not None
+        call = self._call(number, query, key, value, scale, softcap)
+        self._rotating.rotate_and_write(call, rotary, self.write_slots)
+        return self._attend(call, number)
+
+    def _call(
+        self,
+        number: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        scale: float,
+        softcap: float | None,
+    ) -> LayerCall:
+        pool = self.pool
+        return LayerCall(
+            query, key, value, pool.keys[number], pool.values[number], scale, softcap,
             pool.key_scales[number], pool.value_scales[number],
         )  # fmt: skip
-        self.backend.write(call, self.write_slots)
+
+    def _attend(self, call: LayerCall, number: int) -> torch.Tensor:
         if self.shares is not None:
-            self.backend.shares(call, plan, self.shares)
-        return self.backend.attend(call, plan).unsqueeze(0)
+            self.backend.shares(call, self.plans[number], self.shares)
+        return self.backend.attend(call, self.plans[number])
 
 
 def windows_of(layers: Sequence[AttentionLayer], batch: FlatBatch) -> list[int | None]:

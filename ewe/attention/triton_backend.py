@@ -13,16 +13,17 @@ from ewe_kernels.cache_write_fp8 import write_kv_fp8
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.merge import merge_states
 from ewe_kernels.prefill import attend_runs
+from ewe_kernels.rotary_write import rotate_and_write
 from ewe_kernels.tiles import narrow_tile, wide_tile
 
 from ewe.attention.attribution import segment_shares
-from ewe.attention.backend import LayerCall
+from ewe.attention.backend import LayerCall, Rotary
 from ewe.attention.block_lists import BlockLists, Tables
 from ewe.attention.decode_arrays import DecodeArrays, Int32Array, decode_arrays
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.triton_plan import DecodePlan, PrefillPlan, TritonPlan, make_plan
 
-# Three programs are resident per multiprocessor, and two rounds of them even out their lengths.
+# Three programs are resident per multiprocessor, and two pieces of work for each even out their lengths.
 _PROGRAMS_PER_MULTIPROCESSOR = 6
 # Stands for a GPU's where there is none and the kernels are interpreted.
 _INTERPRETED_MULTIPROCESSORS = 4
@@ -34,19 +35,22 @@ class TritonBackend:
     def __init__(self, device: torch.device, block_size: int, num_kv_heads: int) -> None:
         self._device, self._block_size = device, block_size
         self._lists = BlockLists(block_size)
-        multiprocessors = _INTERPRETED_MULTIPROCESSORS
+        self._multiprocessors = _INTERPRETED_MULTIPROCESSORS
         if device.type == "cuda":
-            multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        self._wanted_pieces = -(-multiprocessors * _PROGRAMS_PER_MULTIPROCESSOR // num_kv_heads)
+            self._multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
+        self.wanted_pieces = -(-self._multiprocessors * _PROGRAMS_PER_MULTIPROCESSOR // num_kv_heads)
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TritonPlan:
         """See AttentionBackend.plan."""
-        return make_plan(batch, window, attribution, self._device, self._lists, self._wanted_pieces)
+        return make_plan(batch, window, attribution, self._device, self._lists, self.wanted_pieces)
 
-    def arrange(self, batch: FlatBatch, window: int | None) -> tuple[DecodeArrays, Int32Array]:
-        """The same for a batch of single tokens, on the host: the arrays and the blocks of all segments."""
+    def arrange(self, batch: FlatBatch, window: int | None, most_states: int) -> tuple[DecodeArrays, Int32Array]:
+        """The same for a batch of single tokens, on the host: the arrays and the blocks of all segments.
+
+        most_states: see `decode_arrays`.
+        """
         tables = Tables(self._lists)
-        arrays = decode_arrays(batch.rows, tables, window, self._wanted_pieces)
+        arrays = decode_arrays(batch.rows, tables, window, self.wanted_pieces, most_states)
         return arrays, np.concatenate(tables.parts).astype(np.int32)
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
@@ -56,6 +60,13 @@ class TritonBackend:
         else:
             pools = call.pool_key, call.pool_value, call.key_scales, call.value_scales
             write_kv_fp8(call.key, call.value, slots, *pools)
+
+    def rotate_and_write(self, call: LayerCall, rotary: Rotary, slots: torch.Tensor) -> None:
+        """See RotatingBackend.rotate_and_write; a token whose slot is negative is left out."""
+        call.query = rotate_and_write(
+            call.query, call.key, call.value, rotary.cos, rotary.sin, slots, call.pool_key, call.pool_value,
+            call.key_scales, call.value_scales, rotary.query_norm, rotary.key_norm, rotary.eps,
+        )  # fmt: skip
 
     def attend(self, call: LayerCall, plan: TritonPlan) -> torch.Tensor:
         """See AttentionBackend.attend."""
@@ -93,13 +104,14 @@ class TritonBackend:
         heads_per_kv = heads // call.pool_key.shape[1]
         outputs = torch.empty(plan.num_states, heads, call.pool_value.shape[2], device=self._device)
         lses = torch.empty(plan.num_states, heads, device=self._device)
-        for pieces, tile, most_entries in (
-            (plan.shared, wide_tile(heads_per_kv, dim, call.query.dtype), plan.most_sharing),
-            (plan.alone, narrow_tile(heads_per_kv, dim, call.query.dtype), 1),
+        for pieces, count, tile, most_entries in (
+            (plan.shared, plan.num_shared, wide_tile(heads_per_kv, dim, call.query.dtype), plan.most_sharing),
+            (plan.alone, plan.num_alone, narrow_tile(heads_per_kv, dim, call.query.dtype), 1),
         ):
             attend_pieces(
                 call.query, call.pool_key, call.pool_value, self._block_size, tables, pieces, plan.entries,
                 outputs, lses, call.scale, call.softcap, tile, most_entries, call.key_scales, call.value_scales,
+                count, tile.resident * self._multiprocessors,
             )  # fmt: skip
         return outputs, lses
 

@@ -21,14 +21,16 @@ from ewe.attention.packed import to_device
 class DecodePlan:
     """The rows of one token, which are flat tokens 0 .. num_rows.
 
-    Tensors and most_sharing as in DecodeArrays. state_rows, indices, segments: int64 [states], each state's row, row in
-    the caller's order, and segment; only for attribution.
+    Tensors and most_sharing as in DecodeArrays; num_alone and num_shared: int32 [1]. state_rows, indices, segments:
+    int64 [states], each state's row, row in the caller's order, and segment; only for attribution.
     """
 
     num_rows: int
     num_states: int
     alone: torch.Tensor
+    num_alone: torch.Tensor
     shared: torch.Tensor
+    num_shared: torch.Tensor
     most_sharing: int
     entries: torch.Tensor
     biases: torch.Tensor
@@ -73,7 +75,7 @@ def make_plan(
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
     decode = decode_arrays(singles, tables, window, wanted_pieces) if singles else None
     if decode is not None:
-        arrays |= {name: getattr(decode, name) for name in ("alone", "shared", "entries", "biases", "begins")}
+        arrays |= {name: getattr(decode, name) for name in ("alone", "shared", "counts", "entries", "biases", "begins")}
         if attribution:
             arrays["owners"] = decode.owners
     if longer:
@@ -93,7 +95,9 @@ def _decode_plan(tensors: Mapping[str, torch.Tensor], decode: DecodeArrays, num_
         num_rows=num_rows,
         num_states=decode.num_states,
         alone=tensors["alone"],
+        num_alone=tensors["counts"][:1],
         shared=tensors["shared"],
+        num_shared=tensors["counts"][1:],
         most_sharing=decode.most_sharing,
         entries=tensors["entries"],
         biases=tensors["biases"],

@@ -105,9 +105,10 @@ class EngineCore:
         return bool(self.sequences)
 
     def close(self) -> None:
-        """Ends the workers' threads."""
+        """Ends the workers' threads and frees what the runner holds; no step is under way."""
         for worker in self._workers:
             worker.close()
+        self._runner.close()
 
     def end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
         """Ends a sequence and the answers that wait for its prompt, in whatever state; one that has ended stays so."""

@@ -1,9 +1,11 @@
 """Which device the model runs on.
 
-Owns: what the names of devices mean, and the refusal of one that cannot be used here.
+Owns: what the names of devices mean, the refusal of one that cannot be used here, and which one is the current one.
 """
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -17,3 +19,8 @@ def usable_device(name: str) -> torch.device:
         return torch.empty(0, device=wanted).device
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"model.device {name!r} is not usable here: {error}") from error
+
+
+def launching_on(device: torch.device) -> AbstractContextManager[object]:
+    """Kernels of Triton are launched on this device meanwhile, by this thread: they go to the current one otherwise."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

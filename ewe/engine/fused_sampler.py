@@ -17,6 +17,7 @@ from ewe_kernels.sampling import penalise, sample_tokens
 from torch import Tensor
 
 from ewe.attention.packed import to_device
+from ewe.engine.device import launching_on
 from ewe.engine.random_streams import first_uniforms
 from ewe.engine.sampling_rows import Drawing, SamplingRow, Token
 
@@ -32,12 +33,14 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
     # Log-probabilities are those of the untouched logits.
     adjusted = logits.clone() if pairs or any(row.allowed is not None for row in rows) else logits
     if pairs:
-        penalise(adjusted, *(tensors[name] for name in _CHANGED_BY))
+        with launching_on(logits.device):
+            penalise(adjusted, *(tensors[name] for name in _CHANGED_BY))
     for number, row in enumerate(rows):
         if row.allowed is not None:
             forbidden = torch.from_numpy(~row.allowed).to(logits.device, non_blocking=True)
             adjusted[number].masked_fill_(forbidden, -math.inf)
-    ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
+    with launching_on(logits.device):
+        ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
     entropies = _entropies(logits) if with_entropy else torch.zeros_like(logprobs)
     fetched = _Fetched(torch.stack([ids.double(), logprobs.double(), entropies.double()], 1), *_top(logits, rows))
     return Drawing(ids.long(), partial(_tokens, fetched, [row.params.logprobs or 0 for row in rows]))

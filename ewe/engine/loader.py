@@ -23,6 +23,7 @@ from ewe.config import ModelConfig
 from ewe.engine.adapters import merge_adapter
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import usable_device
+from ewe.engine.fused import fuse_on_gpu
 from ewe.engine.gguf_weights import cost_of_widening, widening
 from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
@@ -73,6 +74,7 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
             f"model.weights to int8, model.device to another device, or take a smaller model ({error})"
         ) from error
     attention_layers(model)
+    fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)

@@ -5,6 +5,7 @@ Owns: the thread and the hand-over of requests to it. The core is touched by thi
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import deque
@@ -62,6 +63,9 @@ class EngineLoop:
             self._thread.join()
 
     def _serve(self) -> None:
+        # A full collection would look through all that torch and transformers have made, and no step would be launched
+        # for a quarter of a second. What is there now is left out until the engine is closed.
+        gc.freeze()
         try:
             while not self._closing:
                 self._work()
@@ -71,6 +75,7 @@ class EngineLoop:
         except Exception as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
+        gc.unfreeze()
         # In this order: who finds no error yet has registered before and is told below.
         self._error = error
         self._on_death(error)

@@ -6,6 +6,8 @@ of sequences, scheduling or sampling. NaN logits pass through: the engine fails 
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,10 +24,15 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.unread import fill_in
+from ewe.engine.device import launching_on
 from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.loading import LoadStep, OnLoad, ignore_step
 
 if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
+
+_log = logging.getLogger(__name__)
+_CAPTURING = "capturing CUDA graphs"
 
 __all__ = ["ForwardResult", "ForwardRow", "ModelRunner", "layer_shapes"]
 
@@ -52,12 +59,20 @@ class ModelRunner:
     """Runs a transformers causal LM (attn_implementation "ewe") over a paged pool.
 
     merge: how units share the softmax with the context; attribution: whether to compute shares of attention;
-    cuda_graphs: whether steps that only decode are replayed as CUDA graphs, where the kernels run.
+    cuda_graphs: whether steps that only decode are replayed as CUDA graphs, where the kernels run. units: how many
+    a row of these may hold.
     """
 
     def __init__(
-        self, model: Any, pool: KVPool, merge: Merge, attribution: bool = False, cuda_graphs: bool = True
+        self,
+        model: Any,
+        pool: KVPool,
+        merge: Merge,
+        attribution: bool = False,
+        cuda_graphs: bool = True,
+        units: int = 16,
     ) -> None:
+        self._units = units
         self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
         self._layers = attention_layers(model)
         self._device = model.device
@@ -68,8 +83,14 @@ class ModelRunner:
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards."""
+        with launching_on(self._device):
+            return self._forward(rows)
+
+    def _forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         if self.static is not None and self.static.takes(rows):
-            return ForwardResult(self.static.forward(rows), [None] * len(rows))
+            logits = self.static.forward(rows)
+            if logits is not None:
+                return ForwardResult(logits, [None] * len(rows))
         batch = place_rows(rows, self._merge)
         names = ("token_ids", "positions", "logit_tokens", "write_slots")
         moved = to_device({name: getattr(batch, name) for name in names}, self._device)
@@ -78,6 +99,24 @@ class ModelRunner:
         logits = run_flat(self._model, moved["token_ids"], moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 
+    @torch.inference_mode()
+    def prepare(self, most_rows: int, on_load: OnLoad = ignore_step) -> None:
+        """Captures the graphs of all steps that decode up to so many rows; on_load hears of each."""
+        if self.static is None:
+            return
+        gc.collect()  # what loading left behind may lie on the device
+        before = torch.cuda.mem_get_info(self._device)[0] if self._device.type == "cuda" else 0
+        with launching_on(self._device):
+            self.static.prepare(most_rows, lambda done, total: on_load(LoadStep(_CAPTURING, done, total, "graphs")))
+        if self._device.type == "cuda":
+            taken = before - torch.cuda.mem_get_info(self._device)[0]
+            _log.info("%d CUDA graphs take %.2f GiB", self.static.num_graphs, taken / (1 << 30))
+
+    def close(self) -> None:
+        """Frees the graphs; nothing can be run from then on."""
+        if self.static is not None:
+            self.static.close()
+
     def _static_decoder(self) -> StaticDecoder | None:
         if isinstance(self._backend, TorchBackend):
             return None
@@ -85,7 +124,9 @@ class ModelRunner:
         from ewe.engine.static_decode import StaticDecoder
 
         assert isinstance(self._backend, TritonBackend)
-        return StaticDecoder(self._model, self._layers, self._pool, self._merge, self._backend, capture=True)
+        return StaticDecoder(
+            self._model, self._layers, self._pool, self._merge, self._backend, capture=True, units=self._units
+        )
 
     def _attention(
         self, rows: Sequence[ForwardRow], shares: torch.Tensor | None

@@ -29,6 +29,10 @@ class Runner(Protocol):
         """Runs all rows; see ModelRunner."""
         ...
 
+    def close(self) -> None:
+        """Frees what it holds on the device; nothing is run from then on."""
+        ...
+
 
 class FrugalRunner:
     """Runs another runner's passes; one for which there is no memory is run in parts, and so are as large ones later.
@@ -56,6 +60,10 @@ class FrugalRunner:
             owners = [number for number, _ in part]
             results.append((owners, self.forward([row for _, row in part])))
         return _joined(len(rows), results)
+
+    def close(self) -> None:
+        """As the runner's own."""
+        self._runner.close()
 
     def _shrink(self, tokens: int, error: torch.OutOfMemoryError) -> None:
         """Takes note that so many tokens are too many; raises DeviceMemoryError if there is nothing left to cut."""

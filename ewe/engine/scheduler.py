@@ -93,8 +93,8 @@ class Scheduler:
         sequence.swapped = None
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
-        ready = all(unit.ready for unit in _seen_by(sequence))
-        return action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1 and ready
+        runs = action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1
+        return runs and all(unit.ready for unit in _seen_by(sequence))
 
     def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""

@@ -11,6 +11,7 @@ import logging
 import torch
 
 from ewe.attention.choose import missing_for_kernels
+from ewe.engine.device import launching_on
 from ewe.engine.small_weights import FewRows, Kind, SmallLinear, round_rows
 from ewe.kvcache.fp8 import LEAST_CAPABILITY
 
@@ -47,7 +48,8 @@ def try_out(few: FewRows, kind: Kind, device: torch.device, dtype: torch.dtype) 
     rows = numbers[: 3 * 512].view(3, 512).to(dtype)
     expected = SmallLinear(weight, scale, None)(rows).float()
     try:
-        found = few.multiply(rows, weight, scale, None).float()
+        with launching_on(device):
+            found = few.multiply(rows, weight, scale, None).float()
     except Exception as error:  # compilers fail in many ways, and all of them leave the other path
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     if bool(((found - expected).abs().amax() <= _TOLERANCE * expected.abs().amax()).item()):

@@ -1,7 +1,7 @@
 """Decoding steps over tensors that stay where they are, replayed as captured CUDA graphs.
 
-Owns: the padded batch sizes, the steps by size, capturing and what happens when it fails. Knows the Triton backend and
-the model's call; nothing of sequences. Without capturing, the same steps run call by call (tests do so on a CPU).
+Owns: the padded batch sizes and the step of each, capturing and what happens when it fails. Knows the Triton backend
+and the model's call; nothing of sequences. Without capturing, the same steps run call by call (tests do so on a CPU).
 
 A step has a lane per row and lanes that pad it: those write no key, see no key, and their logits are cut off.
 """
@@ -9,8 +9,7 @@ A step has a lane per row and lanes that pad it: those write no key, see no key,
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,21 @@ from ewe.attention.merge import Merge
 from ewe.attention.metadata import FlatBatch, ForwardRow, place_rows
 from ewe.attention.packed import Packed, Shape
 from ewe.attention.probe import AttentionLayer
-from ewe.attention.registry import StepMetadata, run_flat, windows_of
+from ewe.attention.registry import StepMetadata, run_flat
 from ewe.attention.static_plan import PlanSizes, fill_plan
 from ewe.attention.triton_backend import TritonBackend
 from ewe.attention.unread import fill_in
+from ewe.engine.graphs import capture
 from ewe.kvcache.pool import KVPool
 
 _log = logging.getLogger(__name__)
 # Up to here lanes come in powers of two: the weights are read either way. Beyond, they come in steps of this many.
 _LANE_STEP = 32
-# Steps that are kept, least recently used first to go; each holds a graph of some megabytes.
-_MOST_STEPS = 64
 _NOWHERE = -1
+_ATTEMPTS = 2
 
 Arranged = tuple[DecodeArrays, Int32Array]
+Windows = Sequence[int | None]
 
 
 def lanes_for(num_rows: int) -> int:
@@ -46,10 +46,10 @@ def lanes_for(num_rows: int) -> int:
 
 
 class StaticStep:
-    """One step of fixed sizes: `fill` it, then `run` it.
+    """One step of fixed sizes: `fill` it, then `run` it; at first it is all padding.
 
-    sizes: of the plan per distinct sliding window; windows: each layer's. outputs: logits [lanes, vocab] by lanes, of
-    all steps together, so that no graph keeps its own.
+    windows: each layer's sliding window; sizes: of the plan for each distinct one. outputs: logits [lanes, vocab] by
+    lanes, of all steps together, so that no graph keeps its own.
     """
 
     def __init__(
@@ -57,30 +57,35 @@ class StaticStep:
         model: Any,
         pool: KVPool,
         backend: TritonBackend,
-        lanes: int,
-        windows: Sequence[int | None],
-        sizes: Mapping[int | None, PlanSizes],
+        windows: Windows,
+        sizes: PlanSizes,
         outputs: dict[int, torch.Tensor],
     ) -> None:
-        each: tuple[Shape, Any] = ((lanes,), np.int64)
+        each: tuple[Shape, Any] = ((sizes.rows,), np.int64)
         layout = {"token_ids": each, "positions": each, "write_slots": each}
-        for window, size in sizes.items():
-            layout |= {_key(window, name): item for name, item in size.layout().items()}
+        items = [(window, name, item) for window in dict.fromkeys(windows) for name, item in sizes.layout().items()]
+        layout |= {_key(window, name): item for window, name, item in items if name != "tables"}
+        layout |= {_key(window, name): item for window, name, item in items if name == "tables"}
+        self._last = list(layout)[-1]
         self._packed = Packed(layout, pool.device)
+        self._packed.host["write_slots"][:] = _NOWHERE
+        self._packed.upload()
         self._sizes = sizes
-        plans = {window: size.plan(_part(self._packed.device, window, size)) for window, size in sizes.items()}
+        plans = {window: sizes.plan(_part(self._packed.device, window, sizes)) for window in dict.fromkeys(windows)}
         self._step = StepMetadata(
             [plans[window] for window in windows],
             pool,
             backend,
             self._packed.device["write_slots"],
         )
-        self._model, self._lanes, self._outputs = model, lanes, outputs
+        self._model, self._outputs = model, outputs
         self._graph: torch.cuda.CUDAGraph | None = None
         self.runs = 0
 
-    def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged]) -> None:
-        """Takes a step's tokens and plans; what is left of the lanes does nothing."""
+    def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged]) -> bool:
+        """Takes a step's tokens and plans; what is left of the lanes does nothing. False if it has no room for them."""
+        if not all(self._sizes.hold(arrays, len(tables)) for arrays, tables in arranged.values()):
+            return False
         self._packed.wait()
         host, count = self._packed.host, len(batch.rows)
         for name, values, padding in (
@@ -90,10 +95,13 @@ class StaticStep:
         ):
             host[name][:count] = values
             host[name][count:] = padding
+        num_blocks = 0
         for window, (arrays, tables) in arranged.items():
-            fill_plan(_part(host, window, self._sizes[window]), arrays, tables)
-        self._packed.upload()
+            fill_plan(_part(host, window, self._sizes), arrays, tables)
+            num_blocks = len(tables)
+        self._packed.upload(self._last, num_blocks)
         fill_in(self._packed.device["token_ids"], batch.rows)
+        return True
 
     def run(self) -> torch.Tensor:
         """Logits [lanes, vocab] of what was filled in, in the model's precision; valid until any step runs again."""
@@ -102,18 +110,14 @@ class StaticStep:
             self._call()
         else:
             self._graph.replay()
-        return self._outputs[self._lanes]
+        return self._outputs[self._sizes.rows]
 
     def capture(self, memory: Any) -> None:
         """Records the step's kernels, which must have run before; `run` replays them from now on. Computes nothing.
 
         memory: the pool that all graphs share. Raises RuntimeError if the model does what cannot be recorded.
         """
-        graph = torch.cuda.CUDAGraph()
-        # Other threads (encoders, judges) use the device meanwhile, and may.
-        with torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"):
-            self._call()
-        self._graph = graph
+        self._graph = capture(self._call, memory, self._packed.device["token_ids"].device)
 
     @property
     def is_captured(self) -> bool:
@@ -121,15 +125,18 @@ class StaticStep:
         return self._graph is not None
 
     def _call(self) -> None:
-        tensors = self._packed.device
+        tensors, lanes = self._packed.device, self._sizes.rows
         logits = run_flat(self._model, tensors["token_ids"], tensors["positions"], 0, self._step)
-        if self._lanes not in self._outputs:
-            self._outputs[self._lanes] = torch.empty_like(logits)
-        self._outputs[self._lanes].copy_(logits)
+        if lanes not in self._outputs:
+            self._outputs[lanes] = torch.empty_like(logits)
+        self._outputs[lanes].copy_(logits)
 
 
 class StaticDecoder:
-    """Runs steps in which every row has one token; capture: whether to record them as CUDA graphs."""
+    """Runs steps in which every row has one token; graphs: whether to record them as CUDA graphs.
+
+    units: how many each row may hold; a step with more, or over more blocks than the pool has, is left to others.
+    """
 
     def __init__(
         self,
@@ -139,52 +146,79 @@ class StaticDecoder:
         merge: Merge,
         backend: TritonBackend,
         capture: bool,
+        units: int = 16,
     ) -> None:
-        self._model, self._layers, self._pool, self._merge, self._backend = model, layers, pool, merge, backend
-        self._capture = capture
+        self._model, self._pool, self._merge, self._backend = model, pool, merge, backend
+        # A window is kept where it hides nothing, so that there is one step per number of lanes.
+        self._windows = [layer.window for layer in layers]
+        self._capture, self._units = capture, units
         self._memory = torch.cuda.graph_pool_handle() if capture else None
-        self._steps: OrderedDict[Any, StaticStep] = OrderedDict()
+        self._steps: dict[int, StaticStep] = {}
         self._outputs: dict[int, torch.Tensor] = {}
+        self.num_failed = 0
 
     @property
     def num_graphs(self) -> int:
-        """Graphs that have been captured and are kept."""
+        """Graphs that have been captured."""
         return sum(step.is_captured for step in self._steps.values())
+
+    def prepare(self, most_rows: int, on_graph: Callable[[int, int], object] = lambda done, total: None) -> None:
+        """Makes, and captures, the steps of up to so many rows, so that none is captured later.
+
+        on_graph: told how many are done, of how many. The largest come first: the others then find their memory.
+        """
+        wanted = sorted({lanes_for(number) for number in range(1, most_rows + 1)}, reverse=True)
+        for done, lanes in enumerate(wanted):
+            on_graph(done, len(wanted))
+            self._step(lanes)
+        on_graph(len(wanted), len(wanted))
+
+    def close(self) -> None:
+        """Frees the graphs and their memory; nothing can be run from then on."""
+        self._steps, self._outputs, self._capture = {}, {}, False
 
     def takes(self, rows: Sequence[ForwardRow]) -> bool:
         """Whether the rows are a step of decoding."""
         return all(len(row.token_ids) == 1 and (row.wants_logits or row.all_logits) for row in rows)
 
-    def forward(self, rows: Sequence[ForwardRow]) -> torch.Tensor:
-        """Logits float32 [rows, vocab] of rows that `takes` accepts; keys and values are in the pool afterwards."""
+    def forward(self, rows: Sequence[ForwardRow]) -> torch.Tensor | None:
+        """Logits float32 [rows, vocab] of rows that `takes` accepts, whose keys and values are in the pool afterwards.
+
+        None if they do not fit into a step of fixed size: nothing has been computed then.
+        """
+        step = self._step(lanes_for(len(rows)))
         batch = place_rows(rows, self._merge, keep_order=True)
-        windows = windows_of(self._layers, batch)
-        arranged = {window: self._backend.arrange(batch, window) for window in dict.fromkeys(windows)}
-        step = self._step(lanes_for(len(rows)), windows, arranged)
-        step.fill(batch, arranged)
-        # The first run compiles and warms up what is recorded before the second.
-        if self._capture and step.runs and not step.is_captured:
-            self._record(step)
+        most_states = self._sizes(lanes_for(len(rows))).states
+        windows = dict.fromkeys(self._windows)
+        if not step.fill(batch, {window: self._backend.arrange(batch, window, most_states) for window in windows}):
+            return None
         # A copy: the logits lie where the next step writes its own.
         return step.run()[: len(rows)].to(torch.float32, copy=True)
 
-    def _step(self, lanes: int, windows: Sequence[int | None], arranged: Mapping[int | None, Arranged]) -> StaticStep:
-        sizes = {window: PlanSizes.holding(lanes, arrays, len(tables)) for window, (arrays, tables) in arranged.items()}
-        key = (lanes, *sizes.items())
-        if key not in self._steps:
-            if len(self._steps) == _MOST_STEPS:
-                self._steps.popitem(last=False)
-            self._steps[key] = StaticStep(self._model, self._pool, self._backend, lanes, windows, sizes, self._outputs)
-        self._steps.move_to_end(key)
-        return self._steps[key]
+    def _sizes(self, lanes: int) -> PlanSizes:
+        return PlanSizes.of(lanes, self._units, self._backend.wanted_pieces, self._pool.num_blocks)
+
+    def _step(self, lanes: int) -> StaticStep:
+        if lanes not in self._steps:
+            sizes = self._sizes(lanes)
+            step = StaticStep(self._model, self._pool, self._backend, self._windows, sizes, self._outputs)
+            self._steps[lanes] = step
+            for _ in range(_ATTEMPTS if self._capture else 0):
+                if not step.is_captured:
+                    self._record(step)
+            if self._capture and not step.is_captured:
+                self._capture = False
+                _log.warning("decoding goes on without further CUDA graphs, which is slower")
+        return self._steps[lanes]
 
     def _record(self, step: StaticStep) -> None:
+        step.run()  # compiles and warms up
         try:
             step.capture(self._memory)
         except RuntimeError as error:  # the model is foreign code, and what CUDA refuses to record is a RuntimeError
-            self._capture = False
+            self.num_failed += 1
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            _log.warning("decoding goes on without CUDA graphs, which is slower: one could not be captured: %s", reason)
+            _log.warning("a CUDA graph could not be captured: %s", reason)
 
 
 def _key(window: int | None, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
+    from ewe.engine.static_decode import StaticDecoder
     from ewe.kvcache.block_manager import BlockManager
     from ewe.memory.unit_cache import UnitCache
 
@@ -21,6 +22,7 @@ class EngineStatus:
 
     stalled_s: seconds since the loop last turned. Blocks and units are those of the KV pool; unused_blocks are kept for
     units that nobody holds, and can be taken at any time. unit_loads: how many of the misses came from files.
+    graphs, failed_graphs: CUDA graphs that decoding replays, and captures that failed.
     """
 
     running: int
@@ -33,6 +35,8 @@ class EngineStatus:
     unit_hits: int
     unit_misses: int
     unit_loads: int
+    graphs: int
+    failed_graphs: int
 
     @property
     def cache_usage(self) -> float:
@@ -40,8 +44,10 @@ class EngineStatus:
         return 1 - (self.free_blocks + self.unused_blocks) / self.num_blocks
 
 
-def status_of(core: EngineCore, manager: BlockManager, cache: UnitCache, stalled_s: float) -> EngineStatus:
-    """The figures of an engine's parts."""
+def status_of(
+    core: EngineCore, manager: BlockManager, cache: UnitCache, stalled_s: float, decoder: StaticDecoder | None = None
+) -> EngineStatus:
+    """The figures of an engine's parts; decoder: None where no steps are captured."""
     sequences = list(core.sequences)
     running = sum(sequence.is_admitted and sequence.swapped is None for sequence in sequences)
     waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
@@ -56,4 +62,6 @@ def status_of(core: EngineCore, manager: BlockManager, cache: UnitCache, stalled
         unit_hits=cache.hits,
         unit_misses=cache.misses,
         unit_loads=cache.loads,
+        graphs=0 if decoder is None else decoder.num_graphs,
+        failed_graphs=0 if decoder is None else decoder.num_failed,
     )

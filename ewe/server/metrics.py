@@ -128,6 +128,8 @@ class _EngineFigures(Collector):
         yield CounterMetricFamily(
             "ewe:unit_cache_misses", "Units that had to be encoded or loaded.", status.unit_misses
         )
+        yield GaugeMetricFamily("ewe:cuda_graphs", "Decoding steps that are replayed.", status.graphs)
+        yield GaugeMetricFamily("ewe:cuda_graphs_failed", "Captures that failed.", status.failed_graphs)
         yield CounterMetricFamily("ewe:unit_cache_loads", "Missing units that came from files.", status.unit_loads)
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ewe_kernels.checks import check_scales
+from ewe_kernels.checks import check_write
 from ewe_kernels.device import E4M3_LARGEST
 from ewe_kernels.tiles import next_power_of_two
 
@@ -39,15 +39,21 @@ def to_e4m3(numbers):
 
 
 @triton.jit
+def quantised(states, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """The codes of float32 states [ROWS, COLUMNS] and each row's scale; a row that is not all finite gets NaN."""
+    # The sum is 0, or NaN if anything is not finite.
+    scale = tl.div_rn(tl.maximum(tl.max(tl.abs(states), 1), _LEAST), E4M3_LARGEST) + tl.sum(states * 0.0, 1)
+    return to_e4m3(tl.div_rn(states, tl.broadcast_to(scale[:, None], [ROWS, COLUMNS]))), scale
+
+
+@triton.jit
 def _quantise(source, target, scales, source_stride, target_stride, HEADS: tl.constexpr, D: tl.constexpr,
               HEADS_PADDED: tl.constexpr, D_PADDED: tl.constexpr):  # fmt: skip
     """All heads of one token."""
     head, column = tl.arange(0, HEADS_PADDED), tl.arange(0, D_PADDED)[None, :]
     mask = (head < HEADS)[:, None] & (column < D)
     states = tl.load(source + head[:, None] * source_stride + column, mask=mask, other=0.0).to(tl.float32)
-    # The sum is 0, or NaN if anything is not finite.
-    scale = tl.div_rn(tl.maximum(tl.max(tl.abs(states), 1), _LEAST), E4M3_LARGEST) + tl.sum(states * 0.0, 1)
-    codes = to_e4m3(tl.div_rn(states, tl.broadcast_to(scale[:, None], [HEADS_PADDED, D_PADDED])))
+    codes, scale = quantised(states, HEADS_PADDED, D_PADDED)
     tl.store(scales + head, scale, mask=head < HEADS)
     tl.store(target + head[:, None] * target_stride + column, codes, mask=mask)
 
@@ -89,16 +95,8 @@ def write_kv_fp8(
     largest absolute number of each head divided by 448. A token whose slot is negative is written nowhere; what is not
     finite makes its head of that token NaN. Raises ValueError for shapes or dtypes that do not fit.
     """
+    check_write(key, value, slots, pool_key, pool_value, key_scales, value_scales)
     (heads, tokens, dim), value_dim = key.shape, value.shape[2]
-    if value.shape[:2] != key.shape[:2] or slots.shape != (tokens,) or slots.dtype != torch.int64:
-        raise ValueError(f"keys {tuple(key.shape)}, values {tuple(value.shape)}, slots {tuple(slots.shape)} do not fit")
-    if pool_key.shape[1:] != (heads, dim) or pool_value.shape != (*pool_key.shape[:2], value_dim):
-        raise ValueError(f"a pool of {tuple(pool_key.shape)}, {tuple(pool_value.shape)} for keys {tuple(key.shape)}")
-    if not pool_key.dtype == pool_value.dtype == torch.float8_e4m3fn or key.dtype != value.dtype:
-        raise ValueError(f"the pool must be float8_e4m3fn, got {pool_key.dtype}, for keys of {key.dtype}")
-    if not slots.is_contiguous() or any(item.stride(-1) != 1 for item in (key, value, pool_key, pool_value)):
-        raise ValueError("slots and the last dimension of keys, values and pool must be dense")
-    check_scales(pool_key, key_scales, value_scales)
     if not tokens:
         return
     _write_fp8_kernel[(tokens,)](

@@ -43,3 +43,32 @@ def check_indices(**tensors: tuple[Tensor, int | None]) -> None:
         fits = tensor.dim() == 1 if width is None else tensor.dim() == 2 and tensor.shape[1] == width
         if not fits or tensor.dtype != torch.int32 or not tensor.is_contiguous():
             raise ValueError(f"{name} must be dense int32, got {tensor.dtype} {tuple(tensor.shape)}")
+
+
+def check_write(
+    key: Tensor,
+    value: Tensor,
+    slots: Tensor,
+    pool_key: Tensor,
+    pool_value: Tensor,
+    key_scales: Tensor | None = None,
+    value_scales: Tensor | None = None,
+) -> None:
+    """Raises ValueError if keys [Hkv, T, D], values [Hkv, T, Dv], slots int64 [T] and the pool do not fit together.
+
+    Without scales the pool has the keys' dtype, with scales it is float8_e4m3fn.
+    """
+    (heads, tokens, dim), value_dim = key.shape, value.shape[2]
+    if value.shape[:2] != key.shape[:2] or slots.shape != (tokens,) or slots.dtype != torch.int64:
+        raise ValueError(
+            f"keys {tuple(key.shape)}, values {tuple(value.shape)}, {len(slots)} slots of {slots.dtype} do not fit"
+        )
+    if pool_key.shape[1:] != (heads, dim) or pool_value.shape != (*pool_key.shape[:2], value_dim):
+        raise ValueError(f"a pool of {tuple(pool_key.shape)}, {tuple(pool_value.shape)} for keys {tuple(key.shape)}")
+    stored = key.dtype if key_scales is None else torch.float8_e4m3fn
+    if not stored == pool_key.dtype == pool_value.dtype or key.dtype != value.dtype:
+        name = str(stored).removeprefix("torch.")
+        raise ValueError(f"the pool must be {name}, got {pool_key.dtype}, for keys of {key.dtype}; values likewise")
+    if not slots.is_contiguous() or any(item.stride(-1) != 1 for item in (key, value, pool_key, pool_value)):
+        raise ValueError("slots and the last dimension of keys, values and pool must be dense")
+    check_scales(pool_key, key_scales, value_scales)

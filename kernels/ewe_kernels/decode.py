@@ -10,6 +10,7 @@ weights of eq. 1 of the EWE paper act there, because a bias on all logits of a s
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -20,24 +21,20 @@ from ewe_kernels.tiles import Tile, dot_precision, next_power_of_two
 
 
 @triton.jit
-def _piece_kernel(
-    query, pool_key, pool_value, key_scales, value_scales, tables, pieces, entries, outputs, lses,
+def _attend(
+    query, pool_key, pool_value, key_scales, value_scales, table, begin, end, entries, count, outputs, lses, kv_head,
     scale, softcap,
     query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
-    HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
+    KV_HEADS: tl.constexpr, HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr,
+    DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
-    piece, kv_head, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    table = tables + tl.load(pieces + piece * 5)
-    begin, end = tl.load(pieces + piece * 5 + 1), tl.load(pieces + piece * 5 + 2)
-    first_entry, count = tl.load(pieces + piece * 5 + 3), tl.load(pieces + piece * 5 + 4)
-    if batch * (ROWS // HEADS) >= count:
-        return
-    # Row r of the tile is head r % HEADS of this key head, of the batch's entry r // HEADS.
+    """The states of one key head of one piece, for as many of `count` entries as fill the tile."""
+    # Row r of the tile is head r % HEADS of this key head, of the entry r // HEADS.
     row = tl.arange(0, ROWS)
-    number = batch * (ROWS // HEADS) + row // HEADS
+    number = row // HEADS
     real = (number < count) & (row < ROWS // HEADS * HEADS)
-    entry = entries + (first_entry + number) * 2
+    entry = entries + number * 2
     head = kv_head * HEADS + row % HEADS
     token = tl.load(entry, mask=real, other=0)
     column = tl.arange(0, D_PADDED)
@@ -51,7 +48,7 @@ def _piece_kernel(
         at = start + tl.arange(0, KEYS)
         seen = at < end
         logits, v, slots = score_paged(
-            q, pool_key, pool_value, key_scales, table, at, seen, kv_head, tl.num_programs(1), scale, softcap,
+            q, pool_key, pool_value, key_scales, table, at, seen, kv_head, KV_HEADS, scale, softcap,
             key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, SOFTCAP, PRECISION,
         )  # fmt: skip
@@ -61,16 +58,42 @@ def _piece_kernel(
         shrink = tl.exp2(peak - new_peak)
         p = tl.exp2(logits - new_peak[:, None])
         total = total * shrink + tl.sum(p, 1)
-        acc = add_values(
-            acc * shrink[:, None], p, v, value_scales, slots, seen, kv_head, tl.num_programs(1), PRECISION
-        )  # fmt: skip
+        acc = add_values(acc * shrink[:, None], p, v, value_scales, slots, seen, kv_head, KV_HEADS, PRECISION)
         peak = new_peak
 
-    state = tl.load(entry + 1, mask=real, other=0).to(tl.int64) * (tl.num_programs(1) * HEADS) + head
+    state = tl.load(entry + 1, mask=real, other=0).to(tl.int64) * (KV_HEADS * HEADS) + head
     tl.store(lses + state, natural_lse(peak, total), mask=real)
     acc = unscaled(acc, value_scales) / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, DV_PADDED)
     tl.store(outputs + state[:, None] * DV + column[None, :], acc, mask=real[:, None] & (column < DV)[None, :])
+
+
+@triton.jit
+def _piece_kernel(
+    query, pool_key, pool_value, key_scales, value_scales, tables, pieces, num_pieces, entries, outputs, lses,
+    most_entries, scale, softcap,
+    query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+    KV_HEADS: tl.constexpr, HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr,
+    DV_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    # Programs take the work in turns: pieces in their order, of each its batches of entries, of each its key heads,
+    # which lie beside each other in memory.
+    per_batch: tl.constexpr = ROWS // HEADS
+    batches = tl.cdiv(most_entries, per_batch)
+    for item in range(tl.program_id(0), tl.load(num_pieces) * batches * KV_HEADS, tl.num_programs(0)):
+        piece, batch = item // KV_HEADS // batches, item // KV_HEADS % batches
+        table = tables + tl.load(pieces + piece * 5)
+        begin, end = tl.load(pieces + piece * 5 + 1), tl.load(pieces + piece * 5 + 2)
+        first_entry, count = tl.load(pieces + piece * 5 + 3), tl.load(pieces + piece * 5 + 4)
+        if batch * per_batch < count:
+            _attend(
+                query, pool_key, pool_value, key_scales, value_scales, table, begin, end,
+                entries + (first_entry + batch * per_batch) * 2, count - batch * per_batch, outputs, lses,
+                item % KV_HEADS, scale, softcap, query_stride_head, query_stride_token, key_stride_slot,
+                key_stride_head, value_stride_slot, value_stride_head, KV_HEADS, HEADS, D, DV, D_PADDED, DV_PADDED,
+                BLOCK_SIZE, ROWS, KEYS, SOFTCAP, PRECISION,
+            )  # fmt: skip
 
 
 def attend_pieces(
@@ -89,6 +112,8 @@ def attend_pieces(
     most_entries: int,
     key_scales: Tensor | None = None,
     value_scales: Tensor | None = None,
+    num_pieces: Tensor | None = None,
+    programs: int | None = None,
 ) -> None:
     """Writes the state of every (piece, row) into outputs and lses.
 
@@ -96,8 +121,10 @@ def attend_pieces(
     last dimension dense. tables int32: lists of blocks of `block_size` slots, one list per segment, in a row.
     key_scales, value_scales float32 [slots, Hkv], dense: the pool is float8_e4m3fn then, in units of its scales.
     pieces int32 [n, 5]: where the segment's list begins in tables; its first and last token (exclusive); the first of
-    the piece's entries; their number (at most `most_entries`; 0 for a piece that does nothing). Programs of
-    tile.rows // (Hq / Hkv) entries each read the piece's keys; further ones find them in the L2 cache.
+    the piece's entries; their number (at most `most_entries`). A program reads the keys of one key head of a piece for
+    up to tile.rows // (Hq / Hkv) entries; further ones find them in the L2 cache. num_pieces int32 [1], on the device:
+    how many of the pieces count (None: all). programs: how many are launched (None: one per piece, key head and batch
+    of entries); they take turns, so long pieces should come first.
     entries int32 [m, 2]: the row's token in query, and its state's place. outputs float32 [states, Hq, Dv], dense;
     lses float32 [states, Hq], dense, natural log, -inf for an empty piece. Logits are query.key * scale, capped as
     softcap * tanh(logits / softcap) if softcap is given. Raises ValueError for shapes or dtypes that do not fit.
@@ -108,14 +135,18 @@ def attend_pieces(
         raise ValueError(f"a tile of {tile.rows} rows cannot hold {heads} query heads per key head")
     if outputs.shape != (len(lses), query.shape[0], value_dim) or lses.shape[1] != query.shape[0]:
         raise ValueError(f"states of shape {tuple(outputs.shape)} and {tuple(lses.shape)} for {query.shape[0]} heads")
-    check_indices(tables=(tables, None), pieces=(pieces, 5), entries=(entries, 2))
+    counted = {} if num_pieces is None else {"num_pieces": (num_pieces, None)}
+    check_indices(tables=(tables, None), pieces=(pieces, 5), entries=(entries, 2), **counted)
     if not len(pieces):
         return
-    _piece_kernel[(len(pieces), num_kv_heads, -(-most_entries // (tile.rows // heads)))](
-        query, pool_key, pool_value, key_scales, value_scales, tables, pieces, entries, outputs, lses,
-        scale, softcap or 1.0,
+    if num_pieces is None:
+        num_pieces = torch.full((1,), len(pieces), dtype=torch.int32, device=query.device)
+    work = len(pieces) * num_kv_heads * -(-most_entries // (tile.rows // heads))
+    _piece_kernel[(work if programs is None else min(work, programs),)](
+        query, pool_key, pool_value, key_scales, value_scales, tables, pieces, num_pieces, entries, outputs, lses,
+        most_entries, scale, softcap or 1.0,
         query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2],
-        HEADS=heads, D=dim, DV=value_dim,
+        KV_HEADS=num_kv_heads, HEADS=heads, D=dim, DV=value_dim,
         D_PADDED=max(16, next_power_of_two(dim)), DV_PADDED=max(16, next_power_of_two(value_dim)),
         BLOCK_SIZE=block_size, ROWS=tile.rows, KEYS=tile.keys,
         SOFTCAP=softcap is not None, PRECISION=dot_precision(query.dtype),

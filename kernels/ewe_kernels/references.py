@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import gelu
 
 
 def attention_state(
@@ -92,3 +93,16 @@ def small_product(inputs: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | 
     """float64 [T, out]: the rows [T, in] times a matrix [out, in] whose rows are scaled by [out], plus bias [out]."""
     product = inputs.double() @ (weight.double() * scale.double()[:, None]).T
     return product if bias is None else product + bias.double()
+
+
+def rms_normed(states: Tensor, scale: Tensor, eps: float) -> Tensor:
+    """float64 [..., n]: states [..., n] over their root mean square, eps added to its square, times scale [n]."""
+    exact = states.double()
+    return exact / (exact.square().mean(-1, keepdim=True) + eps).sqrt() * scale.double()
+
+
+def gated_product(gate: Tensor, up: Tensor, activation: str) -> Tensor:
+    """float64: activation(gate) * up; "silu", or the tanh form of GELU for "gelu_tanh"."""
+    exact = gate.double()
+    active = exact * torch.sigmoid(exact) if activation == "silu" else gelu(exact, approximate="tanh")
+    return active * up.double()

@@ -2,8 +2,8 @@
 
 Owns: the kernels and their launchers. Tokens have an order, likeliest first and then by id; top_k, top_p and min_p each
 keep a beginning of it, and a draw picks the token where the cumulative probability passes a point. Each of these places
-is found by bisecting over the values of the logits, as 32-bit integers in the same order as the floats: 32 passes over
-logits that lie in the L2 cache. The result is the one that sorting gives.
+is found by bisecting over the values of the logits, as 32-bit integers in the same order as the floats: some 13 passes
+over logits that lie in the L2 cache. The result is the one that sorting gives.
 """
 
 # ruff: noqa: N803
@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ewe_kernels.tiles import next_power_of_two
 
-# Logits per pass of a program: 16 per thread of 8 warps keep the loads wide.
-_MOST_LOGITS = 4096
+# Logits per pass of a program: 16 per thread of 16 warps keep the loads wide.
+_MOST_LOGITS = 8192
 _LOWEST = tl.constexpr(-(1 << 31))
 _HIGHEST = tl.constexpr((1 << 31) - 1)
 
@@ -51,37 +51,68 @@ def _above(logits, size, bound, peak, inverse, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _around(logits, size, bound, peak, inverse, BLOCK: tl.constexpr):
+    """As `_above`; and the nearest orders that logits have, at or below the bound and above it."""
+    count = tl.zeros([], tl.int32)
+    mass = tl.zeros([], tl.float32)
+    below = tl.zeros([], tl.int64) + _LOWEST
+    beyond = tl.zeros([], tl.int64) + _HIGHEST
+    for begin in range(0, size, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        values = tl.load(logits + at, mask=at < size, other=float("-inf"))
+        orders = _order(values).to(tl.int64)
+        inside = (orders > bound) & (at < size)
+        count += tl.sum(inside.to(tl.int32), 0)
+        mass += tl.sum(tl.where(inside, tl.exp((values - peak) * inverse), 0.0), 0)
+        below = tl.maximum(below, tl.max(tl.where((orders <= bound) & (at < size), orders, _LOWEST), 0))
+        beyond = tl.minimum(beyond, tl.min(tl.where(inside, orders, _HIGHEST), 0))
+    return count, mass, below, beyond
+
+
+@triton.jit
 def _first_bound(logits, size, least, most_count, most_mass, peak, inverse, BLOCK: tl.constexpr):
-    """The least bound, from `least` on, with at most `most_count` logits above it, of a mass of at most `most_mass`."""
-    low, high = least, tl.zeros([], tl.int64) + _HIGHEST
-    for _ in range(32):
+    """The least bound, from `least` on, with at most `most_count` logits above it, of a mass of at most `most_mass`.
+
+    Bisects the orders between two that logits have, so the passes are those that tell the logits apart: about 13 where
+    they came from 16 bits.
+    """
+    low, high = least, tl.maximum(_order(peak).to(tl.int64), least)
+    for _ in range(33):
         if low < high:
             middle = low + ((high - low) >> 1)
-            count, mass = _above(logits, size, middle, peak, inverse, BLOCK)
+            count, mass, below, beyond = _around(logits, size, middle, peak, inverse, BLOCK)
             if (count <= most_count) & (mass <= most_mass):
-                high = middle
+                high = tl.maximum(below, low)
             else:
-                low = middle + 1
+                low = tl.minimum(beyond, high)
     return low
 
 
 @triton.jit
-def _normaliser(logits, size, BLOCK: tl.constexpr):
-    """The greatest logit, the first id that has it, and log of the sum of exponentials."""
-    peak = tl.full([], float("-inf"), tl.float32)
-    total = tl.zeros([], tl.float32)
-    best = tl.zeros([], tl.int32)
-    for begin in range(0, size, BLOCK):
-        at = begin + tl.arange(0, BLOCK)
-        values = tl.load(logits + at, mask=at < size, other=float("-inf"))
-        block_peak = tl.max(values, 0)
-        new_peak = tl.maximum(peak, block_peak)
-        if block_peak > peak:
-            best = tl.min(tl.where((values == block_peak) & (at < size), at, size), 0)
-        safe = tl.where(new_peak == float("-inf"), 0.0, new_peak)
-        total = total * tl.exp(peak - safe) + tl.sum(tl.exp(values - safe), 0)
-        peak = new_peak
-    return peak, best, peak + tl.log(total)
+def _part_kernel(logits, peaks, bests, totals, size, logits_stride, parts, BLOCK: tl.constexpr):
+    """Of one part of one row: its greatest logit, the first id that has it, the sum of exponentials below it."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    at = part * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(logits + row * logits_stride + at, mask=at < size, other=float("-inf"))
+    peak = tl.max(values, 0)
+    place = row * parts + part
+    tl.store(peaks + place, peak)
+    tl.store(bests + place, tl.min(tl.where((values == peak) & (at < size), at, size), 0))
+    tl.store(totals + place, tl.sum(tl.exp(values - tl.where(peak == float("-inf"), 0.0, peak)), 0))
+
+
+@triton.jit
+def _joined(peaks, bests, totals, size, row, parts, PARTS: tl.constexpr):
+    """The greatest logit of a row, the first id that has it, and log of the sum of exponentials, from its parts."""
+    part = tl.arange(0, PARTS)
+    place = row.to(tl.int64) * parts + part
+    peak_of = tl.load(peaks + place, mask=part < parts, other=float("-inf"))
+    total_of = tl.load(totals + place, mask=part < parts, other=0.0)
+    best_of = tl.load(bests + place, mask=part < parts, other=0)
+    peak = tl.max(peak_of, 0)
+    best = tl.min(tl.where((peak_of == peak) & (part < parts), best_of, size), 0)
+    safe = tl.where(peak == float("-inf"), 0.0, peak)
+    return peak, best, peak + tl.log(tl.sum(total_of * tl.exp(tl.where(total_of > 0, peak_of - safe, 0.0)), 0))
 
 
 @triton.jit
@@ -101,14 +132,15 @@ def _nth_equal(logits, size, order, number, BLOCK: tl.constexpr):
 
 @triton.jit
 def _sample_kernel(
-    original, logits, temperatures, top_ks, top_ps, min_ps, points, ids, logprobs,
-    size, original_stride, logits_stride, BLOCK: tl.constexpr,
+    original, logits, original_peaks, original_bests, original_totals, peaks, bests, totals,
+    temperatures, top_ks, top_ps, min_ps, points, ids, logprobs, size, parts, original_stride, logits_stride,
+    BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0)
     original += row.to(tl.int64) * original_stride
     logits += row.to(tl.int64) * logits_stride
-    peak, chosen, lse = _normaliser(original, size, BLOCK)
-    peak, chosen, _adjusted_lse = _normaliser(logits, size, BLOCK)
+    peak, chosen, lse = _joined(original_peaks, original_bests, original_totals, size, row, parts, PARTS)
+    peak, chosen, _adjusted_lse = _joined(peaks, bests, totals, size, row, parts, PARTS)
     temperature = tl.load(temperatures + row)
     if temperature > 0:
         inverse = 1.0 / temperature
@@ -228,12 +260,25 @@ def sample_tokens(
     ids = torch.empty(rows, dtype=torch.int64, device=logits.device)
     logprobs = torch.empty(rows, device=logits.device)
     if rows:
+        block = min(_MOST_LOGITS, next_power_of_two(size))
+        parts = -(-size // block)
+        found = _parts(original, block, parts)
+        adjusted = found if logits is original else _parts(logits, block, parts)
         _sample_kernel[(rows,)](
-            original, logits, temperatures, top_ks, top_ps, min_ps, points, ids, logprobs,
-            size, original.stride(0), logits.stride(0),
-            BLOCK=min(_MOST_LOGITS, next_power_of_two(size)), num_warps=8,
+            original, logits, *found, *adjusted, temperatures, top_ks, top_ps, min_ps, points, ids, logprobs,
+            size, parts, original.stride(0), logits.stride(0),
+            BLOCK=block, PARTS=next_power_of_two(parts), num_warps=16,
         )  # fmt: skip
     return ids, logprobs
+
+
+def _parts(logits: Tensor, block: int, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `_joined` takes, [rows, parts] each; several programs read a row, or one greedy row would take long."""
+    rows, size = logits.shape
+    peaks, totals = logits.new_empty(2, rows, parts).unbind()
+    bests = torch.empty(rows, parts, dtype=torch.int32, device=logits.device)
+    _part_kernel[(rows, parts)](logits, peaks, bests, totals, size, logits.stride(0), parts, BLOCK=block, num_warps=8)
+    return peaks, bests, totals
 
 
 def _check_logits(logits: Tensor) -> None:

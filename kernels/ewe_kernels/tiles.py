@@ -26,12 +26,16 @@ _FLOAT32_ROWS = 16
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """rows: packed query heads (tokens x heads per key head); keys: keys per pass; warps and stages as Triton's."""
+    """rows: packed query heads (tokens x heads per key head); keys: keys per pass; warps and stages as Triton's.
+
+    resident: programs that a multiprocessor of an H100 holds at once.
+    """
 
     rows: int
     keys: int
     warps: int
     stages: int
+    resident: int = 1
 
 
 def next_power_of_two(number: int) -> int:
@@ -47,13 +51,13 @@ def narrow_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:
     latency x bandwidth (3.35 TB/s x 1 us / 132 = 25 KiB) by far.
     """
     rows = max(_LEAST_ROWS, next_power_of_two(heads_per_kv))
-    return Tile(rows, _keys(head_dim, dtype), warps=4, stages=3 if dtype == torch.float32 else 5)
+    return Tile(rows, _keys(head_dim, dtype), warps=4, stages=3 if dtype == torch.float32 else 5, resident=3)
 
 
 def wide_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:
     """The decode tile for segments that sequences share; heads wider than 128 get half the rows, or registers spill."""
     wanted = _rows(_WIDE_ROWS, head_dim, dtype)
-    return Tile(max(wanted, next_power_of_two(heads_per_kv)), _keys(head_dim, dtype), warps=4, stages=3)
+    return Tile(max(wanted, next_power_of_two(heads_per_kv)), _keys(head_dim, dtype), warps=4, stages=3, resident=2)
 
 
 def prefill_tile(heads_per_kv: int, head_dim: int, dtype: torch.dtype) -> Tile:

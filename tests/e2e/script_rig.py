@@ -64,6 +64,9 @@ class ScriptRunner:
         self._pool, self._tokenizer, self._script = pool, tokenizer, script
         self._assistant = tokenizer.convert_tokens_to_ids(ASSISTANT)
 
+    def close(self) -> None:
+        pass
+
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         rows = [with_read_token(row) for row in rows]
         for row in rows:

@@ -14,7 +14,19 @@ from pathlib import Path
 
 import torch
 import triton
-from ewe_kernels import cache_write, cache_write_fp8, decode, merge, prefill, sampling, small_product, tiles
+from ewe_kernels import (
+    cache_write,
+    cache_write_fp8,
+    decode,
+    gated,
+    merge,
+    prefill,
+    rotary_write,
+    sampling,
+    small_product,
+    tiles,
+)
+from ewe_kernels import norm as norms
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -22,12 +34,39 @@ HEADS, DIM = 4, 128
 SHAPES = {"HEADS": HEADS, "D": DIM, "DV": DIM, "D_PADDED": DIM, "DV_PADDED": DIM, "BLOCK_SIZE": 16}
 # Arguments whose type does not follow from their name; pointers are to float32 otherwise, numbers int32.
 POINTERS = {
-    "*bf16": ("query", "output", "merged", "key", "value", "inputs", "bias"),
-    "*i32": ("tables", "pieces", "entries", "begins", "runs", "segments", "top_ks", "rows", "tokens", "counts"),
+    "*bf16": (
+        *("query", "output", "merged", "key", "value", "inputs", "bias", "states", "delta", "gate", "up", "rotated"),
+        *("cos", "sin", "matrix", "factors"),
+    ),
+    "*i32": (
+        "tables",
+        "pieces",
+        "entries",
+        "begins",
+        "num_pieces",
+        "runs",
+        "segments",
+        "top_ks",
+        "rows",
+        "tokens",
+        "counts",
+        "bests",
+        "original_bests",
+    ),
     "*i64": ("ids", "slots"),
 }
 POOL = ("pool_key", "pool_value", "weight")
-NUMBERS = {"scale": "fp32", "softcap": "fp32", "window": "i32", "size": "i32", "num_rows": "i32", "num_outputs": "i32"}
+NUMBERS = {
+    "scale": "fp32",
+    "softcap": "fp32",
+    "window": "i32",
+    "size": "i32",
+    "parts": "i32",
+    "num_rows": "i32",
+    "num_outputs": "i32",
+    "most_entries": "i32",
+    "eps": "fp32",
+}
 
 
 def argument_type(name: str, pool: str) -> str:
@@ -49,8 +88,8 @@ def attention_cases(**more: object) -> dict[str, tuple[object, tuple[dict[str, o
     """The kernels that read the pool."""
     bf16 = torch.bfloat16
     return {
-        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16), **more)),
-        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16), **more)),
+        "decode": (decode._piece_kernel, attention(tiles.narrow_tile(HEADS, DIM, bf16), KV_HEADS=8, **more)),
+        "decode_shared": (decode._piece_kernel, attention(tiles.wide_tile(HEADS, DIM, bf16), KV_HEADS=8, **more)),
         "prefill": (
             prefill._prefill_kernel,
             attention(tiles.prefill_tile(HEADS, DIM, bf16), WINDOW=True, LSE=True, **more),
@@ -60,14 +99,19 @@ def attention_cases(**more: object) -> dict[str, tuple[object, tuple[dict[str, o
 
 def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     """Every kernel with its constants, warps and stages."""
-    write = {"Q_HEADS": 32, "HEADS": 8, "D": DIM, "DV": DIM, "Q_HEADS_PADDED": 32, "HEADS_PADDED": 8}
-    write |= {"ROTARY": DIM, "D_PADDED": DIM, "DV_PADDED": DIM}
+    write = {"HEADS": 8, "D": DIM, "DV": DIM, "HEADS_PADDED": 8, "D_PADDED": DIM, "DV_PADDED": DIM}
+    rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM, "key_scales": None, "value_scales": None}
+    norm = {"SIZE": 4096, "SIZE_PADDED": 4096}
     states = {"DV": DIM, "DV_PADDED": DIM, "STATES": 16, "SINKS": True}
     return {
         **attention_cases(key_scales=None, value_scales=None),
         "merge": (merge._merge_kernel, (states, 4, 3)),
         "write": (cache_write._write_kernel, (write, 4, 3)),
-        "sample": (sampling._sample_kernel, ({"BLOCK": 4096}, 8, 3)),
+        "rotary_write": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
+        "norm": (norms._norm_kernel, (norm, 8, 3)),
+        "gated": (gated._gated_kernel, ({"SILU": True, "BLOCK": 1024}, 4, 3)),
+        "sample": (sampling._sample_kernel, ({"BLOCK": 8192, "PARTS": 16}, 16, 3)),
+        "sample_parts": (sampling._part_kernel, ({"BLOCK": 8192}, 8, 3)),
         "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
     }
 
@@ -76,7 +120,12 @@ def fp8_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     """The kernels over a pool in e4m3."""
     write = {"HEADS": 8, "D": DIM, "DV": DIM, "HEADS_PADDED": 8, "D_PADDED": DIM, "DV_PADDED": DIM}
     attending = {f"{name}_fp8": item for name, item in attention_cases().items()}
-    return {**attending, "write_fp8": (cache_write_fp8._write_fp8_kernel, (write, 4, 3))}
+    rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM}
+    return {
+        **attending,
+        "write_fp8": (cache_write_fp8._write_fp8_kernel, (write, 4, 3)),
+        "rotary_write_fp8": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
+    }
 
 
 def product_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:

@@ -103,10 +103,8 @@ def test_a_model_over_the_kernel_says_the_same(kind, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_steps_from_static_buffers_take_small_weights(device, monkeypatch):
+def test_steps_from_static_buffers_take_small_weights(device):
     """On a GPU the second of these steps is recorded, and the third replayed."""
-    # Smaller classes: the interpreter takes its time for programs that do nothing, too.
-    monkeypatch.setattr("ewe.attention.static_plan._LEAST_PIECES", 2)
     tokens = (7, 8, 9) if device == "cuda" else (7,)
     model = build("llama").to(device)
     shrink(model, "int8", model.device, FewRows(multiply, 64))

@@ -53,14 +53,6 @@ on_devices = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def few_pieces():
-    """Smaller classes: the interpreter takes its time for programs that do nothing, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ewe.attention.static_plan._LEAST_PIECES", 2)
-        yield
-
-
 class Decoding:
     """A model with sequences that are prefilled; static: whether steps run from static buffers."""
 
@@ -170,15 +162,16 @@ def test_padding_lanes_write_nowhere_and_bring_no_nan(device):
 
 
 @on_devices
-def test_steps_of_the_same_size_share_buffers_and_others_do_not(device, monkeypatch):
-    monkeypatch.setattr("ewe.attention.static_plan._LEAST_PIECES", 16)
+def test_steps_of_the_same_size_share_buffers_and_others_do_not(device):
     decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
-    for taking_part in ([0, 1, 2], [1, 3, 0], [0, 1, 2, 3], [1], [3, 1, 0]):
+    for taking_part in ([0, 1, 2, 3], [1], [3, 1, 0]):
         # What a larger step left in the buffers does nothing in a smaller one.
         found, expected = (item.step([(number, 7) for number in taking_part]) for item in (decoding, present))
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
-    # Three and four sequences take four lanes; one takes one, as the prompt of one token did.
-    assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2, 4]
+    # Three and four sequences take four lanes; one takes one, as the prompt of one token did. A captured step has run
+    # once more, to warm up.
+    warm = device == "cuda"
+    assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2 + warm, 2 + warm]
 
 
 @on_devices
@@ -200,9 +193,10 @@ def test_lanes_are_enough_and_not_many_more():
 
 @on_devices
 def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
-    """What CUDA refuses to record is a RuntimeError out of `capture`; one line tells, and the results are the same."""
+    """What CUDA refuses to record is a RuntimeError; it is tried twice, and the results are the same."""
     decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
     decoder = decoding.decoder
+    decoder.close()
     decoder._capture = True
     calls = []
 
@@ -215,11 +209,11 @@ def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
         for token in (4, 5, 6):
             found, expected = (item.step([(0, token), (2, token)]) for item in (decoding, present))
             torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
-    assert len(calls) == 1
-    [line] = [record.getMessage() for record in caplog.records]
-    assert "without CUDA graphs" in line
-    assert "not permitted" in line
-    assert "more" not in line
+    assert len(calls) == decoder.num_failed == 2
+    *lines, last = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all("not permitted" in line and "more" not in line for line in lines)
+    assert "without further CUDA graphs" in last
 
 
 @on_devices
@@ -235,18 +229,36 @@ def test_logits_stay_as_they_were_when_the_next_step_runs(device):
 @pytest.mark.gpu
 def test_on_a_gpu_steps_are_captured():
     decoding = Decoding("llama", True, "cuda")
+    decoder = decoding.decoder
+    decoder.close()
+    decoder._capture = True
+    seen = []
+    decoder.prepare(4, lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert decoder.num_graphs == 3
     for token in (4, 5, 6):
-        decoding.step([(0, token), (1, token)])
-    assert decoding.decoder.num_graphs == 1
+        decoding.step([(0, token), (1, token), (2, token)])
+    assert decoder.num_graphs == 3, "a step was captured while it served"
+    decoder.close()
+    assert decoder.num_graphs == 0
 
 
 @on_devices
-def test_the_steps_that_are_kept_are_bounded(device, monkeypatch):
-    monkeypatch.setattr("ewe.engine.static_decode._MOST_STEPS", 2)
-    decoding = Decoding("llama", True, device)
-    for taking_part in ([0], [0, 1], [0, 1, 2], [0]):
-        decoding.step([(number, 7) for number in taking_part])
-    assert len(decoding.decoder._steps) == 2
+@pytest.mark.parametrize("sizes", [{"units": 0}, {"blocks": 1}], ids=str)
+def test_a_step_that_has_no_room_takes_the_present_path(device, sizes):
+    """More units than were promised, or contexts over more blocks than the tables hold."""
+    decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
+    decoder = decoding.decoder
+    decoder.close()
+    decoder._units = sizes.get("units", 16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ewe.attention.static_plan._STATES_PER_SEGMENT", 1)
+        patch.setattr(decoder._backend, "wanted_pieces", 1)
+        if "blocks" in sizes:
+            patch.setattr(decoder._pool, "num_blocks", 1)
+        assert decoder.forward([decoding.paged.row(decoding.contexts[2], [9])]) is None
+    found, expected = (item.step([(2, 7)]) for item in (decoding, present))
+    assert found.shape == expected.shape
 
 
 def test_a_runner_without_kernels_decodes_as_before():

@@ -58,7 +58,7 @@ def write(device, static, in_prompt):
 
     loaded = load_synthetic(SIZE, device)
     library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
-    config = CONFIG | {"scheduler": {"cuda_graphs": static, "async_scheduling": static}}
+    config = CONFIG | {"scheduler": {"max_num_seqs": 4, "cuda_graphs": static, "async_scheduling": static}}
     params = [
         SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
         for length, seed in ((20, 1), (14, 2))

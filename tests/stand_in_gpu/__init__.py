@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -54,8 +55,10 @@ class Graph:
 
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
+        self.launches: Counter[str] = Counter()
 
     def replay(self) -> None:
+        DEVICE.launched += self.launches
         for call, results in self.recorded:
             for old, new in zip(results, tensors_of(call()), strict=False):  # what works in place has none
                 if old.untyped_storage().data_ptr() != new.untyped_storage().data_ptr():
@@ -66,11 +69,11 @@ class Graph:
 def recording(graph: Graph, **options: Any) -> Iterator[None]:
     """torch.cuda.graph."""
     DEVICE.wait("a graph is recorded")
-    DEVICE.recording = graph.recorded
+    DEVICE.recording, before = graph.recorded, DEVICE.launched.copy()
     try:
         yield
     finally:
-        DEVICE.recording = None
+        DEVICE.recording, graph.launches, DEVICE.launched = None, DEVICE.launched - before, before
 
 
 def launch(executor: GridExecutor, *arguments: Any, **options: Any) -> None:
@@ -78,16 +81,30 @@ def launch(executor: GridExecutor, *arguments: Any, **options: Any) -> None:
     for item in (*arguments, *options.values()):
         if isinstance(item, torch.Tensor) and not isinstance(item, DeviceTensor):
             raise ValueError(f"pointer argument cannot be accessed from Triton: {tuple(item.shape)} on {item.device}")
+    if DEVICE.current:
+        raise ValueError(f"launched on device {DEVICE.current}, which cannot access the memory of device 0")
+    DEVICE.launched[executor.fn.__name__] += 1
     inner = [inner_of(item) for item in arguments]
     named = {name: inner_of(item) for name, item in options.items()}
     DEVICE.run(lambda: _launch(executor, *inner, **named), mutates=True)
 
 
+@contextlib.contextmanager
+def current(device: torch.device) -> Iterator[None]:
+    """torch.cuda.device."""
+    before, DEVICE.current = DEVICE.current, device.index or 0
+    try:
+        yield
+    finally:
+        DEVICE.current = before
+
+
 _CUDA = {
     "CUDAGraph": Graph,
     "Event": Event,
-    "current_device": lambda: 0,
+    "current_device": lambda: DEVICE.current,
     "current_stream": lambda *device: Stream(),
+    "device": current,
     "device_count": lambda: 1,
     "empty_cache": lambda: None,
     "get_device_capability": lambda *device: (9, 0),
@@ -102,6 +119,7 @@ _CUDA = {
     "manual_seed_all": lambda *seed: None,
     "mem_get_info": lambda *device: (4 * _GIB, 8 * _GIB),
     "set_rng_state": lambda *state: None,
+    "stream": lambda stream: contextlib.nullcontext(),
     "synchronize": lambda *device: DEVICE.wait("the device"),
 }
 

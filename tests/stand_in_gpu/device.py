@@ -7,6 +7,7 @@ memory too early shows.
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,10 +40,16 @@ class Copy:
 
 @dataclass
 class StandIn:
-    """The device. waits: each moment in which the host waited for all of it, with the project's frames."""
+    """The device. waits: each moment in which the host waited for all of it, with the project's frames.
+
+    launched: kernels and copies, by name; those of a graph count when it is replayed. current: the number of the device
+    that kernels are launched on; all memory is on number 0.
+    """
 
     waits: list[tuple[str, str]] = field(default_factory=list)
     recording: list[Recorded] | None = None
+    launched: Counter[str] = field(default_factory=Counter)
+    current: int = 0
     num_copies: int = 0
     _copies: list[Copy] = field(default_factory=list)
     _pinned: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -88,6 +95,7 @@ class StandIn:
     def upload(self, host: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> None:
         """Copies from the host; from pinned memory, without blocking, its bytes must stay until somebody waits."""
         self.refuse_in_graph("a copy from the host")
+        self.launched["copy from the host"] += 1
         target.copy_(host)
         if self.is_pinned(host):
             if non_blocking:

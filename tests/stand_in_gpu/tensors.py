@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
-from stand_in_gpu.device import CPU, CUDA, DEVICE
+from stand_in_gpu.device import CPU, CUDA, DEVICE, tensors_of
 
 _WAITING = {"equal", "is_nonzero", "item", "_local_scalar_dense", "masked_select", "nonzero", "_unique2", "unique_dim"}
 # Outside inference mode torch takes these apart by the kind of the device, which it is not told.
@@ -71,9 +71,17 @@ def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     inner_kwargs.pop("pin_memory", None)
     mutates = func._schema.is_mutable
     result = DEVICE.run(lambda: func(*inner_args, **inner_kwargs), mutates)
+    if mutates or (_is_new(result, inner_args) and not name.startswith(("empty", "new_empty"))):
+        DEVICE.launched[name] += 1
     if mutates:
         return kwargs.get("out", args[0])
     return tree_map(outer_of, result)
+
+
+def _is_new(result: Any, arguments: Any) -> bool:
+    """Whether a result lies in memory of its own, so that something has to write it."""
+    held = {item.untyped_storage().data_ptr() for item in tree_leaves(arguments) if isinstance(item, torch.Tensor)}
+    return any(item.untyped_storage().data_ptr() not in held for item in tensors_of(result))
 
 
 def _copy(target: Any, source: Any, non_blocking: bool = False) -> Any:

@@ -172,6 +172,9 @@ class FailingRunner:
     def __init__(self, runner: Any, number: int) -> None:
         self._runner, self._left = runner, number
 
+    def close(self) -> None:
+        pass
+
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         self._left -= 1
         if self._left == 0:

@@ -31,6 +31,9 @@ class SmallDevice:
         self._runner, self._most = runner, most
         self.sizes: list[int] = []
 
+    def close(self) -> None:
+        pass
+
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         self.sizes.append(sum(len(row.token_ids) for row in rows))
         if self.sizes[-1] > self._most:

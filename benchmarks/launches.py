@@ -1,0 +1,133 @@
+"""How many kernels a decoding step launches, by what they do.
+
+On a GPU the profiler counts them while a captured step is replayed. Without one the same step runs on the stand-in of
+the tests (`tests/stand_in_gpu`), at a small size: launches depend on the number of layers only. What a library launches
+inside one of its calls, such as the second half of a product that is split, shows on a GPU alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+from torch._C._autograd import DeviceType
+
+from benchmarks.common import GPU, ROOT, SMOKE, Sections, Size, parse_arguments
+
+# Kind by what is found in the names of kernels, of torch's operations and of the libraries' kernels; the first counts.
+_KINDS = {
+    "attention": r"_piece_kernel",
+    "merge": r"_merge_kernel",
+    "rotary and write": r"_rotary_write|_write_",
+    "norm": r"_norm_kernel",
+    "activation": r"_gated_kernel",
+    "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
+    "copy": r"[Mm]em(cpy|set)|copy from the host",
+}
+
+# Kernels that are listed by themselves, those that take the longest.
+_SHOWN = 12
+
+
+def kind_of(name: str) -> str:
+    """What a kernel of this name does; "other" for torch's small ones."""
+    return next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name)), "other")
+
+
+def figures_of(names: Counter[str], layers: int, batch: int) -> dict[str, float]:
+    """Launches by kind, in all, and per layer without the 15 that a step may have beside its layers."""
+    total = sum(names.values())
+    figures = _by_kind(names, f"batch_{batch}_")
+    return figures | {f"batch_{batch}_launches": total, f"batch_{batch}_per_layer": round((total - 15) / layers, 2)}
+
+
+def _by_kind(amounts: Mapping[str, float], prefix: str, suffix: str = "") -> dict[str, float]:
+    found = dict.fromkeys((*_KINDS, "other"), 0.0)
+    for name, amount in amounts.items():
+        found[kind_of(name)] += amount
+    return {f"{prefix}{kind.replace(' ', '_')}{suffix}": round(amount, 1) for kind, amount in found.items()}
+
+
+def step_of(size: Size, batch: int) -> Callable[[], object]:
+    """A decoding step of so many answers, with a unit of their own each and one that they share, ready to be run."""
+    from benchmarks.rig import Rig, load_synthetic
+    from ewe.attention.metadata import ForwardRow
+
+    own, length = size.unit_tokens, 2 * size.unit_tokens
+    rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))
+    shared = rig.slots(own)
+    rows = [ForwardRow([3], 2 * length, rig.slots(length), (shared, rig.slots(own)), (1.0, 1.0)) for _ in range(batch)]
+    step = partial(rig.runner.forward, rows)
+    step()  # makes, compiles and captures it
+    return step
+
+
+def counted(step: Callable[[], object]) -> Counter[str]:
+    """What a step launches on the stand-in, by name."""
+    from stand_in_gpu import DEVICE
+
+    DEVICE.launched.clear()
+    step()
+    return Counter(DEVICE.launched)
+
+
+def profiled(step: Callable[[], object], layers: int, batch: int) -> dict[str, float]:
+    """What a step launches on a GPU, and the microseconds that it takes there, by kind."""
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        step()
+        torch.cuda.synchronize()
+    names: Counter[str] = Counter()
+    times: defaultdict[str, float] = defaultdict(float)
+    for event in found.events() or ():
+        if event.device_type == DeviceType.CUDA:
+            names[event.name] += 1
+            times[event.name] += event.time_range.elapsed_us()
+    for name, took in sorted(times.items(), key=lambda item: -item[1])[:_SHOWN]:
+        print(f"{names[name]:5} x {took / names[name]:8.2f} us  {name[:100]}")
+    return figures_of(names, layers, batch) | _by_kind(times, f"batch_{batch}_", "_us")
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__, _add_options)
+    on_gpu = arguments.device.startswith("cuda")
+    if not on_gpu and "TRITON_INTERPRET" not in os.environ:
+        # Triton reads this when it is imported, which it has been.
+        command = [sys.executable, "-m", "benchmarks.launches", *sys.argv[1:]]
+        os.execve(sys.executable, command, os.environ | {"TRITON_INTERPRET": "1"})  # noqa: S606
+    size = GPU if on_gpu and not arguments.smoke else SMOKE
+    layers = size.model["num_hidden_layers"]
+    sections = Sections("launches", arguments, {"model": size.name, "layers": layers})
+    for batch in arguments.batches:
+        measure = partial(_on_gpu if on_gpu else _on_stand_in, size, layers, batch)
+        sections.take(f"batch {batch}", measure)
+    sections.close()
+
+
+def _on_gpu(size: Size, layers: int, batch: int) -> dict[str, float]:
+    return profiled(step_of(size, batch), layers, batch)
+
+
+def _on_stand_in(size: Size, layers: int, batch: int) -> dict[str, float]:
+    sys.path.insert(0, str(ROOT / "tests"))
+    from stand_in_gpu import in_place
+
+    with in_place():
+        return figures_of(counted(step_of(size, batch)), layers, batch)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 2], help="answers at once")
+
+
+if __name__ == "__main__":
+    main()

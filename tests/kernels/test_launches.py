@@ -1,0 +1,36 @@
+"""How many kernels a captured decoding step launches, counted on the stand-in for a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stand_in_gpu import in_place
+from triton_interpreter import INTERPRETED
+
+from benchmarks.common import SMOKE
+from benchmarks.launches import counted, figures_of, kind_of, step_of
+
+pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
+SMALL = replace(SMOKE, unit_tokens=16)
+LAYERS = SMALL.model["num_hidden_layers"]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(batch):
+    with in_place():
+        names = counted(step_of(SMALL, batch))
+    figures = figures_of(names, LAYERS, batch)
+    assert figures[f"batch_{batch}_per_layer"] <= 13, names
+    # Attention and, where rows can share units, attention over what they share.
+    assert figures[f"batch_{batch}_attention"] == LAYERS * min(batch, 2)
+    assert figures[f"batch_{batch}_product"] == 4 * LAYERS + 1
+    assert figures[f"batch_{batch}_norm"] == 2 * LAYERS + 1
+    assert figures[f"batch_{batch}_launches"] == sum(names.values())
+
+
+def test_kinds_are_told_by_names():
+    assert kind_of("nvjet_tst_128x64_64x7_1x2_h_bz_coopA_NTT") == "product"
+    assert kind_of("_rotary_write_kernel") == "rotary and write"
+    assert kind_of("Memcpy HtoD (Pinned -> Device)") == "copy"
+    assert kind_of("void at::native::vectorized_elementwise_kernel") == "other"
