@@ -56,9 +56,10 @@ def demo(
     prompts = [prompt] if prompt else REAL_PROMPTS if real else builtin_prompts()
     show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()
-    attribution = ["attribution=true"] if html else []
+    given = ["attribution=true"] if html else []
+    given += ["model.adapter=memory-reader"] if real else []
     model, datastore = _REAL if real else (None, None)
-    config = settings_of(None, [*attribution, *(settings or ())], model, datastore)
+    config = settings_of(None, [*given, *(settings or ())], model, datastore)
     if not as_json:
         console.print(clean(show.prompt), style="bold", markup=False)
         console.print()

@@ -7,6 +7,7 @@ model's.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     settings, tensors = _read(folder)
     embeddings = model.get_input_embeddings(), model.get_output_embeddings()
     try:
-        with torch.random.fork_rng():
+        # peft warns that the model's path is not the name that the adapter was trained under.
+        with torch.random.fork_rng(), warnings.catch_warnings(action="ignore"):
             wrapped = get_peft_model(model, settings)
     except ValueError as error:
         raise _misfit(folder, model, str(error)) from error
