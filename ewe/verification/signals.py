@@ -1,4 +1,4 @@
-"""What a sentence says that its evidence does not, counted without a model: numbers, names, negations, words.
+"""What a sentence says that its evidence does not, counted without a model: numbers, names, negations, degrees, words.
 
 Owns: these signals, which stand beside a judge's word in the decision, and whether two texts speak of the same. Knows
 words and stems; no judge, no verdicts. A sentence that repeats its evidence with one word changed is what judges read
@@ -41,11 +41,11 @@ SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "ord
 def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
-    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names: whether
-    a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is negated
-    and the other is not. words: the share of the claim's content words that are missing. one word: whether these are
-    few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in the sentence.
-    order: whether names that claim and sentence share come in another order.
+    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
+    whether a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is
+    negated and the other is not. words: the share of the claim's content words that are missing. one word: whether
+    these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in
+    the sentence. order: whether names that claim and sentence share come in another order.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
     content = said.stems - _SAID_ANYWAY

@@ -36,6 +36,15 @@ def test_signals_tell_what_the_evidence_lacks():
     assert missing("Roses are red and violets are blue.", said)["words"] == 1
 
 
+def test_another_degree_and_names_in_another_order_are_seen():
+    said = "Before 1931 Ada Lind sold more wool than Bo Berg in some years."
+    assert missing("Before 1931 Ada Lind sold less wool than Bo Berg in some years.", said)["degrees"] == 1
+    assert missing("Before 1931 Ada Lind sold more wool than Bo Berg in all years.", said)["degrees"] == 1
+    assert missing("Ada Lind sold more wool than Bo Berg.", said)["degrees"] == 0
+    assert missing("Before 1931 Bo Berg sold more wool than Ada Lind.", said)["order"] == 1
+    assert missing("Ada Lind sold more wool than Bo Berg.", said)["order"] == 0
+
+
 def test_the_negation_of_a_sentence_before_is_not_the_sentences_own():
     claim, before = "She was born in Warsaw.", "She did not like Oslo."
     assert missing(claim, claim, f"{before} {claim}")["negations"] == 0
