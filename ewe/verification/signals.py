@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ewe.types import Passage
 from ewe.verification.stems import stem
 from ewe.verification.wordlists import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, words_of
 
@@ -70,6 +71,18 @@ def speaks_of_the_same(claim: str, evidence: str) -> bool:
     """Whether the evidence has a name of the claim, or its first word; without any of these, a content word."""
     said, shown = _read(claim), _read(evidence)
     return not shown.stems.isdisjoint(said.names.keys() | said.opening or said.stems - _SAID_ANYWAY)
+
+
+def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
+    """Whether a passage is about somebody else than whom the wording's pronoun stands for, whom the claim names.
+
+    It is if it lacks a word of that name and its title has another name: "Kublai Khan" where "Genghis Khan" is meant.
+    """
+    meant = _read(claim).names.keys() - _read(wording).names.keys()
+    if not meant or not passage.title:
+        return False
+    told = _read(f"{passage.title} {passage.text}").stems
+    return not meant <= told and not _read(passage.title).names.keys() <= meant
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,23 @@ def test_only_what_speaks_of_the_same_refutes():
     assert rule.probabilities("Genghis Khan founded an empire.", found) == pytest.approx((0.05, 0.0, 0.95))
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "another"),
+    [
+        ("Kublai Khan", "He was born in 1215.", True),
+        ("Genghis Khan", "He was born in 1162.", False),
+        ("Khan", "He was born in 1162.", False),
+        ("Mongols", "Genghis Khan led them. He was born in 1162.", False),
+        ("", "He was born in 1162.", False),
+    ],
+)
+def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for(title, text, another):
+    claim, wording = "Genghis Khan was born in 1215.", "He was born in 1215."
+    window = SentenceSelector().select(claim, Passage("p", text, title=title))
+    found = DecisionRule(THRESHOLDS).probabilities(wording, Reading(window, SUPPORTS, SUPPORTS), claim)
+    assert (found == (0.0, 0.0, 1.0)) is another
+
+
 def test_without_parameters_support_is_the_better_grain_and_a_supporting_window_forbids_refutation():
     rule = DecisionRule(THRESHOLDS)
     assert rule.probabilities("Ada Lind", reading(OPEN, SUPPORTS))[:2] == pytest.approx((0.9, 0.0))
