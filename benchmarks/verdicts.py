@@ -6,7 +6,8 @@ paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's cl
 evidence. summary: statements about documents of about 900 words, each summary good and with one false statement.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
-A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on --half tune; figures are reported on --half report.
+A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
+--half tune; figures are reported on --half report.
 """
 
 from __future__ import annotations
