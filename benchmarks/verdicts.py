@@ -6,7 +6,8 @@ paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's cl
 evidence. summary: statements about documents of about 900 words, each summary good and with one false statement.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
-A share comes with its 95% interval (Wilson) and the counts. Tune on --half tune; figures are reported on --half report.
+A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
+--half tune; figures are reported on --half report.
 """
 
 from __future__ import annotations
@@ -62,24 +63,24 @@ def figures_of(name: str, part: Part, results: Sequence[VerificationResult], sec
         )
         total = sum(verdicts.values())
         for verdict in (Verdict.SUPPORTED, Verdict.REFUTED):
-            figures[f"{name}: {kind}: {verdict.value}"] = share(verdicts[verdict], total)
+            figures |= shares(f"{name}: {kind}: {verdict.value}", verdicts[verdict], total)
     right = sum(result.verdict is case.expected for case, result in zip(part.cases, results, strict=True))
     wrong = sum(_is_wrong(case, result) for case, result in zip(part.cases, results, strict=True))
-    figures[f"{name}: right"] = share(right, len(results))
-    figures[f"{name}: wrong"] = share(wrong, len(results))
+    figures |= shares(f"{name}: right", right, len(results)) | shares(f"{name}: wrong", wrong, len(results))
     figures[f"{name}: calibration error"] = round(calibration_error(part.cases, results), 3)
     figures[f"{name}: seconds per sentence"] = round(seconds / max(1, len(results)), 3)
     return figures | _told_apart(name, part.cases, results)
 
 
-def share(count: int, total: int) -> str:
-    """A share with its 95% interval by Wilson's score, and the counts."""
+def shares(name: str, count: int, total: int) -> dict[str, float]:
+    """A share with the ends of its 95% interval by Wilson's score, and of how many; nothing of none."""
     if not total:
-        return "none"
+        return {}
     p, n = count / total, total
     middle = (p + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
-    return f"{p:.3f} [{max(0.0, middle - half):.2f}, {min(1.0, middle + half):.2f}] {count}/{total}"
+    ends = {f"{name}, from": max(0.0, middle - half), f"{name}, to": min(1.0, middle + half)}
+    return {key: round(value, 3) for key, value in {name: p, **ends}.items()} | {f"{name}, of": total}
 
 
 def calibration_error(cases: Sequence[Case], results: Sequence[VerificationResult], num_bins: int = 10) -> float:
@@ -113,9 +114,9 @@ def _told_apart(name: str, cases: Sequence[Case], results: Sequence[Verification
     sides = [[is_refuted[group] is bad for group in is_bad if is_bad[group] is bad] for bad in (True, False)]
     accuracy = sum(sum(side) / max(1, len(side)) for side in sides) / 2
     return {
-        f"{name}: balanced accuracy of {len(is_bad)} summaries": round(accuracy, 3),
-        f"{name}: good ones refuted": share(len(sides[1]) - sum(sides[1]), len(sides[1])),
-        f"{name}: bad ones refuted": share(sum(sides[0]), len(sides[0])),
+        f"{name}: balanced accuracy of summaries": round(accuracy, 3),
+        **shares(f"{name}: good summaries refuted", len(sides[1]) - sum(sides[1]), len(sides[1])),
+        **shares(f"{name}: bad summaries refuted", sum(sides[0]), len(sides[0])),
     }
 
 

@@ -109,7 +109,7 @@ class ClaimVerifier:
         """The decision per distinct claim."""
         decided = {}
         for one, (readings, found) in zip(asked, self._read([one.claim for one in asked]), strict=True):
-            pieces = [self._piece(one.wording, reading) for reading in readings]
+            pieces = [self._piece(one, reading) for reading in readings]
             decided[one] = _Decided(self._combine(pieces), tuple(found))
         return decided
 
@@ -136,10 +136,11 @@ class ClaimVerifier:
         unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
         return list(unique.values())
 
-    def _piece(self, wording: str, reading: Reading) -> JudgedPiece:
+    def _piece(self, asked: _Asked, reading: Reading) -> JudgedPiece:
         passage = reading.window.passage
         weight = source_weight(passage.veracity) if self._weighting else 1.0
-        return JudgedPiece(passage, reading.window.excerpt, self._rule.probabilities(wording, reading), weight)
+        said = self._rule.probabilities(asked.wording, reading, asked.claim)
+        return JudgedPiece(passage, reading.window.excerpt, said, weight)
 
     def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
         decision = combine(pieces, self._rule.thresholds)

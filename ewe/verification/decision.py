@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ewe.verification.calibration import Thresholds
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED
 from ewe.verification.selection import Window
-from ewe.verification.signals import SIGNALS, signals, speaks_of_the_same
+from ewe.verification.signals import SIGNALS, signals, speaks_of_another, speaks_of_the_same
 
 Probabilities = tuple[float, float, float]
 """Supported, refuted, inconclusive; they sum to 1."""
@@ -68,8 +68,13 @@ class DecisionRule:
     thresholds: Thresholds
     weights: NDArray[np.float64] | None = None
 
-    def probabilities(self, wording: str, reading: Reading) -> Probabilities:
-        """Of one passage; wording: the claim as it was written. Only a passage about the same can refute it."""
+    def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
+        """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
+
+        A passage about somebody else says nothing of it, and only one about the same can refute it.
+        """
+        if speaks_of_another(claim or wording, wording, reading.window.passage):
+            return 0.0, 0.0, 1.0
         supported, refuted, rest = self._fitted(wording, reading) if self.weights is not None else _plain(reading)
         if not speaks_of_the_same(wording, reading.window.text):
             return supported, 0.0, refuted + rest

@@ -1,4 +1,4 @@
-"""What a sentence says that its evidence does not, counted without a model: numbers, names, negations, words.
+"""What a sentence says that its evidence does not, counted without a model: numbers, names, negations, degrees, words.
 
 Owns: these signals, which stand beside a judge's word in the decision, and whether two texts speak of the same. Knows
 words and stems; no judge, no verdicts. A sentence that repeats its evidence with one word changed is what judges read
@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ewe.types import Passage
 from ewe.verification.stems import stem
 from ewe.verification.wordlists import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, words_of
 
@@ -41,11 +42,11 @@ SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "ord
 def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
-    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names: whether
-    a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is negated
-    and the other is not. words: the share of the claim's content words that are missing. one word: whether these are
-    few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in the sentence.
-    order: whether names that claim and sentence share come in another order.
+    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
+    whether a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is
+    negated and the other is not. words: the share of the claim's content words that are missing. one word: whether
+    these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in
+    the sentence. order: whether names that claim and sentence share come in another order.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
     content = said.stems - _SAID_ANYWAY
@@ -70,6 +71,18 @@ def speaks_of_the_same(claim: str, evidence: str) -> bool:
     """Whether the evidence has a name of the claim, or its first word; without any of these, a content word."""
     said, shown = _read(claim), _read(evidence)
     return not shown.stems.isdisjoint(said.names.keys() | said.opening or said.stems - _SAID_ANYWAY)
+
+
+def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
+    """Whether a passage is about somebody else than whom the wording's pronoun stands for, whom the claim names.
+
+    It is if it lacks a word of that name and its title has another name: "Kublai Khan" where "Genghis Khan" is meant.
+    """
+    meant = _read(claim).names.keys() - _read(wording).names.keys()
+    if not meant or not passage.title:
+        return False
+    told = _read(f"{passage.title} {passage.text}").stems
+    return not meant <= told and not _read(passage.title).names.keys() <= meant
 
 
 @dataclass(frozen=True, slots=True)
