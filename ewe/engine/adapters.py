@@ -16,6 +16,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
+from transformers import GenerationConfig
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from ewe.engine.model_files import ADAPTER_WEIGHTS
 from ewe.errors import ConfigError
@@ -26,12 +28,13 @@ _NAMED = 3  # tensors in a message
 def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     """The model with W + scale * B A in place of every weight W that the adapter of `folder` changes.
 
-    model: in float32, in which the sum is computed; afterwards the weights are cast to `dtype`. Raises ConfigError for
-    an adapter of another kind, or of a model with other layers or shapes, naming them.
+    model: in float32, in which the sum is computed; afterwards the weights are cast to `dtype`. The adapter's own
+    generation_config.json, if it has one, takes the place of the model's: it may end answers with other tokens. Raises
+    ConfigError for an adapter of another kind, or of a model with other layers or shapes, naming them.
     """
     from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 
-    settings, tensors = _read(folder)
+    settings, tensors, generation = _read(folder)
     embeddings = model.get_input_embeddings(), model.get_output_embeddings()
     try:
         # peft warns that the model's path is not the name that the adapter was trained under.
@@ -45,23 +48,27 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     _refuse_misfit(folder, model, get_peft_model_state_dict(wrapped, save_embedding_layers=False), tensors)
     set_peft_model_state_dict(wrapped, tensors)
     merged = wrapped.merge_and_unload()
+    if generation is not None:
+        merged.generation_config = generation
     for parameter in merged.parameters():
         parameter.data = parameter.data.to(dtype)
     return merged
 
 
-def _read(folder: Path) -> tuple[Any, dict[str, Tensor]]:
-    """The settings and the tensors of an adapter."""
+def _read(folder: Path) -> tuple[Any, dict[str, Tensor], GenerationConfig | None]:
+    """The settings and the tensors of an adapter, and how answers end under it if it says so."""
     from peft import LoraConfig, PeftConfig
 
     try:
         settings = PeftConfig.from_pretrained(str(folder))
         tensors = load_file(folder / ADAPTER_WEIGHTS)
+        says = (folder / GENERATION_CONFIG_NAME).is_file()
+        generation = GenerationConfig.from_pretrained(str(folder)) if says else None
     except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
         raise ConfigError(f"cannot read the adapter in {folder}: {error}") from error
     if not isinstance(settings, LoraConfig):
         raise ConfigError(f"the adapter in {folder} is no LoRA adapter but {type(settings).__name__}")
-    return settings, tensors
+    return settings, tensors, generation
 
 
 def _refuse_misfit(folder: Path, model: Any, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:

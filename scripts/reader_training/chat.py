@@ -61,7 +61,7 @@ def own_answers(model: nn.Module, encoder: Encoder, asked: Sequence[str], file: 
     if file.exists():
         return [(prompt, answer) for prompt, answer in json.loads(file.read_text())]
     examples = [encoder.encode(Talk(prompt, "", in_memory=False)) for prompt in asked]
-    end = encoder.tokenizer.eos_token_id
+    end = encoder.end
     found = answers(model, examples, lambda example: sequential_layout(example, ()), end, _ANSWER_TOKENS)
     pairs = [(prompt, encoder.tokenizer.decode(ids).strip()) for prompt, ids in zip(asked, found, strict=True)]
     file.write_text(json.dumps(pairs, ensure_ascii=False, indent=0))

@@ -93,7 +93,7 @@ def answer_all(model: nn.Module, encoder: Encoder, items: Sequence[Item], way: W
     """The greedy answers of `model` to all items."""
     examples = [encoder.encode(talk_of(item, way.k)) for item in items]
     examples = [replace(example, target=[]) for example in examples]
-    end = encoder.tokenizer.eos_token_id
+    end = encoder.end
     if way.place == "units":
         found = answers(model, examples, lambda e: parallel_layout(e, encoder.unit_tokens), end, ANSWER_TOKENS)
     else:

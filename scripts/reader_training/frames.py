@@ -67,13 +67,20 @@ class Encoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, unit_tokens: int = 256) -> None:
         self.tokenizer, self.unit_tokens = tokenizer, unit_tokens
         self._ids = lru_cache(maxsize=50_000)(self._tokenise)
+        self.end = self._end_of_turn()
 
     def encode(self, talk: Talk) -> Example:
         """The talk's token ids; the target ends with the end of the turn."""
         prefix, rest = self._around(talk)
         units = [list(self._unit(talk.frame, passage)) for passage in talk.units]
-        target = [*self._tokenise(talk.target), self.tokenizer.eos_token_id]
+        target = [*self._tokenise(talk.target), self.end]
         return Example(list(prefix), units, talk.right, list(rest), target, talk.taught, talk.in_memory)
+
+    def _end_of_turn(self) -> int:
+        """The token after an answer in the chat template; what a tokenizer calls eos is not that in every file."""
+        turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b."}]
+        rendered: str = self.tokenizer.apply_chat_template(turns, tokenize=False)
+        return self._tokenise(rendered.rpartition("b.")[2])[0]
 
     def _around(self, talk: Talk) -> tuple[Sequence[int], Sequence[int]]:
         """Ids before and after the units, which stand in the first user turn."""

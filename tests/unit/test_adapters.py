@@ -169,3 +169,16 @@ def test_an_adapter_of_this_package_goes_by_its_name_with_its_model_only(tmp_pat
     assert torch.allclose(logits(load("smollm2", "reader").model), expected, atol=1e-4)
     assert refusal(name="smollm2", adapter="writer") == "model.adapter 'writer': no such directory; smollm2 has reader"
     assert "no such directory" in refusal(name=str(KNOWN_MODELS["smollm2"].folder), adapter="reader")
+
+
+def test_an_adapter_may_end_answers_with_tokens_of_its_own(tmp_path):
+    model = small()
+    folder = save_model(tmp_path / "model", model)
+    save_adapter(tmp_path / "adapter", model)
+    config = ModelConfig(name=str(folder), adapter=str(tmp_path / "adapter"))
+    before = load_model(config).eos_token_ids
+    (tmp_path / "adapter" / "generation_config.json").write_text('{"eos_token_id": [7, 9]}', encoding="utf-8")
+    assert load_model(config).eos_token_ids == before | {7, 9} != before
+    (tmp_path / "adapter" / "generation_config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError, match="cannot read the adapter"):
+        load_model(config)
