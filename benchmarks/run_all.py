@@ -22,6 +22,7 @@ BENCHMARKS = (
     "folded_vs_literal",
     "refresh_cost",
     "precomputed_units",
+    "prefix_sharing",
     "small_weights",
     "cost_per_token",
     "decode_throughput",
@@ -39,8 +40,8 @@ BENCHMARKS = (
     "retrieval_speed",
     "judge_quality",
     "judge_speed",
+    "verdicts",
     "factscore_verdicts",
-    "claims_factscore",
 )
 
 

@@ -23,6 +23,8 @@ _PACKAGES = {
     "nupunkt": ("nupunkt",),
     "tokenizers": ("tokenizers",),
     "safetensors": ("safetensors",),
+    "gguf": ("gguf",),
+    "peft": ("peft",),
     "numpy": ("numpy",),
 }
 

@@ -73,6 +73,7 @@ def test_the_page_holds_the_run(demo: dict[str, Any]) -> None:
         assert lane["rows"] <= shown["settings"]["memory"][f"{lane['lane']}_units"]
 
 
+@pytest.mark.slow
 def test_many_prompts_are_answered_in_order_and_continued(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     prompts = "".join(f"Write about Person {number}.\n" for number in range(4))
@@ -129,6 +130,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+@pytest.mark.slow
 def test_generate_shows_in_a_terminal_what_the_demo_shows() -> None:
     prompt = example_prompts()[0]
     status, shown = in_a_terminal("generate", prompt)

@@ -33,7 +33,7 @@ PATHS = (
     *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
     *("/v1/embeddings", "/v1/rerank", "/tokenize", "/detokenize"),
 )
-FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
 
 
@@ -52,7 +52,7 @@ def client(llm: LLM) -> Iterator[TestClient]:
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_answers_are_those_that_are_described(case: Any) -> None:
     case.validate_response(case.call(), checks=CHECKS)
 

@@ -294,6 +294,7 @@ def test_the_python_interface_sees_what_was_said_over_http(client: Client, llm: 
     assert LIE in {passage.text for passage in generation.sources.values()}
 
 
+@pytest.mark.slow
 def test_a_server_that_is_told_to_stop_learns_what_is_left_and_lets_go_of_the_store(tmp_path: Path) -> None:
     folder = tmp_path / "memories"
     with ServerProcess("--set", f"longterm.path={folder}") as server:

@@ -165,6 +165,7 @@ def test_the_log_says_what_is_on(notes: Path, capsys: pytest.CaptureFixture[str]
     assert on in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_takes_none_for_a_verifier(notes: Path) -> None:
     with ServerProcess("--datastore", str(notes), "--verifier", "none") as server:
         url = server.wait_until_ready()

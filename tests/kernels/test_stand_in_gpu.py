@@ -12,6 +12,7 @@ from triton_interpreter import INTERPRETED
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
+from ewe.placement import PlacedPrompt
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 PARAMS = [
@@ -28,7 +29,7 @@ def gpu():
         yield
 
 
-def write(device, prompt_tokens=3, **settings):
+def write(device, prompt_tokens=3, prefix="", **settings):
     """Answers, what the loop waited for, and swaps; prompts, pauses, refreshes and rewinds are among what is done."""
     library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
     loaded = load_synthetic(SIZE, device)
@@ -38,6 +39,8 @@ def write(device, prompt_tokens=3, **settings):
     ) as llm:
         DEVICE.waits.clear()
         prompts = [list(range(5 + n, 5 + n + prompt_tokens)) for n in range(len(PARAMS))]
+        if prefix:
+            prompts = [PlacedPrompt("", prefix, f"{n}:") for n in range(len(PARAMS))]
         answers = write_together(llm, [(*pair, None) for pair in zip(prompts, PARAMS, strict=True)])
         waits = {what for what, _ in DEVICE.waits}
         llm.check_integrity()
@@ -45,10 +48,10 @@ def write(device, prompt_tokens=3, **settings):
     return sorted(answers, key=lambda answer: len(answer.token_ids)), waits, swaps
 
 
-def check(prompt_tokens=3, **settings):
-    expected, _, _ = write("cpu", prompt_tokens, **settings)
+def check(prompt_tokens=3, prefix="", **settings):
+    expected, _, _ = write("cpu", prompt_tokens, prefix, **settings)
     with in_place():
-        found, waits, swaps = write("cuda", prompt_tokens, **settings)
+        found, waits, swaps = write("cuda", prompt_tokens, prefix, **settings)
     assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=LOGPROBS)
@@ -58,6 +61,11 @@ def check(prompt_tokens=3, **settings):
 
 def test_the_texts_are_those_of_a_cpu_and_nothing_waits():
     assert check() == (set(), 0)
+
+
+@pytest.mark.slow
+def test_nothing_waits_where_the_memory_stands_inside_prompts():
+    assert check(prefix="Read: ") == ({A_GRAPH}, 0)
 
 
 @pytest.mark.slow
