@@ -19,7 +19,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from benchmarks.common import ROOT, Size, require, write_model_folder
 from benchmarks.decode_limit import Load, timed
 
-_VLLM_LIMIT_S = 240
+_VLLM_LIMIT_S = 60
 
 
 class EnoughTokens(StoppingCriteria):

@@ -178,28 +178,33 @@ def measure_loads(
 
 
 def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace) -> None:
-    """By batch size: tokens per second and the limit, then the peers, which may take the rest of the memory."""
-    loaded = load_synthetic(size, arguments.device)
+    """By batch size: tokens per second and the limit. Peers that must be held against come first, others last."""
     on_gpu = arguments.device.startswith("cuda") and not arguments.smoke
     loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
+    one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
+    if on_gpu:
+        sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
+    sections.take(f"transformers_static {one.name}", partial(_static_peer, size, one, arguments.device))
+    loaded = load_synthetic(size, arguments.device)
     limit = Limit(loaded, size, copy_rate(arguments.device, arguments.smoke, arguments.repeats))
     sections.take("limit", lambda: {"copy_gb_per_s": round(limit.copy_rate / 1e9, 1)})
     measure_loads(sections, loaded, limit, loads, arguments)
     model = loaded.model
     as_in_transformers(model)
-    one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
-    for name, peer, load in (
-        ("transformers_continuous", continuous_batching, many),
-        ("transformers_static", static_generate, one),
-    ):
-        sections.take(f"{name} {load.name}", partial(peer, model, size, load, arguments.device))
+    continuous = partial(continuous_batching, model, size, many, arguments.device)
+    sections.take(f"transformers_continuous {many.name}", continuous)
     if on_gpu:
         model.set_attn_implementation(ATTENTION)
         compile_layers(model)
         compiled = [replace(load, variant="_compiled") for load in (one, many)]
         measure_loads(sections, loaded, limit, compiled, arguments)
-        del loaded, model
-        sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
+
+
+def _static_peer(size: Size, load: Load, device: str) -> dict[str, float]:
+    """transformers' static cache over a model of its own, which is given back before the engine's is loaded."""
+    model = load_synthetic(size, device).model
+    as_in_transformers(model)
+    return static_generate(model, size, load, device)
 
 
 def panels(document: plots.Document) -> list[plots.Panel]:

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "small_weights",
     "cost_per_token",
     "decode_throughput",
+    "launches",
     "verification_overhead",
     "serve",
     "server_overhead",
@@ -57,7 +58,8 @@ CPU_LIMITS = {
 }
 GPU_LIMITS = {
     "attention": 90,
-    "decode_throughput": 220,
+    "decode_throughput": 100,
+    "launches": 30,
     "refresh_cost": 40,
     "precomputed_units": 40,
     "small_weights": 40,

@@ -133,7 +133,7 @@ def main() -> None:
     clock = Clock(
         Shape(heads, GPU.model["num_key_value_heads"], width, torch.bfloat16, torch.device("cuda")), arguments
     )
-    print(torch.cuda.get_device_name(), clock.ceilings(1 << 30, 8192))
+    print(torch.cuda.get_device_name(), clock.ceilings(8192))
     known = kernels_of(clock)
     unknown = [name for name in arguments.kernels if name not in known]
     if unknown:
