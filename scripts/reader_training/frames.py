@@ -80,7 +80,8 @@ class Encoder:
         """The token after an answer in the chat template; what a tokenizer calls eos is not that in every file."""
         turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b."}]
         rendered: str = self.tokenizer.apply_chat_template(turns, tokenize=False)
-        return self._tokenise(rendered.rpartition("b.")[2])[0]
+        token = self._tokenise(rendered.rpartition("b.")[2])[0]
+        return token if token in self.tokenizer.added_tokens_decoder else int(self.tokenizer.eos_token_id)
 
     def _around(self, talk: Talk) -> tuple[Sequence[int], Sequence[int]]:
         """Ids before and after the units, which stand in the first user turn."""

@@ -136,7 +136,16 @@ def test_units_stand_in_the_first_user_turn(encoder: Encoder) -> None:
     assert prefix == "<user>Context: "
     assert unit == "T: It.\n"
     assert rest == "\nWhen?<end><assistant>In 1897.<end><user>Who?<end><bot>"
-    assert encoder.tokenizer.decode(example.target[-1:]) == "<end>", "whatever the tokenizer calls eos"
+    assert example.target[-1] == encoder.tokenizer.eos_token_id
+
+
+def test_an_answer_ends_as_the_template_ends_a_turn() -> None:
+    tokenizer = byte_level()
+    tokenizer.chat_template = _TEMPLATE
+    tokenizer.add_tokens("<end>")
+    encoder = Encoder(tokenizer, _UNIT_TOKENS)
+    assert tokenizer.decode(encoder.encode(Talk("Who?", "Ann.")).target[-1:]) == "<end>"
+    assert encoder.end != tokenizer.eos_token_id
 
 
 @pytest.mark.parametrize(
