@@ -20,6 +20,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from ewe.verification.judges.claim_prompt import answer_ids
 
+BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
+"""What the adapter says that it belongs to, wherever the weights were read from."""
+
 _READ_BATCH_TOKENS = 65536
 _SORTED_BATCHES = 30  # So many batches are sorted by length together: little padding, yet the order stays random.
 
@@ -35,6 +38,7 @@ class BaseModel:
             r=rank, lora_alpha=2 * rank, lora_dropout=dropout, target_modules="all-linear", task_type="CAUSAL_LM"
         )
         self.peft = get_peft_model(model, config).to(self.device)
+        config.base_model_name_or_path = BASE
         self.trained = nn.ParameterList(p for p in self.peft.parameters() if p.requires_grad)
         self._causal = self.peft.get_base_model()
 
@@ -76,7 +80,7 @@ class BaseModel:
         own = [parameter.detach().clone() for parameter in self.trained]
         for parameter in self.trained:
             parameter.data = parameter.data.to(torch.bfloat16)
-        self.peft.save_pretrained(directory)
+        self.peft.save_pretrained(directory, save_embedding_layers=False)
         for parameter, data in zip(self.trained, own, strict=True):
             parameter.data = data
 

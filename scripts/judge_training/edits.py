@@ -177,6 +177,6 @@ def _reworded(rng: Random, sentence: str, words: Sequence[tuple[str, str]]) -> s
     fitting = [pair for pair in words if re.search(rf"(?<![\w-]){pair[0]}(?![\w-])", sentence)]
     if not fitting:
         return None
-    rare = [pair for pair in fitting if pair[0] not in ("to", "from", "with", "also", "after", "before")]
+    rare = [pair for pair in fitting if pair[0] not in ("with", "also", "after", "before")]
     old, new = rng.choice(rare or fitting)
     return re.sub(rf"(?<![\w-]){old}(?![\w-])", new, sentence, count=1)

@@ -14,8 +14,10 @@ NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 """Any number in digits, with whatever suffix follows it ("1990s", "19th", "40%")."""
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DAY_FIRST = re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{4}})\b")
-_MONTH_FIRST = re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{4}})\b")
+_DATES = (
+    (re.compile(rf"\b(\d{{1,2}}) ({_MONTH}) (\d{{4}})\b"), r"\2 \1, \3"),
+    (re.compile(rf"\b({_MONTH}) (\d{{1,2}}), (\d{{4}})\b"), r"\2 \1 \3"),
+)
 _GROUPED = re.compile(r"\b(\d{1,3}),(\d{3})\b(?!,)")
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _SMALL = re.compile(rf"(?<![\w.,-])(?:{'|'.join(_WORDS[2:])}|[2-9]|1[0-2])(?![\w.,:%-])")
@@ -56,9 +58,10 @@ def other_number(rng: Random, sentence: str, around: Sequence[str] = ()) -> Chan
 
 def reformat_number(rng: Random, sentence: str) -> str | None:
     """The sentence with a date or number written another way; None where there is none."""
+    for pattern, write in _DATES:
+        if pattern.search(sentence):
+            return pattern.sub(write, sentence, count=1)
     ways = [
-        (_DAY_FIRST, lambda m: f"{m[2]} {m[1]}, {m[3]}"),
-        (_MONTH_FIRST, lambda m: f"{m[2]} {m[1]} {m[3]}"),
         (_GROUPED, lambda m: m[1] + m[2]),
         (_SMALL, lambda m: str(_WORDS.index(m[0])) if m[0] in _WORDS else _WORDS[int(m[0])]),
     ]

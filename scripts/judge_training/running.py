@@ -56,7 +56,8 @@ def draw_scene(rng: Random, passages: Passages, text: Text, place: int) -> Scene
     around = window(rng, marked, place, characters - len(sentences[place]))
     missing = characters - sum(map(len, around)) - len(sentences[place])
     if missing > 250 or rng.random() < _STRANGERS:
-        around = _mixed(rng, around, _strangers(rng, passages, max(missing, 200)))
+        strangers = _strangers(rng, passages, max(missing, 200))
+        around = _mixed(rng, around, [told for told in strangers if told not in sentences])
     return Scene(title, sentences[place], around)
 
 

@@ -19,8 +19,8 @@ _SYNONYMS = """
     film/movie began/started purchased/bought located/situated approximately/about numerous/many attempted/tried
     assisted/helped constructed/built although/though primarily/mainly physician/doctor automobile/car
     commenced/began required/needed requires/needs entire/whole big/large nearly/almost frequently/often
-    initially/at-first subsequently/later currently/now largest/biggest ended/finished whole/entire various/several obtained/got
-    additionally/also however/though occurred/happened occurs/happens famous/well-known near/close-to
+    initially/at-first subsequently/later currently/now largest/biggest ended/finished whole/entire various/several
+    obtained/got additionally/also however/though occurred/happened occurs/happens famous/well-known near/close-to
     """
 
 STRONGER = (
@@ -30,9 +30,10 @@ STRONGER = (
     ("one of the", "the only one of the"), ("rarely", "never"), ("few", "no"), ("more than", "less than"),
     ("less than", "more than"), ("at least", "at most"), ("at most", "at least"), ("over", "under"),
     ("up to", "at least"), ("both", "neither"), ("with", "without"), ("without", "with"), ("only", "not only"),
-    ("all", "none of the"), ("every", "no"), ("always", "never"), ("never", "always"), ("also", "never"),
+    ("all of the", "none of the"), ("all the", "none of the"), ("every", "no"), ("always", "never"),
+    ("never", "always"), ("also", "never"),
     ("before", "after"), ("after", "before"), ("during", "before"), ("until", "since"), ("because of", "despite"),
-    ("despite", "because of"), ("because", "although"), ("to", "from"), ("from", "to"),
+    ("despite", "because of"), ("because", "although"),
 )  # fmt: skip
 """Phrases whose exchange makes a statement false."""
 
