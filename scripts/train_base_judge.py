@@ -132,6 +132,7 @@ class Training:
             group["peak_lr"] = args.lr
         self.average = Average(model.trained, 0.99)
         self.step, self.shards, self.seconds = 0, 0, 0.0
+        self._told = (0.0, 0)  # Seconds when progress was last told, tokens since.
         self._checkpoint = args.run_dir / "checkpoint.safetensors"
         if self._checkpoint.exists():
             self.step = load_checkpoint(self._checkpoint, model.trained, [self.optimizer], self.average.tensors)
@@ -173,9 +174,13 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.step += 1
+        since, tokens = self._told
+        self._told = (since, tokens + sum(map(len, ids)))
         if self.step % 20 == 0:
             right = (logits.argmax(-1) == targets).float().mean()
-            self._say(f"loss {loss.item():.3f} right {right.item():.2f} pairs {len(ids)}")
+            pace = self._told[1] / max(1e-3, self.seconds - since)
+            self._say(f"loss {loss.item():.3f} right {right.item():.2f} pairs {len(ids)} tokens/s {pace:.0f}")
+            self._told = (self.seconds, 0)
 
     def _say(self, text: str) -> None:
         used = torch.cuda.max_memory_allocated() / 2**30 if self.model.device.type == "cuda" else 0.0

@@ -171,6 +171,7 @@ def test_the_adapter_learns_is_saved_and_goes_on(chat_model: Path, tmp_path: Pat
     assert len(saved) == len(first.model.trained)
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_not_trained_on() -> None:
     for name in ("squad2", "wice", "fever", "fool_me_twice", "musique", "factscore"):
         require(name)
