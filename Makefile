@@ -21,7 +21,7 @@ WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc | awk '{ print ($$1 > 8) ? 8 : $
 # Not in pyproject.toml: the interpreter that runs the GPU tests may not have pytest-xdist.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
+.PHONY: help demo installed test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
@@ -47,6 +47,8 @@ $(BIN)/.installed-%: $(BIN)/.installed
 
 demo: $(BIN)/.installed
 	$(BIN)/ewe demo $(ARGS)
+
+installed: $(BIN)/.installed-lint $(BIN)/.installed-test
 
 test: $(BIN)/.installed-test
 	$(PYTEST) $(ARGS)

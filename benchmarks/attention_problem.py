@@ -108,7 +108,7 @@ class Problem:
         placed = place_rows(self.rows, "paper", keep_order=True).rows
         rows = [
             np.repeat(
-                [*item.unit_biases, item.context_bias], [*map(len, item.row.unit_slots), len(item.row.context_slots)]
+                [*item.memory_biases, item.context_bias], [*map(len, item.row.unit_slots), len(item.row.context_slots)]
             )
             for item in placed
         ]

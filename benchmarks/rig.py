@@ -25,6 +25,7 @@ from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.kvcache.pool import KVPool
+from ewe.placement import PlacedPrompt
 from ewe.types import Generation
 
 Weights = Literal["auto", "int8", "fp8"]
@@ -56,14 +57,14 @@ def as_in_transformers(model: Any) -> None:
 
 def write_together(
     llm: LLM,
-    jobs: Sequence[tuple[Sequence[int], SamplingParams, Sequence[str] | None]],
+    jobs: Sequence[tuple[list[int] | PlacedPrompt, SamplingParams, Sequence[str] | None]],
     look: Callable[[Sequence[EngineSequence]], object] = lambda sequences: None,
 ) -> list[Generation]:
     """All answers to (prompt, params, documents) jobs that are submitted at once, in the order of their ends.
 
     look: called with all sequences when one has ended, in the engine's thread.
     """
-    sequences = [llm.client.build(list(prompt), params, documents) for prompt, params, documents in jobs]
+    sequences = [llm.client.build(prompt, params, documents) for prompt, params, documents in jobs]
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def end(answer: Any) -> None:

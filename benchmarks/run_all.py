@@ -22,6 +22,7 @@ BENCHMARKS = (
     "folded_vs_literal",
     "refresh_cost",
     "precomputed_units",
+    "prefix_sharing",
     "small_weights",
     "cost_per_token",
     "decode_throughput",

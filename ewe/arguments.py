@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.errors import ConfigError, InvalidRequestError
+from ewe.placement import PlacedPrompt
 from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
     """One prompt or many, as a list of them; a list of numbers is one prompt of token ids."""
-    if isinstance(prompts, str):
+    if isinstance(prompts, str | PlacedPrompt):
         return [prompts]
     listed = list(prompts)
     if listed and all(isinstance(item, int) for item in listed):

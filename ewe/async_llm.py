@@ -22,7 +22,8 @@ from ewe.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.documents import Document
+    from ewe.engine.intake import Prompt
     from ewe.engine.sequence import Sequence
 
 

@@ -6,6 +6,7 @@ Owns: the engine's thread, request ids, and who is told of which answer. Callbac
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
 from importlib.resources import files
@@ -24,7 +25,8 @@ from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.documents import Document
+    from ewe.engine.intake import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
@@ -87,6 +89,10 @@ class EngineClient:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
             self._loop.do(lambda core: core.abort(request_id))
+
+    def forget_unused_units(self) -> None:
+        """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
+        self._loop.do(lambda _: self.engine.keeper.cache.evict(sys.maxsize))
 
     @property
     def is_alive(self) -> bool:

@@ -98,7 +98,7 @@ def open_datastore(
     if not _is_given(source):
         return None, None
     on_load(LoadStep("opening the datastore"))
-    from ewe.retrieval.open import open_retriever, open_source
+    from ewe.retrieval.open import open_retriever
     from ewe.retrieval.source import PassageSource
 
     if not isinstance(source, str | Path | PassageSource):
@@ -107,10 +107,21 @@ def open_datastore(
             raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
-    opened = _builtin_datastore() if source == "builtin" else open_source(source)
+    opened = open_passages(source)
     retriever = open_retriever(opened, settings, partial(_tell_of_passages, on_load))
     name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
     return retriever, DatastoreSummary(name, len(opened), retriever.description)
+
+
+def open_passages(source: str | Path | PassageSource) -> PassageSource:
+    """The passages of a datastore by name, path or object; raises DatastoreError for a source that cannot be read."""
+    if source == "builtin":
+        from ewe.world.builtin import builtin_datastore
+
+        return builtin_datastore()
+    from ewe.retrieval.open import open_source
+
+    return open_source(source)
 
 
 def open_checker(config: Config, retriever: Retriever) -> Verifier:
@@ -162,12 +173,6 @@ def _open_verifier(chosen: str | Verifier, config: Config, retriever: Retriever 
         veracity_weighting=config.memory.veracity_weighting != "off",
         assume_complete=config.feedback.closed_world,
     )
-
-
-def _builtin_datastore() -> PassageSource:
-    from ewe.world.builtin import builtin_datastore
-
-    return builtin_datastore()
 
 
 def _summary(

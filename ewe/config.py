@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
+from ewe.placement import MARK, PROMPT_MARK
 from ewe.vocabulary import AUTO, NONE, PolicyName, VerifierName
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -26,10 +27,15 @@ class _Settings(BaseModel):
 
 
 class ModelConfig(_Settings):
-    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked."""
+    """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
+
+    adapter: a folder with a LoRA adapter that is merged into the weights, or the name of one that this package has for
+    the model.
+    """
 
     name: str = "builtin"
     revision: str | None = None
+    adapter: str | None = None
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
@@ -38,10 +44,19 @@ class ModelConfig(_Settings):
     trust_remote_code: bool = False
     compile: bool = False
 
+    @field_validator("adapter", mode="after")
+    @classmethod
+    def _no_adapter(cls, value: str | None) -> str | None:
+        return None if value == NONE else value
+
 
 class MemoryConfig(_Settings):
-    """The working memory: units per lane, tokens per unit, how units merge with the context (design 2.1, 2.5).
+    """The working memory: units per lane, tokens per unit, where they stand and how they merge (design 2.1, 2.5, 2.6).
 
+    placement: "in_prompt" puts units into the user's last turn, and to the mark {memory} of a raw prompt; "bare" before
+    all of the prompt; "auto" is in_prompt for chats, where the model's template allows it and the model is not the
+    built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
+    prompt, else paper.
     precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 
@@ -49,7 +64,9 @@ class MemoryConfig(_Settings):
     verification_units: int = Field(4, ge=0)
     unit_tokens: int = Field(256, gt=0)
     unit_template: str = "{title}: {text}"
-    merge: Literal["paper", "plain"] = "paper"
+    placement: Literal["auto", "in_prompt", "bare"] = "auto"
+    frame: str = "Context: {memory}\n{prompt}"
+    merge: Literal["auto", "paper", "plain"] = "auto"
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: str | None = None
@@ -64,6 +81,14 @@ class MemoryConfig(_Settings):
         if "{text}" not in self.unit_template:
             raise ValueError("unit_template must contain {text}")
         return self
+
+    @field_validator("frame")
+    @classmethod
+    def _frame_has_both(cls, value: str) -> str:
+        marks = MARK, PROMPT_MARK
+        if any(value.count(mark) != 1 for mark in marks) or value.index(MARK) > value.index(PROMPT_MARK):
+            raise ValueError("frame must contain {memory} once and then {prompt} once: the units come before the words")
+        return value
 
     @property
     def num_units(self) -> int:
@@ -202,9 +227,10 @@ class SchedulerConfig(_Settings):
 class Config(_Settings):
     """All settings of one engine.
 
-    datastore: None or "none", "builtin", a folder made by `ewe index build` or a JSONL file. verifier: "claims" (any
-    text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in world), "none" or "auto",
-    which is "claims" wherever there are a datastore, a policy that checks and room for what is found.
+    datastore: None or "none", "builtin", "wikipedia-sample", a folder made by `ewe index build` or a JSONL file.
+    verifier: "claims" (any text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in
+    world), "none" or "auto", which is "claims" wherever there are a datastore, a policy that checks and room for what
+    is found.
     """
 
     model: ModelConfig = ModelConfig()

@@ -28,6 +28,10 @@ class SchemaError(InvalidRequestError):
     """A JSON schema that the engine cannot keep to, or not with this model or installation."""
 
 
+class ModelDownloadError(EWEError):
+    """A known model cannot be brought from the package index; the message says why in a line."""
+
+
 class UnsupportedModelError(EWEError, ValueError):
     """The architecture's attention cannot be honoured; the message names it and the reason."""
 

@@ -20,16 +20,19 @@ from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
+from ewe.placement import PlacedPrompt
 from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
 from ewe.sampling import SamplingParams
+from ewe.tool_calls.memory_place import MemoryPlace
 from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Document, Prompt
+    from ewe.engine.documents import Document
+    from ewe.engine.intake import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
@@ -41,12 +44,12 @@ if TYPE_CHECKING:
 class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
-    model: "builtin", a directory or a hub id. datastore: "builtin", "none", a folder made by `ewe index build`, a JSONL
-    file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none" or a Verifier; without a
-    word as the settings say, whose default "auto" has sentences checked wherever there is a datastore. longterm: the
-    folder of a store of memories (as `longterm.path`), or a service over one, which stays the caller's. config: a
-    Config, a YAML file or a mapping; without one the built-in model brings its own settings. loaded: a model that is
-    already in memory. on_load: called with each `LoadStep` while it opens.
+    model: "builtin", "smollm2", a directory, a GGUF file or a hub id. datastore: "builtin", "none", a folder made by
+    `ewe index build`, a JSONL file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none"
+    or a Verifier; without a word as the settings say, whose default "auto" has sentences checked wherever there is a
+    datastore. longterm: the folder of a store of memories (as `longterm.path`), or a service over one, which stays the
+    caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own settings.
+    loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
 
     Settings, folders and names are checked before torch is imported and weights are read; encoders and judges are
     loaded with the first request. Raises ConfigError, UnsupportedModelError or DatastoreError.
@@ -147,7 +150,7 @@ class LLM:
         """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
         per_conversation = as_params(params, len(conversations), "conversations")
-        prompts = [self.apply_chat_template(conversation, tools) for conversation in conversations]
+        prompts = [self.chat_prompt(conversation, tools) for conversation in conversations]
         return [
             self.client.build(
                 prompt,
@@ -195,18 +198,29 @@ class LLM:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
         return self.chat_template.render(check_conversation(messages), tools)
 
+    def chat_prompt(self, messages: Conversation, tools: ToolUse | None = None) -> PlacedPrompt | str:
+        """The same with a place for memory in the user's last turn, if `memory.placement` and the template allow it.
+
+        Raises InvalidRequestError where the settings ask for that place and the template has none.
+        """
+        return self._memory_place.prompt(check_conversation(messages), tools)
+
+    @cached_property
+    def _memory_place(self) -> MemoryPlace:
+        return MemoryPlace(self.chat_template, self.tokenizer, self.config)
+
     @cached_property
     def chat_template(self) -> ChatTemplate:
         """The model's chat template, which also knows how the model calls tools."""
         return ChatTemplate(self.tokenizer, self.config.model.name)
 
-    def unit_token_ids(self, document: Document) -> list[int]:
-        """The tokens that the memory unit of a text or passage holds."""
+    def unit_token_ids(self, document: Document, in_prompt: bool = False) -> list[int]:
+        """The tokens that the memory unit of a text or passage holds; in_prompt: of one that stands inside a prompt."""
         unit_tokenizer = self.client.engine.unit_tokenizer
         if unit_tokenizer is None:
             raise InvalidRequestError("this model has no tokenizer, so it can hold no units")
         passage = document if isinstance(document, Passage) else Passage(id="document", text=document)
-        return list(unit_tokenizer.encode(passage).token_ids)
+        return list((unit_tokenizer.in_prompt if in_prompt else unit_tokenizer).encode(passage).token_ids)
 
     def check_integrity(self) -> None:
         """Raises AssertionError unless every KV block is accounted for; for tests, when no request is under way."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ewe.config import Config
-from ewe.engine.model_files import model_source
+from ewe.engine.model_files import adapter_folder, model_source
 from ewe.errors import PrecomputedError
 
 
@@ -20,6 +20,7 @@ def preflight(config: Config, has_model: bool = False) -> None:
     """
     if not has_model:
         model_source(config.model)
+        adapter_folder(config.model)
         if config.model.device not in ("auto", "cpu"):
             from ewe.engine.device import usable_device
 

@@ -220,6 +220,7 @@ class GenerationStats:
     retrievals: int = 0
     verifications: int = 0
     refreshes: int = 0
+    prefix_tokens_encoded: int = 0
     units_loaded: int = 0
     units_encoded: int = 0
     unit_tokens_encoded: int = 0

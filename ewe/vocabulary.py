@@ -17,7 +17,9 @@ AUTO, NONE = "auto", "none"
 
 POLICIES: tuple[str, ...] = get_args(PolicyName)
 VERIFIERS: tuple[str, ...] = get_args(VerifierName)
-DATASTORES = ("builtin", NONE, "a folder made by `ewe index build`", "a JSONL file of passages")
+WIKIPEDIA_SAMPLE = "wikipedia-sample"
+"""The datastore of real text that is part of the package."""
+DATASTORES = ("builtin", WIKIPEDIA_SAMPLE, NONE, "a folder made by `ewe index build`", "a JSONL file of passages")
 JUDGES = ("builtin", "values", "a model's folder or hub id", "openai:MODEL@URL")
 
 

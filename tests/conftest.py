@@ -78,6 +78,7 @@ class CharUnits:
 
     def __init__(self, unit_tokens: int) -> None:
         self._unit_tokens = unit_tokens
+        self.in_prompt = self
 
     def encode(self, passage: Any) -> Any:
         if not passage.text.strip():
@@ -134,12 +135,13 @@ class MockRunner:
 
     def _logits(self, row: ForwardRow) -> torch.Tensor:
         ids, positions = self._read(row.context_slots)
-        units = [self._read(slots) for slots in row.unit_slots]
+        memory = [self._read(slots) for slots in row.memory_slots]
+        units = memory[len(memory) - len(row.unit_slots) :]
         context = "".join(ALPHABET[i] for i in ids)
         assert positions == list(range(positions[0], positions[0] + len(positions))), "the context has a hole"
         if self.nan_if(context):
             return torch.full((len(ALPHABET),), float("nan"))
-        seen = repr((ids, positions, units, row.unit_weights)).encode()
+        seen = repr((ids, positions, memory, row.unit_weights)).encode()
         generator = torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(seen).digest()[:7], "big"))
         logits = torch.randn(len(ALPHABET), generator=generator)
         if self.script is not None:

@@ -12,6 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from ewe.cache_folder import cache_folder
+
+# Where `ewe model get` has put real models: the variable outlives the cache of the tests' own, in workers too.
+REAL_CACHE = "TESTS_REAL_CACHE"
 # Wider than any path, so that no phrase of an error box or a help text is broken.
 TERMINAL = {"COLUMNS": "5000", "LINES": "50", "TERM": "dumb", "NO_COLOR": "1"}
 # Make rich and typer take a pipe for a terminal, or set its width.
@@ -20,6 +24,7 @@ OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TT
 
 def settle() -> None:
     """No settings of the engine from outside, a cache of its own, and no proxy on the way to the tests' servers."""
+    os.environ.setdefault(REAL_CACHE, str(cache_folder()))
     for name in [name for name in os.environ if name.startswith("EWE_")]:
         del os.environ[name]
     os.environ["EWE_CACHE_DIR"] = tempfile.mkdtemp(prefix="ewe-tests-")

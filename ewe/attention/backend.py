@@ -53,8 +53,8 @@ class AttentionBackend(Protocol):
         ...
 
     def shares(self, call: LayerCall, plan: Any, into: torch.Tensor) -> None:
-        """Adds each row's share of attention per segment (units, then context), mean over heads and tokens.
+        """Adds each row's share of attention per segment (memory, then context), mean over heads and tokens.
 
-        into: float32 [rows in the caller's order, most units + 1]. The plan must have been made with attribution.
+        into: float32 [rows in the caller's order, most memory + 1]. The plan must have been made with attribution.
         """
         ...

@@ -104,7 +104,7 @@ def decode_arrays(rows: Sequence[PlacedRow], tables: Tables, window: int | None,
 
 def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> _Segments:
     lists = tables.lists
-    memories = [lists.memory(item.row.unit_slots) for item in rows]
+    memories = [lists.memory(item.row.memory_slots) for item in rows]
     numbers, unit_group = np.unique(np.concatenate([memory.numbers for memory in memories]), return_inverse=True)
     # Groups are the distinct units, then the contexts.
     spans = [(tables.add_unit(number), 0, lists.lengths[number]) for number in numbers.tolist()]
@@ -113,8 +113,8 @@ def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> 
         context = item.row.context_slots
         first = 0 if window is None else max(0, len(context) - window)
         spans.append((tables.add_context(context), first, len(context)))
-        whole = len(memory.numbers) == len(item.unit_biases)
-        biases += item.unit_biases if whole else [item.unit_biases[place] for place in memory.places]
+        whole = len(memory.numbers) == len(item.memory_biases)
+        biases += item.memory_biases if whole else [item.memory_biases[place] for place in memory.places]
         biases.append(item.context_bias)
     counts = np.array([len(memory.numbers) + 1 for memory in memories])
     contexts = np.cumsum(counts) - 1  # each row's last segment
@@ -123,7 +123,7 @@ def _segments(rows: Sequence[PlacedRow], tables: Tables, window: int | None) -> 
     group, number_of = np.empty((2, len(biases)), np.int64)
     group[units], group[contexts] = unit_group, len(numbers) + np.arange(len(rows))
     number_of[units] = np.concatenate([memory.places for memory in memories])
-    number_of[contexts] = [len(item.unit_biases) for item in rows]
+    number_of[contexts] = [len(item.memory_biases) for item in rows]
     row = np.repeat(np.arange(len(rows)), counts)
     return _Segments(np.array(spans), group, row, number_of, np.array(biases, np.float32))
 

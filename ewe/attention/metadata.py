@@ -33,6 +33,7 @@ class ForwardRow:
 
     start_position: rotary position of the first token. context_slots: int64 [context length]; this row's own tokens are
     its last len(token_ids). unit_slots: int64 [unit length] per unit; unit_weights: one positive number per unit.
+    prefix_slots: int64 [prefix length], what the units were encoded after; None where they are bare.
     wants_logits: False for unit encoding and unfinished prefill chunks; all_logits: at every token instead of the last.
     unread: where the last token is, if the host does not know it yet; token_ids then holds any id in its place.
     """
@@ -45,20 +46,26 @@ class ForwardRow:
     wants_logits: bool = True
     all_logits: bool = False
     unread: TokenOnDevice | None = None
+    prefix_slots: IntArray | None = None
+
+    @property
+    def memory_slots(self) -> tuple[IntArray, ...]:
+        """All that the row sees beside its own context: the prefix, if there is one, and the units."""
+        return self.unit_slots if self.prefix_slots is None else (self.prefix_slots, *self.unit_slots)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRow:
-    """A row at its place in the flat batch: tokens begin..end (exclusive), biases per unit and for the context (nats).
+    """A row at its place in the flat batch: tokens begin..end (exclusive), and the biases of its segments (nats).
 
-    index: the row's place in the caller's order.
+    index: the row's place in the caller's order. memory_biases: one per `memory_slots`; a prefix has the context's.
     """
 
     row: ForwardRow
     index: int
     begin: int
     end: int
-    unit_biases: list[float]
+    memory_biases: list[float]
     context_bias: float
 
     @property
@@ -67,18 +74,18 @@ class PlacedRow:
         return self.end - self.begin
 
     def segments(self, window: int | None) -> list[IntArray]:
-        """Slots per unit, then of the part of the context that any of the row's tokens may see under `window`."""
+        """Slots of the memory, then of the part of the context that any of the row's tokens may see under `window`."""
         context = self.row.context_slots
         if window is not None:
             context = context[max(0, len(context) - self.num_new - window + 1) :]
-        return [*self.row.unit_slots, context]
+        return [*self.row.memory_slots, context]
 
     def num_keys(self, window: int | None) -> int:
         """Total length of `segments(window)`."""
         context = len(self.row.context_slots)
         if window is not None:
             context = min(context, window + self.num_new - 1)
-        return sum(map(len, self.row.unit_slots)) + context
+        return sum(map(len, self.row.memory_slots)) + context
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
             raise ValueError(f"row {index}: {count} tokens to run, {len(row.context_slots)} context slots")
         if len(row.unit_slots) != len(row.unit_weights):
             raise ValueError(f"row {index}: {len(row.unit_slots)} units, {len(row.unit_weights)} weights")
-        placed.append(PlacedRow(row, index, begin, begin + count, *merge_biases(row.unit_weights, merge)))
+        placed.append(PlacedRow(row, index, begin, begin + count, *_biases(row, merge)))
         begin += count
     return FlatBatch(
         rows=placed,
@@ -127,10 +134,17 @@ def place_rows(rows: Sequence[ForwardRow], merge: Merge, keep_order: bool = Fals
     )
 
 
+def _biases(row: ForwardRow, merge: Merge) -> tuple[list[float], float]:
+    """The biases of the memory and of the context."""
+    in_prompt = row.prefix_slots is not None
+    units, context = merge_biases(row.unit_weights, merge, in_prompt)
+    return [context, *units] if in_prompt else units, context
+
+
 def _sort_key(row: ForwardRow) -> tuple[bool, int]:
     if len(row.token_ids) > 1:
         return True, 0
-    return False, len(row.context_slots) + sum(map(len, row.unit_slots))
+    return False, len(row.context_slots) + sum(map(len, row.memory_slots))
 
 
 def _logit_tokens(placed: Sequence[PlacedRow]) -> IntArray:

@@ -83,7 +83,7 @@ def plan_step(
     plans = {window: backend.plan(batch, window, attribution) for window in set(windows)}
     shares = None
     if attribution:
-        width = max(len(item.row.unit_slots) for item in batch.rows) + 1
+        width = max(len(item.memory_biases) for item in batch.rows) + 1
         shares = torch.zeros(len(batch.rows), width, device=pool.device)
     return StepMetadata([plans[window] for window in windows], pool, backend, write_slots, shares)
 

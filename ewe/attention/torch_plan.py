@@ -123,7 +123,7 @@ def _groups(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits, 
     groups: list[_Group] = []
     for found in sharing:
         # One more group costs gathering the units once more.
-        num_shared = sum(map(len, found[0].row.unit_slots))
+        num_shared = sum(map(len, found[0].row.memory_slots))
         wider = GroupLimits(limits.padding + num_shared, limits.slots + num_shared)
         lengths = [row.num_keys(window) - num_shared for row in found]
         groups += [_Group(part, len(part) > 1) for part in _split(found, lengths, wider)]
@@ -148,11 +148,11 @@ def _by_memory(
     memories: dict[tuple[int, ...], list[PlacedRow]] = {}
     for item in rows:
         # A unit's slots are the same array for whoever holds it.
-        memories.setdefault(tuple(map(id, item.row.unit_slots)), []).append(item)
+        memories.setdefault(tuple(map(id, item.row.memory_slots)), []).append(item)
     sharing = [
         found
         for found in memories.values()
-        if (len(found) - 1) * sum(map(len, found[0].row.unit_slots)) > limits.padding
+        if (len(found) - 1) * sum(map(len, found[0].row.memory_slots)) > limits.padding
     ]
     taken = {item.index for found in sharing for item in found}
     return sharing, [item for item in rows if item.index not in taken]
@@ -176,7 +176,7 @@ def _decode_group(
 ) -> DecodeGroup:
     """A group whose first row is the token `token`, in the order of the groups."""
     rows, share = group
-    first = len(rows[0].row.unit_slots) if share else 0
+    first = len(rows[0].row.memory_slots) if share else 0
     parts = [item.segments(window)[first:] for item in rows]
     shape = (len(rows), max(sum(map(len, segments)) for segments in parts))
     slots = np.full(shape, _PADDING_SLOT, np.int64)
@@ -184,7 +184,7 @@ def _decode_group(
     segments = np.full(shape, -1, np.int64) if attribution else None
     for number, item in enumerate(rows):
         begin = 0
-        biases = [*item.unit_biases, item.context_bias][first:]
+        biases = [*item.memory_biases, item.context_bias][first:]
         for segment, (part, part_bias) in enumerate(zip(parts[number], biases, strict=True)):
             end = begin + len(part)
             slots[number, begin:end] = part
@@ -200,14 +200,14 @@ def _decode_group(
         bias=torch.from_numpy(bias[:, None, None]).to(device) if bias.any() else None,
         indices=torch.tensor([item.index for item in rows], device=device),
         segments=None if segments is None else torch.from_numpy(segments[:, None, None]).to(device),
-        num_segments=max(len(item.unit_biases) for item in rows) + 1,
+        num_segments=max(len(item.memory_biases) for item in rows) + 1,
     )
 
 
 def _shared_units(rows: Sequence[PlacedRow], device: torch.device) -> SharedUnits:
-    units = rows[0].row.unit_slots
+    units = rows[0].row.memory_slots
     lengths = [len(slots) for slots in units]
-    bias = np.stack([np.repeat(np.asarray(item.unit_biases, np.float32), lengths) for item in rows])
+    bias = np.stack([np.repeat(np.asarray(item.memory_biases, np.float32), lengths) for item in rows])
     return SharedUnits(
         slots=torch.from_numpy(np.concatenate(units)).to(device),
         bias=torch.from_numpy(bias[:, None]).to(device) if bias.any() else None,
@@ -217,7 +217,7 @@ def _shared_units(rows: Sequence[PlacedRow], device: torch.device) -> SharedUnit
 def _prefill_row(
     item: PlacedRow, window: int | None, attribution: bool, device: torch.device, scaled: bool
 ) -> PrefillRow:
-    num_units = len(item.unit_biases)
+    num_units = len(item.memory_biases)
     fresh = num_units == 0 and len(item.row.context_slots) == item.num_new
     parts = item.segments(window)
     plain = fresh and (window is None or item.num_new <= window)
@@ -242,5 +242,5 @@ def _prefill_bias(item: PlacedRow, lengths: list[int], window: int | None, devic
     behind = behind - torch.arange(context, device=device)
     hidden = behind < 0 if window is None else (behind < 0) | (behind >= window)
     context_bias = torch.full(behind.shape, item.context_bias, device=device).masked_fill_(hidden, -torch.inf)
-    unit_bias = torch.from_numpy(np.repeat(np.asarray(item.unit_biases, np.float32), units)).to(device)
+    unit_bias = torch.from_numpy(np.repeat(np.asarray(item.memory_biases, np.float32), units)).to(device)
     return torch.cat([unit_bias.expand(item.num_new, -1), context_bias], dim=1)

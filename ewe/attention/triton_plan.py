@@ -109,10 +109,10 @@ def _prefill_arrays(tables: Tables, rows: Sequence[PlacedRow]) -> dict[str, np.n
     segments: list[tuple[int, int]] = []
     biases: list[float] = []
     for item in rows:
-        runs.append((item.begin, item.num_new, len(segments), len(item.unit_biases)))
-        segments += [(tables.add_unit(tables.lists.unit(slots)), len(slots)) for slots in item.row.unit_slots]
+        runs.append((item.begin, item.num_new, len(segments), len(item.memory_biases)))
+        segments += [(tables.add_unit(tables.lists.unit(slots)), len(slots)) for slots in item.row.memory_slots]
         segments.append((tables.add_context(item.row.context_slots), len(item.row.context_slots)))
-        biases += [*item.unit_biases, item.context_bias]
+        biases += [*item.memory_biases, item.context_bias]
     return {
         "runs": np.array(runs, np.int32),
         "segments": np.array(segments, np.int32),

@@ -86,5 +86,5 @@ class Asker:
         """The events of one answer. Raises as LLM.stream does."""
         if not self.chats:
             return self.llm.stream(prompt.text, self.params, self.documents)
-        text = self.llm.apply_chat_template(self.form.conversation(prompt))
-        return self.llm.stream(text, self.params, self.documents, add_special_tokens=False, question=prompt.text)
+        talk = self.llm.chat_prompt(self.form.conversation(prompt))
+        return self.llm.stream(talk, self.params, self.documents, add_special_tokens=False, question=prompt.text)

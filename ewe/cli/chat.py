@@ -16,6 +16,7 @@ def chat(
     ctx: typer.Context,
     system: options.System = "",
     model: options.Model = None,
+    adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     policy: options.Policy = None,
@@ -33,7 +34,7 @@ def chat(
     from ewe.errors import InvalidRequestError
 
     params = options.sampling_params(ctx.params)
-    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier, policy=policy)
+    chosen = settings_of(config, settings, **options.engine_options(ctx.params))
     messages: list[dict[str, str]] = []
     with open_llm(chosen) as llm:
         if not llm.has_chat_template:

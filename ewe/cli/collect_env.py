@@ -20,10 +20,11 @@ _PACKAGES = {
     "transformers": ("transformers",),
     "triton": ("triton",),
     "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"),
-    "bm25s": ("bm25s",),
     "nupunkt": ("nupunkt",),
     "tokenizers": ("tokenizers",),
     "safetensors": ("safetensors",),
+    "gguf": ("gguf",),
+    "peft": ("peft",),
     "numpy": ("numpy",),
 }
 

@@ -1,6 +1,6 @@
-"""`ewe demo`: one run on the built-in world, as it happens.
+"""`ewe demo`: one run on the built-in world, or of a real model on real text, as it happens.
 
-Owns: the subcommand and its default prompts. Knows `LLM.stream`.
+Owns: the subcommand and its default prompts. Knows `LLM` and how prompts reach it.
 """
 
 from __future__ import annotations
@@ -8,21 +8,35 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ewe.cli import options
+from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
 if TYPE_CHECKING:
     from ewe.engine.stream_events import StreamEvent
+    from ewe.llm import LLM
+    from ewe.sampling import SamplingParams
+    from ewe.types import Generation
 
+REAL_PROMPTS = [
+    "Who was Nikola Tesla, and what did he invent?",
+    "What was the 1973 oil crisis?",
+    "Who were the Huguenots?",
+    "What is packet switching, and who invented it?",
+]
+_REAL = ("smollm2", WIKIPEDIA_SAMPLE)
 _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
 def demo(
     prompt: Annotated[str | None, typer.Option(help="Instead of one of the built-in prompts.")] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="A real chat model (`ewe model get smollm2`) on paragraphs of Wikipedia.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the random draws; picks the built-in prompt.")] = 0,
     max_tokens: options.MaxTokens = 256,
     pace: Annotated[
@@ -33,39 +47,74 @@ def demo(
     trace: options.TraceFile = None,
     settings: options.Settings = None,
 ) -> None:
-    """Watch the built-in model write, be refuted and write again."""
+    """Watch the built-in model, or a real one, write, be refuted and write again."""
     from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.run_view import RunView
-    from ewe.cli.terminal import clean, follow, output_console, stats_table
+    from ewe.cli.terminal import clean, output_console, stats_table
     from ewe.report import jsonable, write_page, write_trace
     from ewe.sampling import SamplingParams
 
-    prompts = [prompt] if prompt else builtin_prompts()
-    chosen = prompts[seed % len(prompts)]
-    params = SamplingParams(max_tokens=max_tokens, seed=seed)
+    prompts = [prompt] if prompt else REAL_PROMPTS if real else builtin_prompts()
+    show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()
     attribution = ["attribution=true"] if html else []
-    config = settings_of(assignments=[*attribution, *(settings or ())])
+    model, datastore = _REAL if real else (None, None)
+    config = settings_of(None, [*attribution, *(settings or ())], model, datastore)
     if not as_json:
-        console.print(clean(chosen), style="bold", markup=False)
+        console.print(clean(show.prompt), style="bold", markup=False)
         console.print()
-    with open_llm(config) as llm, nullcontext() if as_json else RunView(console) as view:
-        events = llm.stream(chosen, params)
-        generation = follow(_paced(events, pace) if pace and console.is_terminal and not as_json else events, view)
+    generations, loaded = [], None
+    if real:  # one engine after the other: a GPU has room for one pool
+        with open_llm(config.model_copy(update={"policy": "plain", "datastore": None, "verifier": "none"})) as llm:
+            generations.append(show.run(llm, "Without memory:"))
+            loaded = llm.client.engine.loaded
+    with open_llm(config, loaded) as llm:
+        generations.append(show.run(llm, "\nWith memory, every sentence checked:" if real else ""))
     if html:
-        write_page(html, [generation])
+        write_page(html, generations)
     if trace:
-        write_trace(trace, [generation])
+        write_trace(trace, generations)
     if as_json:
-        print(json.dumps(jsonable(generation), ensure_ascii=False))
+        for generation in generations:
+            print(json.dumps(jsonable(generation), ensure_ascii=False))
         return
     console.print()
-    console.print(stats_table(generation))
+    console.print(stats_table(generations[-1]))
     if html:
         console.print(f"\nThe trace is in {html}", markup=False, soft_wrap=True)
-    others = [f'  ewe demo --prompt "{other}"' for other in prompts if other != chosen]
+    others = [f'  ewe demo {"--real " if real else ""}--prompt "{other}"' for other in prompts if other != show.prompt]
     if others:
         console.print("\n".join(["", "Others:", *others[:2]]), markup=False, style="bright_black")
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """One prompt in front of an audience.
+
+    chats: whether it goes through the chat template. pace: most tokens per second that a terminal shows. silent:
+    nothing is drawn.
+    """
+
+    prompt: str
+    params: SamplingParams
+    chats: bool
+    pace: float
+    silent: bool
+
+    def run(self, llm: LLM, heading: str = "") -> Generation:
+        """What the engine writes, as it happens, below the heading."""
+        from ewe.cli.asking import Asker, PromptForm
+        from ewe.cli.prompts import Prompt
+        from ewe.cli.run_view import RunView
+        from ewe.cli.terminal import follow, output_console
+
+        console = output_console()
+        events = Asker(llm, PromptForm(raw=not self.chats), self.params).stream(Prompt("demo", self.prompt))
+        if self.silent:
+            return follow(events, None)
+        if heading:
+            console.print(heading, style="bold")
+        with RunView(console) as view:
+            return follow(_paced(events, self.pace) if self.pace and console.is_terminal else events, view)
 
 
 def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[StreamEvent]:

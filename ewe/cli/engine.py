@@ -5,7 +5,7 @@ Owns: how the command line's options become one `Config`. Knows `LLM`, imported 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import yaml
 
 if TYPE_CHECKING:
     from ewe.config import Config
+    from ewe.engine.loader import LoadedModel
     from ewe.llm import LLM
 
 
@@ -23,21 +24,28 @@ def settings_of(
     datastore: str | None = None,
     verifier: str | None = None,
     policy: str | None = None,
+    adapter: str | None = None,
 ) -> Config:
-    """The settings of a file, changed by --model, --datastore, --verifier and --policy, then by --set.
+    """The settings of a file, changed by --model, --adapter, --datastore, --verifier and --policy, then by --set.
 
     Without a file the built-in model brings its own settings, any other model the defaults. Raises ConfigError.
     """
     from ewe.client import resolve_config
 
-    named = {"datastore": datastore, "verifier": verifier, "policy": policy}
+    named = {"datastore": datastore, "verifier": verifier, "policy": policy, "model.adapter": adapter}
+    return resolve_config(model, file).override([*as_assignments(named), *(assignments or ())])
+
+
+def as_assignments(named: Mapping[str, object]) -> list[str]:
+    """`key=value` for every option that was given; numbers and lists stay what they are, the rest is text."""
+    given = {key: value for key, value in named.items() if value is not None}
+    plain = {key: value if isinstance(value, int | list) else str(value) for key, value in given.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
-    first = [f"{key}={yaml.safe_dump(str(value))}" for key, value in named.items() if value is not None]
-    return resolve_config(model, file).override([*first, *(assignments or ())])
+    return [f"{key}={yaml.safe_dump(value)}" for key, value in plain.items()]
 
 
-def open_llm(config: Config) -> LLM:
-    """The engine with its model loaded; while it loads, a terminal says how far it is."""
+def open_llm(config: Config, loaded: LoadedModel | None = None) -> LLM:
+    """The engine with its model loaded, if it is not; while it loads, a terminal says how far it is."""
     from rich.console import Console
     from rich.text import Text
 
@@ -45,7 +53,9 @@ def open_llm(config: Config) -> LLM:
 
     console = Console(stderr=True)
     with console.status(Text(f"{config.model.name} ...")) as status:
-        llm = LLM(config=config, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ...")))
+        llm = LLM(
+            config=config, loaded=loaded, on_load=lambda step: status.update(Text(f"{config.model.name}: {step} ..."))
+        )
     if console.is_terminal:
         budget = llm.client.engine.budget
         lines = [str(llm.client.components.summary), *([f"memory: {budget.summary()}"] if budget is not None else [])]

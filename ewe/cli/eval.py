@@ -6,19 +6,22 @@ Owns: the subcommand, its progress bar and where the results go. Knows `ewe.eval
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ewe.cli import options
+from ewe.cli.eval_qa import qa
 
-eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies.")
+eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
 
 
 @eval_app.callback()
 def evaluations() -> None:
-    """Measure decoding policies against exact ground truth."""
+    """Measure decoding policies against exact ground truth, and how a model reads its memory."""
+
+
+eval_app.command("qa")(qa)
 
 
 @eval_app.command("world")
@@ -28,8 +31,8 @@ def world(
     first_seed: Annotated[int, typer.Option(help="Seed of the first world.", min=0, max=900_000)] = 100,
     only: Annotated[list[str] | None, typer.Option("--system", help="Only this system (repeatable).")] = None,
     settings: options.Settings = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the figures into this PNG file.")] = None,
+    json_file: options.FiguresFile = None,
+    plot: options.PlotFile = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
 ) -> None:
     """Compare no memory, RAG and EWE on lives of fictional people that no training has seen."""
@@ -45,9 +48,6 @@ def world(
     chosen = [system for system in SYSTEMS if not only or system.name in only]
     if len(chosen) < len(set(only or ())):
         raise ConfigError(f"unknown system; known: {', '.join(system.name for system in SYSTEMS)}")
-    for path in (json_file, plot):
-        if path is not None and not path.parent.is_dir():
-            raise ConfigError(f"{path.parent} is no directory: create it first")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("answers", total=len(chosen) * seeds * people)

@@ -25,6 +25,7 @@ def generate(
     system: options.System = "",
     raw: options.Raw = False,
     model: options.Model = None,
+    adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     policy: options.Policy = None,
@@ -57,7 +58,6 @@ def generate(
     """Write answers to one prompt or to many.
 
     A chat model gets them through its chat template.
-
     Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
     from ewe.cli.asking import PromptForm
@@ -68,7 +68,7 @@ def generate(
 
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
     asked, passages = read_prompts(prompt, prompts), read_documents(documents)
-    chosen = settings_of(config, settings, model=model, datastore=datastore, verifier=verifier, policy=policy)
+    chosen = settings_of(config, settings, **options.engine_options(ctx.params))
     written_with = run_settings(chosen, params, form, passages) if output else {}
     batch = Batch(asked, params, form, passages, written_with, as_json, output, html, trace)
     if not batch.run(lambda: open_llm(chosen)):

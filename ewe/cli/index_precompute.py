@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli.options import ConfigFile, Model, Settings
+from ewe.cli.options import Adapter, ConfigFile, Model, Settings
 
 if TYPE_CHECKING:
     from ewe.config import Config
@@ -31,6 +31,7 @@ def precompute_command(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the units.", show_default=False)],
     model: Model = None,
+    adapter: Adapter = None,
     config: ConfigFile = None,
     settings: Settings = None,
     queries: Annotated[
@@ -42,12 +43,16 @@ def precompute_command(
             show_default=False,
         ),
     ] = None,
+    system: Annotated[
+        str, typer.Option(help="For chats that begin with this message of the system.", show_default=False)
+    ] = "",
     top: Annotated[
         int | None, typer.Option(min=1, help="With --queries: only this many, those found most often.")
     ] = None,
 ) -> None:
     """Encode passages once, for engines that then load them; run again to go on if it was interrupted.
 
+    Units of chat models are made for the place inside a chat, unless memory.placement is bare.
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
     from ewe.cli.engine import settings_of
@@ -57,11 +62,11 @@ def precompute_command(
 
     if top is not None and queries is None:
         raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")
-    chosen = settings_of(config, settings, model)
+    chosen = settings_of(config, settings, model, adapter=adapter)
     passages = _passages(store, chosen, queries, top)
     loaded = load_model(chosen.model)
     with indexing("encoding") as show:
-        report = precompute(loaded, chosen, passages, out, show)
+        report = precompute(loaded, chosen, passages, out, show, _prefix(loaded.tokenizer, chosen, system))
     for name in report.skipped:
         say(f"passage {name} makes no unit and was left out")
     there = f", {report.found} were there already" if report.found else ""
@@ -69,12 +74,26 @@ def precompute_command(
     print(f"use them with --set memory.precomputed={out}")
 
 
+def _prefix(tokenizer: Any, config: Config, system: str) -> str:
+    """What stands before the memory in chats with the model; empty where units are bare."""
+    from ewe.placement import PlacedPrompt
+    from ewe.tool_calls.memory_place import MemoryPlace
+    from ewe.tool_calls.template import ChatTemplate
+
+    if getattr(tokenizer, "chat_template", None) is None:
+        return ""
+    messages = [{"role": "system", "content": system}] if system else []
+    place = MemoryPlace(ChatTemplate(tokenizer, config.model.name), tokenizer, config)
+    prompt = place.prompt([*messages, {"role": "user", "content": "Hello."}])
+    return prompt.before if isinstance(prompt, PlacedPrompt) else ""
+
+
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
     """The passages of a datastore, or those that the queries find, most often first."""
-    from ewe.retrieval.open import open_retriever, open_source
-    from ewe.world.builtin import builtin_datastore
+    from ewe.components import open_passages
+    from ewe.retrieval.open import open_retriever
 
-    source = open_source(builtin_datastore() if store == "builtin" else store)
+    source = open_passages(store)
     if queries is None:
         return (passage for _, passage in source.scan())
     lines = [line.strip() for line in queries.read_text(encoding="utf-8").splitlines() if line.strip()]

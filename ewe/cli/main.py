@@ -16,10 +16,12 @@ from typer.core import TyperGroup
 from ewe.cli.chat import chat
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
+from ewe.cli.doctor import doctor
 from ewe.cli.eval import eval_app
 from ewe.cli.generate import generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
+from ewe.cli.model import model_app
 from ewe.cli.serve import serve
 from ewe.cli.validate import validate
 from ewe.cli.verify import verify
@@ -81,7 +83,9 @@ app.command("serve")(serve)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")
 app.add_typer(memory_app, name="memory")
+app.add_typer(model_app, name="model")
 app.add_typer(eval_app, name="eval")
+app.command("doctor")(doctor)
 app.command("validate")(validate)
 app.command("collect-env")(collect_env)
 
@@ -92,7 +96,8 @@ def main() -> None:
         # A terminal that cannot show a character gets a question mark, not a crash at the end of a long run.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     # Bars of a model that loads would stay on the screen above what is printed.
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    for name in ("HF_HUB_DISABLE_PROGRESS_BARS", "TQDM_DISABLE"):
+        os.environ.setdefault(name, "1")
     app()
 
 

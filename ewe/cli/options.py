@@ -46,14 +46,26 @@ Settings = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_SETTINGS, help="builtin, a folder with safetensors, or a hub id.", show_default="builtin"
+        rich_help_panel=_SETTINGS,
+        help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.",
+        show_default="builtin",
+    ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_SETTINGS,
+        help="A LoRA adapter that is merged into the model: a folder saved by peft, the name of one that the model has "
+        "here, or none.",
+        show_default=False,
     ),
 ]
 Datastore = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=_SETTINGS,
-        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, or builtin.",
+        help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
+        "or builtin.",
     ),
 ]
 Verifier = Annotated[
@@ -116,6 +128,19 @@ OutputFile = Annotated[
     ),
 ]  # fmt: skip
 
+FiguresFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", rich_help_panel=_RESULTS, help="Write the figures to this file.", callback=_place_for_a_file
+    ),
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", rich_help_panel=_RESULTS, help="Draw the figures into this PNG file.", callback=_place_for_a_file
+    ),
+]
+
 MaxTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Most tokens to write.")]
 MinTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Fewest tokens before the text may end.")]
 Temperature = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="0 is greedy.")]
@@ -158,6 +183,11 @@ JSONSchema = Annotated[
         exists=True, dir_okay=False,
     ),
 ]  # fmt: skip
+
+
+def engine_options(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """The options among a subcommand's parameters that say which engine it is."""
+    return {name: values[name] for name in ("model", "adapter", "datastore", "verifier", "policy")}
 
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:

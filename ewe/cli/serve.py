@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-import yaml
 
 from ewe.cli import options
 from ewe.errors import ConfigError
@@ -25,7 +24,10 @@ _SERVER = "Server"
 
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="builtin, a folder with safetensors, or a hub id.", show_default="builtin")
+        str | None,
+        typer.Argument(
+            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
+        ),
     ] = None,
     host: Annotated[
         str | None, typer.Option(rich_help_panel=_SERVER, help="Address to listen on.", show_default="127.0.0.1")
@@ -41,6 +43,7 @@ def serve(
         Path | None,
         typer.Option(rich_help_panel=_SERVER, help="Keys that open the server, one a line.", show_default=False),
     ] = None,
+    adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     policy: options.Policy = None,
@@ -52,15 +55,14 @@ def serve(
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
     print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
+    from ewe.cli.engine import as_assignments
     from ewe.preflight import preflight
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
 
-    named: dict[str, Any] = {"datastore": datastore, "verifier": verifier, "policy": policy and policy.value}
+    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
     for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
-    named |= {f"server.{key}": None if value is None else _plain(value) for key, value in for_server.items()}
-    # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
-    first = [f"{key}={yaml.safe_dump(value)}" for key, value in named.items() if value is not None]
+    first = as_assignments({**named, **{f"server.{key}": value for key, value in for_server.items()}})
     chosen, server, unknown = resolve_settings(model, config, os.environ, [*first, *(settings or ())])
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
     report_choice(chosen)
@@ -79,7 +81,3 @@ def serve(
         return LLM(config=chosen, on_load=on_load)
 
     run(server, load, notes)
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, Path) else value

@@ -18,11 +18,12 @@ from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
 from ewe.engine.pauses import Action, Pauses, next_action
+from ewe.engine.plan import Plan
 from ewe.engine.prompt_scores import last_tokens
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.sampling_rows import Token
-from ewe.engine.scheduler import Plan, Scheduler
+from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.types import FinishReason, Generation

@@ -20,8 +20,10 @@ _NOT_COMPUTED_WITH = {"_name_or_path", "_attn_implementation", "dtype", "transfo
 _STATE_OF_USE = {"padding", "truncation"}
 
 
-def identity_of(loaded: LoadedModel, memory: MemoryConfig, cache_dtype: str = "auto") -> UnitIdentity:
-    """What units are made for that this model encodes under these settings; reads every weight once."""
+def identity_of(
+    loaded: LoadedModel, memory: MemoryConfig, cache_dtype: str = "auto", prefix: tuple[int, ...] = ()
+) -> UnitIdentity:
+    """What units are made for that this model encodes under these settings after `prefix`; reads every weight once."""
     state = loaded.model.state_dict()
     names = sorted(state)
     weights = sha256("\n".join((*names, digest(state[name] for name in names))).encode())
@@ -34,6 +36,7 @@ def identity_of(loaded: LoadedModel, memory: MemoryConfig, cache_dtype: str = "a
         dtype=str(loaded.model.dtype).removeprefix("torch."),
         layers=tuple((shape.num_kv_heads, shape.key_dim, shape.value_dim) for shape in layer_shapes(loaded.model)),
         cache_dtype=cache_dtype,
+        prefix=prefix,
     )
 
 

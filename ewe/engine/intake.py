@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewe.config import Config
+from ewe.engine.documents import Document, passages_of
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.refresh import MemoryKeeper
@@ -22,13 +23,13 @@ from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 from ewe.memory.working_memory import WorkingMemory
+from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.use import ToolUse
-from ewe.types import Lane, MemoryOptions, Passage
+from ewe.types import Lane, MemoryOptions
 
-Prompt = str | Batch[int]
-Document = str | Passage
+Prompt = str | Batch[int] | PlacedPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +85,22 @@ class Intake:
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
-        prompt_ids = self._prompt_ids(prompt, add_special_tokens)
+        passages = passages_of(documents or (), self._config.memory.retrieval_units, self._tokenizer is not None)
+        text, prefix_ids, prompt_ids = self._prompt(prompt, add_special_tokens, self._uses_memory or bool(passages))
         self.check_ids("logit_bias", params.logit_bias)
         self.check_ids("stop_token_ids", params.stop_token_ids)
-        passages = self._passages(documents or ())
-        start = self._config.memory.unit_tokens if self._uses_memory or passages else 0
-        max_tokens = self._fit(prompt_ids, params, start, len(passages))
+        if prefix_ids and params.prompt_logprobs is not None:
+            raise InvalidRequestError(
+                "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"
+            )
+        gap = self._config.memory.unit_tokens if self._uses_memory or passages else 0
+        max_tokens = self._fit(len(prefix_ids), len(prompt_ids), params, gap, len(passages))
         recall = self._recall(memory)
         seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
-        text = prompt if isinstance(prompt, str) else self._decode(prompt_ids)
         asked = question if question.strip() else text
         grammar = self._grammar(params, tools)
-        shared = request_id, text, asked, prompt_ids, params, seed, start, max_tokens, listener, salt, tools
+        start = len(prefix_ids) + gap
+        shared = request_id, text, asked, prefix_ids, prompt_ids, params, seed, start, max_tokens, listener, salt, tools
         first, *others = [self._sequence(index, *shared) for index in range(params.n)]
         for sequence in (first, *others):
             sequence.grammar = grammar and grammar.copy()
@@ -104,7 +109,7 @@ class Intake:
         first.record(
             "start",
             prompt=text,
-            num_prompt_tokens=len(prompt_ids),
+            num_prompt_tokens=first.num_prompt_tokens,
             policy=self._config.policy,
             settings=self._config.model_dump(mode="json"),
         )
@@ -117,6 +122,7 @@ class Intake:
         request_id: str,
         prompt: str,
         question: str,
+        prefix_ids: tuple[int, ...],
         prompt_ids: tuple[int, ...],
         params: SamplingParams,
         seed: int,
@@ -132,6 +138,7 @@ class Intake:
             index=index,
             prompt=prompt,
             question=question,
+            prefix_ids=prefix_ids,
             prompt_ids=prompt_ids,
             params=params,
             seed=seed,
@@ -155,7 +162,27 @@ class Intake:
             raise InvalidRequestError("memory: this engine keeps no memories: set longterm.path to a folder for them")
         return memory or MemoryOptions(settings.user, settings.agent)
 
-    def _prompt_ids(self, prompt: Prompt, add_special_tokens: bool) -> tuple[int, ...]:
+    def _prompt(
+        self, prompt: Prompt, add_special_tokens: bool, has_memory: bool
+    ) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        """The prompt's text, the tokens up to its memory and those after it.
+
+        The former are none where units are bare: for prompts without a place for memory, and for requests without any.
+        """
+        if isinstance(prompt, str) and self._config.memory.placement == "in_prompt":
+            prompt = split_at_mark(prompt)
+        if not isinstance(prompt, PlacedPrompt):
+            ids = self._prompt_ids(prompt, add_special_tokens)
+            return prompt if isinstance(prompt, str) else self._decode(ids), (), ids
+        if not has_memory:
+            return prompt.text, (), self._prompt_ids(prompt.text, add_special_tokens)
+        if not prompt.after.strip():
+            raise InvalidRequestError("nothing follows the memory in the prompt: give it some text there")
+        prefix_ids = tuple(self.encode(prompt.before, add_special_tokens))
+        self.check_ids("the prompt", prefix_ids)
+        return prompt.before + prompt.after, prefix_ids, self._prompt_ids(prompt.after, add_special_tokens=False)
+
+    def _prompt_ids(self, prompt: str | Batch[int], add_special_tokens: bool) -> tuple[int, ...]:
         if isinstance(prompt, str):
             if not prompt.strip():
                 raise InvalidRequestError("the prompt is empty: give it some text")
@@ -183,46 +210,30 @@ class Intake:
             if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
                 raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self._limits.vocab_size})")
 
-    def _passages(self, documents: Batch[Document]) -> list[Passage]:
-        if isinstance(documents, str):
-            raise InvalidRequestError("documents must be a list of texts or passages, not one string")
-        capacity = self._config.memory.retrieval_units
-        if len(documents) > capacity:
-            raise InvalidRequestError(
-                f"{len(documents)} documents do not fit into {capacity} units: raise memory.retrieval_units, or put "
-                "them into a datastore"
-            )
-        if documents and self._tokenizer is None:
-            raise InvalidRequestError("documents need a tokenizer, and this model has none")
-        passages = [
-            document if isinstance(document, Passage) else Passage(id=f"document-{number}", text=document)
-            for number, document in enumerate(documents, 1)
-        ]
-        for passage in passages:
-            if not passage.text.strip():
-                raise InvalidRequestError(f"document {passage.id!r} is empty")
-        return passages
+    def _fit(self, prefix: int, rest: int, params: SamplingParams, gap: int, num_documents: int) -> int:
+        """How many tokens may be generated; raises if the prompt leaves no room for any.
 
-    def _fit(self, prompt_ids: tuple[int, ...], params: SamplingParams, start: int, num_documents: int) -> int:
-        """How many tokens may be generated; raises if the prompt leaves no room for any."""
+        prefix, rest: tokens of the prompt up to the memory and after it; gap: positions between them.
+        """
         memory, size = self._config.memory, self._manager.block_size
-        room = self._limits.max_model_len - start
-        if len(prompt_ids) >= room:
+        prompt = prefix + rest
+        room = self._limits.max_model_len - gap
+        if prompt >= room:
             raise PromptTooLongError(
-                f"the prompt has {len(prompt_ids)} tokens; model.max_model_len {self._limits.max_model_len}"
-                + (f" less memory.unit_tokens {start}" if start else "")
+                f"the prompt has {prompt} tokens; model.max_model_len {self._limits.max_model_len}"
+                + (f" less memory.unit_tokens {gap}" if gap else "")
                 + f" leaves room for {max(room - 1, 0)}"
             )
         # A refresh holds the old units until the new ones are encoded.
         places = 2 * memory.num_units if self._uses_memory else num_documents
-        units = places * math.ceil(memory.unit_tokens / size)
-        pool_room = (self._manager.num_blocks - 1 - units) * size
-        if len(prompt_ids) >= pool_room:
+        blocks = places * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
+        pool_room = (self._manager.num_blocks - 1 - blocks) * size
+        if rest >= pool_room:
             raise PromptTooLongError(
-                f"the prompt has {len(prompt_ids)} tokens, and the KV pool leaves room for {max(pool_room - 1, 0)}: "
+                f"the prompt has {prompt} tokens, and the KV pool leaves room for {max(pool_room + prefix - 1, 0)}: "
                 "raise cache.num_blocks or cache.memory_gib, or lower memory.unit_tokens"
             )
-        return min(params.max_tokens, room - len(prompt_ids), pool_room - len(prompt_ids))
+        return min(params.max_tokens, room - prompt, pool_room - rest)
 
     def _decode(self, ids: tuple[int, ...]) -> str:
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids), skip_special_tokens=True))

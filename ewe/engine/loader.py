@@ -6,6 +6,7 @@ classes; importing it registers the "ewe" attention.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
+from ewe.engine.adapters import merge_adapter
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import usable_device
-from ewe.engine.model_files import has_tokenizer, model_source
+from ewe.engine.gguf_weights import cost_of_widening, widening
+from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
 from ewe.engine.small_products import choose_few_rows
 from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.engine.weight_count import counted_weights
@@ -29,6 +32,9 @@ from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
 _WEIGHTS = "loading weights"
+_FAILURES: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, ImportError, SafetensorError)
+# A GGUF file that lacks something (a tokenizer, its end) makes transformers stumble rather than say so.
+_GGUF_FAILURES = (*_FAILURES, LookupError, TypeError, AttributeError, ArithmeticError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,9 @@ class LoadedModel:
 
 
 def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedModel:
-    """The model that `config` names: "builtin", a directory, a config.json (dummy only) or a hub id.
+    """The model that `config` names: "builtin", a known model, a directory, a GGUF file or a hub id.
 
-    on_load: hears of the weights as they are read.
+    load_format "dummy" takes a config.json as well. on_load: hears of the weights as they are read.
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
@@ -72,26 +78,35 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
 
 
-def _read(auto_class: Any, source: str, options: dict[str, Any], **more: Any) -> Any:
+def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more: Any) -> Any:
     """`auto_class.from_pretrained`, its failures as ConfigError."""
+    failures = _FAILURES
+    if source.gguf_file is not None:
+        options, failures = {**options, "gguf_file": source.gguf_file}, _GGUF_FAILURES
     try:
-        return auto_class.from_pretrained(source, **options, **more)
-    except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
+        return auto_class.from_pretrained(source.place, **options, **more)
+    except failures as error:
         raise ConfigError(
-            f"cannot load {auto_class.__name__.removeprefix('Auto')} from {source!r}: {error} (model.name is "
-            f'"builtin", a directory or a hub id; weights must be safetensors)'
+            f"cannot load {auto_class.__name__.removeprefix('Auto')} from {str(source)!r}: {error} (model.name is "
+            f'"builtin", a directory, a GGUF file or a hub id; weights must be safetensors or GGUF)'
         ) from error
 
 
-def _model(source: str, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad) -> Any:
+def _model(
+    source: ModelSource, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad
+) -> Any:
     device, dtype = _place(model_config, config)
+    adapter = adapter_folder(config)
     if config.weights != "auto":
         refuse_unusable(config.weights, model_config, device, dtype, config.compile)
     if config.load_format == "dummy":
         on_load(LoadStep("making random weights"))
         model = _random_model(model_config, config, device, dtype)
     else:
-        model = _read_model(source, model_config, dtype, options, on_load)
+        model = _read_model(source, model_config, torch.float32 if adapter else dtype, options, on_load)
+        if adapter is not None:
+            on_load(LoadStep(f"merging the adapter {adapter.name}"))
+            model = merge_adapter(model, adapter, dtype)
     if config.weights != "auto":
         shrink(model, config.weights, device, choose_few_rows(config.weights, device, dtype))
     model = model.to(device)
@@ -110,15 +125,21 @@ def _random_model(model_config: Any, config: ModelConfig, device: torch.device, 
         )
 
 
-def _read_model(source: str, model_config: Any, dtype: torch.dtype, options: dict[str, Any], on_load: OnLoad) -> Any:
+def _read_model(
+    source: ModelSource, model_config: Any, dtype: torch.dtype, options: dict[str, Any], on_load: OnLoad
+) -> Any:
     """The model of a checkpoint, in host memory."""
     more = {"config": model_config, "dtype": dtype, "attn_implementation": ATTENTION, "use_safetensors": True}
+    if source.gguf_file is not None:
+        more |= widening()
     on_load(LoadStep(_WEIGHTS))
     with counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
         model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.
         raise ConfigError(f"{source} lacks the weights {', '.join(sorted(report['missing_keys']))}")
+    if source.gguf_file is not None:
+        on_load(cost_of_widening(model, Path(source.place) / source.gguf_file))
     return model
 
 
@@ -151,8 +172,9 @@ def _max_model_len(model_config: Any, wanted: int | None) -> int:
     return int(wanted or limit)
 
 
-def _tokenizer(source: str, config: ModelConfig, options: dict[str, Any]) -> Any:
-    if config.load_format == "dummy" and (Path(source).is_file() or not has_tokenizer(Path(source))):
+def _tokenizer(source: ModelSource, config: ModelConfig, options: dict[str, Any]) -> Any:
+    place = Path(source.place)
+    if config.load_format == "dummy" and source.gguf_file is None and (place.is_file() or not has_tokenizer(place)):
         return None
     return _read(AutoTokenizer, source, options)
 

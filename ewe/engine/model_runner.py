@@ -35,7 +35,8 @@ class ForwardResult:
     """What a forward pass yields.
 
     logits: float32 [rows that want logits (or their tokens), vocab], in row order. attention: per row float32
-    [units + 1], the share of attention per unit, then the context, mean over layers, heads and tokens; None if off.
+    [units + 1], the share of attention per unit, then the context with its prefix, mean over layers, heads and tokens;
+    None if off.
     """
 
     logits: torch.Tensor
@@ -92,4 +93,13 @@ class ModelRunner:
         if shares is None:
             return [None] * len(rows)
         means = (shares / len(self._layers)).cpu().numpy()
-        return [means[index, : len(row.unit_slots) + 1] for index, row in enumerate(rows)]
+        return [_unit_shares(means[index], row) for index, row in enumerate(rows)]
+
+
+def _unit_shares(shares: npt.NDArray[np.float32], row: ForwardRow) -> npt.NDArray[np.float32]:
+    """Shares per segment [at least the row's segments] as shares per unit and of the context, prefix included."""
+    found = shares[: len(row.memory_slots) + 1]
+    if row.prefix_slots is None:
+        return found
+    prefix, *units, context = found
+    return np.array([*units, prefix + context], np.float32)

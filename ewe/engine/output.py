@@ -53,7 +53,7 @@ def complete(sequence: Sequence) -> Generation:
     _send(sequence, len(draft.text))
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(draft)
-    stats.prompt_tokens = len(sequence.prompt_ids)
+    stats.prompt_tokens = sequence.num_prompt_tokens
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)

@@ -22,7 +22,7 @@ from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
 from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
 from ewe.kvcache.pool import KVPool
 from ewe.memory.precomputed import PrecomputedUnits
-from ewe.memory.unit_files import unit_key
+from ewe.memory.unit_files import read_manifest, unit_key
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.unit_writer import UnitWriter
 from ewe.types import Passage
@@ -41,23 +41,30 @@ class PrecomputeReport:
 
 
 def precompute(
-    loaded: LoadedModel, config: Config, passages: Iterable[Passage], out: Path, progress: Progress | None = None
+    loaded: LoadedModel,
+    config: Config,
+    passages: Iterable[Passage],
+    out: Path,
+    progress: Progress | None = None,
+    prefix: str = "",
 ) -> PrecomputeReport:
     """Writes the KV of the passages' units to the folder `out`; goes on where an earlier run of the same was ended.
 
-    Each unit is encoded in a pass of its own, so that its KV does not depend on its neighbours. Raises ConfigError for
-    a model without a tokenizer, PrecomputedError as `UnitWriter` does and if the disk is too small.
+    prefix: what stands before the memory in the prompts that the units are for; empty for bare units. Each unit is
+    encoded in a pass of its own, so that its KV does not depend on its neighbours. Raises ConfigError for a model
+    without a tokenizer, PrecomputedError as `UnitWriter` does and if the disk is too small.
     """
     if loaded.tokenizer is None:
         raise ConfigError("this model has no tokenizer, so it can hold no units")
-    texts, skipped = _unit_texts(loaded, config, passages)
-    identity = identity_of(loaded, config.memory, config.cache.dtype)
+    prefix_ids = tuple(loaded.tokenizer(prefix, add_special_tokens=False)["input_ids"]) if prefix else ()
+    texts, skipped = _unit_texts(loaded, config, passages, in_prompt=bool(prefix_ids))
+    identity = identity_of(loaded, config.memory, config.cache.dtype, prefix_ids)
     dtype = cache_dtype(config.cache, loaded.model.dtype)
     unit_bytes = KVPool.bytes_per_token(layer_shapes(loaded.model), dtype)
     with UnitWriter(out, identity) as writer:
         missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
         _check_disk(out, unit_bytes * sum(map(len, missing)), len(missing))
-        encoder = _UnitEncoder(loaded, config)
+        encoder = _UnitEncoder(loaded, config, prefix_ids)
         found = len(texts) - len(missing)
         for done, tokens in enumerate(missing, found + 1):
             writer.add(tokens, encoder.encode(tokens))
@@ -78,35 +85,49 @@ def open_precomputed(
     if loaded.tokenizer is None:
         raise ConfigError("this model has no tokenizer, so it can hold no units: unset memory.precomputed")
     folder = Path(config.memory.precomputed).expanduser()
+    prefix = read_manifest(folder).prefix
+    if config.memory.placement != "auto" and bool(prefix) != (config.memory.placement == "in_prompt"):
+        made_for = f"units after {loaded.tokenizer.decode(prefix)!r}" if prefix else "bare units"
+        raise PrecomputedError(
+            f"{folder} holds {made_for}, and memory.placement is {config.memory.placement}: set it to auto, or "
+            "precompute units for it into another folder"
+        )
     # Without a GPU the files' pages, which the system caches, are host memory already.
     host_bytes = int(config.cache.host_gib * (1 << 30)) if pool.device.type == "cuda" else 0
-    return PrecomputedUnits(folder, identity_of(loaded, config.memory, config.cache.dtype), pool, host_bytes, changed)
+    identity = identity_of(loaded, config.memory, config.cache.dtype, prefix)
+    return PrecomputedUnits(folder, identity, pool, host_bytes, changed)
 
 
 class _UnitEncoder:
-    """Encodes one unit at a time, in a pool that holds one."""
+    """Encodes one unit at a time after a prefix, in a pool that holds the prefix and one unit."""
 
-    def __init__(self, loaded: LoadedModel, config: Config) -> None:
+    def __init__(self, loaded: LoadedModel, config: Config, prefix_ids: tuple[int, ...]) -> None:
         size = config.cache.block_size
-        num_blocks = 1 + -(-config.memory.unit_tokens // size)
+        before = -(-len(prefix_ids) // size) * size
+        num_blocks = 1 + before // size + -(-config.memory.unit_tokens // size)
         model = loaded.model
         dtype = cache_dtype(config.cache, model.dtype)
         self._pool = KVPool(layer_shapes(model), num_blocks, size, dtype, model.device)
         self._runner = ModelRunner(model, self._pool, config.memory.merge, cuda_graphs=False)
-        self._slots = np.arange(size, size + config.memory.unit_tokens, dtype=np.int64)
+        self._slots = np.arange(size + before, size + before + config.memory.unit_tokens, dtype=np.int64)
+        self._prefix = np.arange(size, size + len(prefix_ids), dtype=np.int64) if prefix_ids else None
+        if self._prefix is not None:
+            self._runner.forward([ForwardRow(prefix_ids, 0, self._prefix, wants_logits=False)])
 
     def encode(self, token_ids: tuple[int, ...]) -> torch.Tensor:
         """The unit's KV as `KVPool.read_slots` gives it."""
         slots = self._slots[: len(token_ids)]
-        self._runner.forward([ForwardRow(token_ids, 0, slots, wants_logits=False)])
+        start = 0 if self._prefix is None else len(self._prefix)
+        self._runner.forward([ForwardRow(token_ids, start, slots, wants_logits=False, prefix_slots=self._prefix)])
         return self._pool.read_slots(slots)
 
 
 def _unit_texts(
-    loaded: LoadedModel, config: Config, passages: Iterable[Passage]
+    loaded: LoadedModel, config: Config, passages: Iterable[Passage], in_prompt: bool
 ) -> tuple[list[tuple[int, ...]], list[str]]:
     """The token ids of the passages' units, each content once, and the ids of passages that no unit can hold."""
     tokenizer = UnitTokenizer(loaded.tokenizer, config.memory.unit_tokens, config.memory.unit_template)
+    tokenizer = tokenizer.in_prompt if in_prompt else tokenizer
     found: dict[tuple[int, ...], None] = {}
     skipped = []
     for passage in passages:

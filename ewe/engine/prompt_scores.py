@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.plan import Plan
 from ewe.engine.sampling_rows import PromptScore
-from ewe.engine.scheduler import Plan
 from ewe.engine.sequence import Sequence
 
 

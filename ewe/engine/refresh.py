@@ -1,7 +1,7 @@
 """Bringing passages into working memory, and every reference to an encoded unit that a sequence holds.
 
-Owns: the way of a passage from text to unit (plan, acquire, encode, commit), snapshots for rewinds, and the release of
-references. Knows memory and its cache; nothing of retrieval, verification or scheduling.
+Owns: the way of a passage from text to unit (plan, acquire, encode, commit), the prefix that units follow, snapshots
+for rewinds, and the release of references. Knows memory and its cache; nothing of retrieval, checks or scheduling.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ewe.types import Lane, Passage
 class MemoryKeeper:
     """Fills and refreshes the memories of all sequences.
 
-    One reference on an encoded unit is held per memory place, per snapshot place and per pending unit.
+    One reference on an encoded unit is held per memory place, per snapshot place and per pending unit; and one on its
+    prefix per sequence, longer than on any unit that follows it.
     """
 
     def __init__(self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig) -> None:
@@ -51,7 +52,7 @@ class MemoryKeeper:
             if len(chosen) == room:
                 break
             try:
-                unit = self._prepare(passage, lane, _salt(sequence, (owners or {}).get(passage.id, "")))
+                unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""))
             except InvalidRequestError as error:
                 if required:
                     raise
@@ -65,12 +66,18 @@ class MemoryKeeper:
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
                 sequence.pending_units.append(unit)
 
+    def acquire_prefix(self, sequence: Sequence) -> None:
+        """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
+        if sequence.prefix_ids:
+            sequence.prefix = self.cache.acquire(sequence.prefix_ids, sequence.salt)
+
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
         try:
             for pending in sequence.pending_units:
                 if pending.encoded is None:
-                    pending.encoded = self.cache.acquire(pending.unit_text.token_ids, pending.salt)
+                    token_ids = pending.unit_text.token_ids
+                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.prefix_ids)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -139,25 +146,29 @@ class MemoryKeeper:
         sequence.checks.clear()
         for unit in sequence.memory.clear():
             self.cache.release(unit.encoded)
+        self._release_prefix(sequence)
 
     def suspend(self, sequence: Sequence) -> None:
         """Gives back every reference while the sequence is swapped out; the units may be evicted meanwhile."""
         self._release_pending(sequence)
         for unit in self._held(sequence):
             self.cache.release(unit)
+        self._release_prefix(sequence)
 
     def resume(self, sequence: Sequence) -> None:
-        """Takes the references back; units evicted meanwhile come back unencoded (their KV depends on nothing else).
+        """Takes the references back; what was evicted meanwhile comes back unencoded (its KV depends on nothing else).
 
         Raises OutOfBlocksError, and then holds none.
         """
+        self.acquire_prefix(sequence)
         taken: list[EncodedUnit] = []
         try:
             for unit in self._held(sequence):
-                taken.append(self.cache.acquire(unit.token_ids, unit.salt))
+                taken.append(self.cache.acquire(unit.token_ids, unit.salt, unit.prefix_ids))
         except OutOfBlocksError:
             for unit in taken:
                 self.cache.release(unit)
+            self._release_prefix(sequence)
             raise
         fresh = iter(taken)
         sequence.memory.restore(_with_encoded(sequence.memory.snapshot(), fresh))
@@ -165,7 +176,10 @@ class MemoryKeeper:
             check.snapshot = _with_encoded(check.snapshot, fresh) if check.snapshot else None
 
     def fork(self, source: Sequence, target: Sequence) -> None:
-        """Gives `target`, whose memory is empty, the memory of `source`."""
+        """Gives `target`, whose memory is empty, the memory and the prefix of `source`."""
+        target.prefix = source.prefix
+        if target.prefix is not None:
+            self.cache.share(target.prefix)
         target.memory.restore(source.memory.snapshot())
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
@@ -184,12 +198,18 @@ class MemoryKeeper:
                 self.cache.release(pending.encoded)
                 pending.encoded = None
 
-    def _prepare(self, passage: Passage, lane: Lane, salt: str) -> PendingUnit | None:
+    def _release_prefix(self, sequence: Sequence) -> None:
+        if sequence.prefix is not None:
+            self.cache.release(sequence.prefix)
+            sequence.prefix = None
+
+    def _prepare(self, sequence: Sequence, passage: Passage, lane: Lane, owner: str) -> PendingUnit | None:
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
         if weight is None:
             return None
         assert self._unit_tokenizer is not None
-        return PendingUnit(passage, lane, weight, self._unit_tokenizer.encode(passage), salt)
+        tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
+        return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
 
     def _capacity(self, lane: Lane) -> int:
         return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units

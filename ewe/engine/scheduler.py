@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
-from dataclasses import dataclass, field
 
 from ewe.config import SchedulerConfig
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.pauses import Action
+from ewe.engine.plan import Plan
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
@@ -23,24 +23,6 @@ from ewe.memory.precomputed import Load, PrecomputedUnits
 from ewe.memory.unit_cache import EncodedUnit
 
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
-
-
-@dataclass(slots=True)
-class Plan:
-    """The rows of one forward pass, units before contexts, with what each belongs to.
-
-    A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units. Of
-    each unit the plan holds a reference of its own, lest its blocks are given to others before the pass.
-    budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
-    whether a sequence came back or got its units, so that there is something to do even without rows.
-    """
-
-    units: list[EncodedUnit] = field(default_factory=list)
-    sequences: list[Sequence] = field(default_factory=list)
-    rows: list[ForwardRow] = field(default_factory=list)
-    budget: int = 0
-    busy: dict[Sequence, None] = field(default_factory=dict)
-    progressed: bool = False
 
 
 class Scheduler:
@@ -94,13 +76,13 @@ class Scheduler:
 
     def launched(self, plan: Plan) -> None:
         """The pass is on its way: what it holds of its units is given back."""
-        for unit in plan.units:
+        for unit in plan.held:
             self._keeper.cache.release(unit)
 
     def failed(self, plan: Plan) -> None:
         """The pass has not run, and nobody is to use its units."""
         for unit in plan.units:
-            unit.ready = False
+            unit.ready, unit.num_planned = False, 0
         self.launched(plan)
 
     def release(self, sequence: Sequence) -> None:
@@ -111,12 +93,12 @@ class Scheduler:
         sequence.swapped = None
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
-        ready = all(unit.encoded.ready for unit in sequence.memory.units)
+        ready = all(unit.ready for unit in _seen_by(sequence))
         return action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1 and ready
 
     def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
-        """Adds the next tokens of a context, or the units of its memory that were evicted while it was swapped out."""
-        missing = [unit.encoded for unit in sequence.memory.units if not unit.encoded.ready]
+        """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
+        missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
@@ -140,6 +122,7 @@ class Scheduler:
                 wants_logits=is_whole,
                 all_logits=scored,
                 unread=sequence.unread.place if is_whole and sequence.unread is not None else None,
+                prefix_slots=None if sequence.prefix is None else sequence.prefix.table.slots(),
             )
         )
         plan.sequences.append(sequence)
@@ -151,35 +134,32 @@ class Scheduler:
 
         Returns whether all of them are encoded or in the pass.
         """
-        while True:
-            try:
-                self._keeper.acquire(sequence)
-                break
-            except OutOfBlocksError:
-                if not self._swap_out_youngest(sequence, sequences, plan):
-                    return False
+        if not self._get(self._keeper.acquire, plan, sequence, sequences):
+            return False
+        prefix = [] if sequence.prefix is None else [sequence.prefix]
         pending = [item.encoded for item in sequence.pending_units if item.encoded is not None]
-        encoded = self._add_units(plan, sequence, pending)
+        encoded = self._add_units(plan, sequence, prefix + pending)
         plan.progressed |= encoded
         return encoded
 
     def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
-        """Adds the units that are not encoded, as far as there is room; returns whether they all are now."""
+        """Adds the units that are not encoded, as far as there is room; returns whether they all are now.
+
+        The prefix that units follow comes before them, in several passes if it is long.
+        """
+        cache = self._keeper.cache
         plan.busy[sequence] = None
         for unit in units:
-            size = len(unit.token_ids)
             if unit.ready or self._is_precomputed(plan, sequence, unit):
                 continue
-            if size > plan.budget and plan.rows:
-                continue
-            row = ForwardRow(unit.token_ids, 0, unit.table.slots(), wants_logits=False)
-            plan.rows.insert(len(plan.units), row)
-            plan.units.append(unit)
-            self._keeper.cache.share(unit)
-            unit.ready = True  # for all that comes after it, in this pass and later
-            plan.budget -= size
-            sequence.stats.units_encoded += 1
-            sequence.stats.unit_tokens_encoded += size
+            size = len(unit.token_ids)
+            if unit is sequence.prefix:
+                sequence.stats.prefix_tokens_encoded += plan.add_unit(unit, None, plan.budget, cache)
+                if not unit.ready:
+                    break
+            elif size <= plan.budget or not plan.rows:
+                sequence.stats.unit_tokens_encoded += plan.add_unit(unit, sequence.prefix, size, cache)
+                sequence.stats.units_encoded += 1
         return all(unit.ready for unit in units)
 
     def _is_precomputed(self, plan: Plan, sequence: Sequence, unit: EncodedUnit) -> bool:
@@ -196,18 +176,13 @@ class Scheduler:
     def _bring_in(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
         if sequence.swapped is None:
-            sequence.is_admitted = True
-            return True
+            sequence.is_admitted = self._get(self._keeper.acquire_prefix, plan, sequence, sequences)
+            return sequence.is_admitted
         swapped = sequence.swapped
-        while True:
-            if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
-                return False
-            try:
-                self._keeper.resume(sequence)
-                break
-            except OutOfBlocksError:
-                if not self._swap_out_youngest(sequence, sequences, plan):
-                    return False
+        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
+            return False
+        if not self._get(self._keeper.resume, plan, sequence, sequences):
+            return False
         if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
             self._keeper.suspend(sequence)
             return False
@@ -217,6 +192,18 @@ class Scheduler:
         plan.progressed = True
         sequence.record("swap_in", blocks=len(sequence.table.blocks))
         return True
+
+    def _get(
+        self, acquire: Callable[[Sequence], None], plan: Plan, asker: Sequence, sequences: Batch[Sequence]
+    ) -> bool:
+        """Acquires what a sequence needs, at the cost of younger ones; returns whether there was room."""
+        while True:
+            try:
+                acquire(asker)
+                return True
+            except OutOfBlocksError:
+                if not self._swap_out_youngest(asker, sequences, plan):
+                    return False
 
     def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: Plan) -> bool:
         """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
@@ -242,3 +229,9 @@ class Scheduler:
         self._keeper.suspend(victim)
         self.swaps += 1
         victim.record("swap_out", blocks=len(blocks))
+
+
+def _seen_by(sequence: Sequence) -> list[EncodedUnit]:
+    """What a context attends to beside itself: the prefix, if there is one, and the units of its memory."""
+    units = [unit.encoded for unit in sequence.memory.units]
+    return units if sequence.prefix is None else [sequence.prefix, *units]

@@ -64,7 +64,9 @@ class Sequence:
     """The whole state of one answer.
 
     question: what retrieval and verification are told of the prompt.
-    start_position: the rotary position of the prompt's first token (design 2.2). draft: what has been written.
+    prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty where units are bare;
+    prefix: its KV, held while the sequence is admitted and not swapped out. prompt_ids: the rest of the prompt.
+    start_position: the rotary position of the rest's first token (design 2.2). draft: what has been written.
     table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
     unread: the token after the draft's last, while its pass is under way (`Flight`).
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
@@ -88,6 +90,8 @@ class Sequence:
     draft: Draft
     table: BlockTable
     memory: WorkingMemory
+    prefix_ids: tuple[int, ...] = ()
+    prefix: EncodedUnit | None = None
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
     recall: MemoryOptions = field(default_factory=MemoryOptions)
@@ -133,8 +137,13 @@ class Sequence:
         return None if self.params.deadline_s is None else self.arrived + self.params.deadline_s
 
     @property
+    def num_prompt_tokens(self) -> int:
+        """Tokens of the whole prompt."""
+        return len(self.prefix_ids) + len(self.prompt_ids)
+
+    @property
     def num_tokens(self) -> int:
-        """Tokens of prompt and text, the unread one included."""
+        """Tokens of the context: prompt after the prefix, and text, the unread token included."""
         return len(self.prompt_ids) + self.num_drawn
 
     @property
@@ -183,7 +192,7 @@ class Sequence:
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
         return SamplingRow(
             params=params,
-            prompt_ids=self.prompt_ids,
+            prompt_ids=self.prefix_ids + self.prompt_ids,
             output_ids=self.draft.ids,
             seed=self.seed,
             index=self.index,

@@ -1,1 +1,1 @@
-"""Measuring decoding policies against exact ground truth."""
+"""Measuring decoding policies against exact ground truth, and how a model reads its memory."""

@@ -29,7 +29,8 @@ def quantise(states: Tensor) -> tuple[Tensor, Tensor]:
     """
     states = states.float()
     largest = states.abs().amax(-1)  # times 0: nothing, or NaN for infinity
-    scales = largest.clamp_min(_LEAST) / LARGEST + largest * 0
+    # Divided by a tensor: by a number a GPU multiplies with the reciprocal, which rounds differently.
+    scales = largest.clamp_min(_LEAST) / largest.new_full((), LARGEST) + largest * 0
     return (states / scales.unsqueeze(-1)).to(FP8), scales
 
 

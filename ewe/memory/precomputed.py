@@ -34,7 +34,7 @@ class Load(Enum):
 
 
 class PrecomputedUnits:
-    """The units of one folder, for one pool.
+    """The units of one folder, for one pool. Units that follow another prefix than the folder's are absent from it.
 
     host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from
     another thread when a unit has been read. Raises PrecomputedError as `open_units` does.
@@ -44,6 +44,8 @@ class PrecomputedUnits:
         self, folder: Path, identity: UnitIdentity, pool: KVPool, host_bytes: int, changed: Callable[[], None]
     ) -> None:
         self._units = open_units(folder, identity)
+        self._folder, self._prefix_ids = folder, identity.prefix
+        self._told = False
         self._pool = pool
         self._changed = changed
         self._keeps = host_bytes > 0
@@ -61,6 +63,9 @@ class PrecomputedUnits:
         """
         key = unit_key(unit.token_ids)
         stored = self._units.get(key)
+        if unit.prefix_ids != self._prefix_ids:
+            self._tell_of_another_prefix(unit)
+            return Load.ABSENT
         if stored is None:
             return Load.ABSENT
         kv = self.host.get(key)
@@ -80,6 +85,12 @@ class PrecomputedUnits:
     def close(self) -> None:
         """Ends the threads that read."""
         self._readers.shutdown(cancel_futures=True)
+
+    def _tell_of_another_prefix(self, unit: EncodedUnit) -> None:
+        """One line for the first unit inside a prompt; what follows nothing may be a prefix itself."""
+        if unit.prefix_ids and not self._told:
+            self._told = True
+            _log.warning("%s is of no use to prompts that begin otherwise than what it was made for", self._folder)
 
     def _read(self, key: bytes, stored: StoredUnit) -> Tensor:
         """A unit's KV in host memory, all of it read and checked; from a reader's thread."""

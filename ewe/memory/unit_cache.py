@@ -1,4 +1,4 @@
-"""Encoded units, each content once, shared by every request that holds it.
+"""Encoded units, each content once, shared by every request that holds it; and the prefixes that units follow.
 
 Owns: the units' blocks, their reference counts and the order in which unused ones are given up. Knows the block
 manager; knows nothing of lanes, passages or the model that fills the blocks.
@@ -17,7 +17,7 @@ from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 
 UnitKey = tuple[int, ...]
-_Place = tuple[str, UnitKey]
+_Place = tuple[str, UnitKey, UnitKey]
 
 
 @dataclass(eq=False, slots=True)
@@ -25,8 +25,10 @@ class EncodedUnit:
     """The KV of one unit text; `ready` once the pass that writes its keys and values is planned: whatever runs then, or
     later, may attend to it. Immutable from then on.
 
-    salt: who shares it; the same content under another salt is another unit. was_loaded: whether its KV came from a
-    file instead of the model; reading: while it is being read from there.
+    prefix_ids: the tokens that it was encoded after, at positions from len(prefix_ids) on; its KV depends on them. A
+    prefix itself is a unit without one. salt: who shares it; the same content under another salt is another unit.
+    num_planned: tokens whose pass is planned, of a long one that takes several. was_loaded: whether its KV came from
+    a file instead of the model; reading: while it is being read from there.
     """
 
     token_ids: tuple[int, ...]
@@ -34,6 +36,8 @@ class EncodedUnit:
     ready: bool = False
     references: int = 1
     salt: str = ""
+    prefix_ids: UnitKey = ()
+    num_planned: int = 0
     was_loaded: bool = False
     reading: Future[Tensor] | None = None
 
@@ -41,6 +45,11 @@ class EncodedUnit:
     def key(self) -> UnitKey:
         """What identifies the content: the token ids themselves, so that two contents never share a key."""
         return self.token_ids
+
+    @property
+    def place(self) -> _Place:
+        """What the cache knows it by: who shares it, what it follows, what it holds."""
+        return self.salt, self.prefix_ids, self.token_ids
 
 
 class UnitCache:
@@ -71,15 +80,15 @@ class UnitCache:
         """Units in the pool, held or not."""
         return len(self._units)
 
-    def acquire(self, token_ids: tuple[int, ...], salt: str = "") -> EncodedUnit:
-        """The unit with this content and salt, one reference more.
+    def acquire(self, token_ids: UnitKey, salt: str = "", prefix_ids: UnitKey = ()) -> EncodedUnit:
+        """The unit with this content, salt and prefix, one reference more.
 
         A new one has blocks but is not ready: the caller encodes it. Unused units are given up if a new one needs their
         blocks. Raises OutOfBlocksError, and then changes nothing, if that is not enough; ValueError without tokens.
         """
         if not token_ids:
             raise ValueError("a unit needs at least one token")
-        place = (salt, token_ids)
+        place = (salt, prefix_ids, token_ids)
         unit = self._units.get(place)
         if unit is not None:
             if not unit.references:
@@ -93,7 +102,7 @@ class UnitCache:
             raise OutOfBlocksError(f"a unit of {len(token_ids)} tokens needs {missing} blocks more than are free")
         self.evict(missing)
         table.extend(len(token_ids))
-        unit = self._units[place] = EncodedUnit(token_ids, table, salt=salt)
+        unit = self._units[place] = EncodedUnit(token_ids, table, salt=salt, prefix_ids=prefix_ids)
         self.misses += 1
         return unit
 
@@ -112,7 +121,7 @@ class UnitCache:
         if unit.references:
             return
         if unit.ready and self._keep_unused:
-            self._unused[unit.salt, unit.key] = unit
+            self._unused[unit.place] = unit
             self._num_cached_blocks += len(unit.table.blocks)
         else:
             self._drop(unit)
@@ -131,7 +140,7 @@ class UnitCache:
         return [unit.table.blocks for unit in self._units.values()]
 
     def _check_held(self, unit: EncodedUnit) -> None:
-        if self._units.get((unit.salt, unit.key)) is not unit or not unit.references:
+        if self._units.get(unit.place) is not unit or not unit.references:
             raise ValueError("nobody holds this unit")
 
     def _take_unused(self, place: _Place) -> EncodedUnit:
@@ -140,5 +149,5 @@ class UnitCache:
         return unit
 
     def _drop(self, unit: EncodedUnit) -> None:
-        del self._units[unit.salt, unit.key]
+        del self._units[unit.place]
         unit.table.free()

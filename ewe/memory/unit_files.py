@@ -31,8 +31,9 @@ _AGAIN = "run `ewe index precompute` with these settings and a new --out folder,
 class UnitIdentity:
     """All that the KV of a text depends on, and all that decides which texts are looked up.
 
-    weights, config, tokenizer: digests. layers: key heads, key and value size of each. Every unit starts at position
-    `first_position`. cache_dtype: what the KV is kept in, as the setting `cache.dtype` names it.
+    weights, config, tokenizer: digests. layers: key heads, key and value size of each. prefix: the tokens of a prompt
+    that every unit follows, none for bare units; every unit starts at position `first_position` after it. cache_dtype:
+    what the KV is kept in, as the setting `cache.dtype` names it.
     """
 
     weights: str
@@ -44,13 +45,17 @@ class UnitIdentity:
     layers: tuple[tuple[int, int, int], ...]
     first_position: int = 0
     cache_dtype: str = "auto"
+    prefix: tuple[int, ...] = ()
 
     @property
     def digest(self) -> str:
         """A short name of it, which every shard carries."""
         values = asdict(self)
+        # Folders that were made before there was a choice.
         if self.cache_dtype == "auto":
-            del values["cache_dtype"]  # folders that were made before there was a choice
+            del values["cache_dtype"]
+        if not self.prefix:
+            del values["prefix"]
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -76,6 +81,7 @@ _DIGESTS = {
     "config": "the model's configuration is another (or written by another version of transformers)",
     "tokenizer": "the tokenizer is another",
     "layers": "the model's layers have other sizes",
+    "prefix": "its units follow another beginning of a prompt (memory.placement, memory.frame, the system's message)",
 }
 
 
@@ -131,13 +137,21 @@ def open_units(folder: Path, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
 
 def check_manifest(folder: Path, identity: UnitIdentity) -> None:
     """Raise PrecomputedError unless the folder holds units that were made for `identity`."""
+    differences = read_manifest(folder).differences(identity)
+    if differences:
+        raise PrecomputedError(f"{folder} was made for something else: {'; '.join(differences)}; {_AGAIN}")
+
+
+def read_manifest(folder: Path) -> UnitIdentity:
+    """What the units of a folder were made for; raises PrecomputedError if it holds none, or the file is torn."""
     path = folder / MANIFEST
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         version = values["format"]
         if version == FORMAT:
             layers = tuple(tuple(layer) for layer in values["identity"].pop("layers"))
-            made_for = UnitIdentity(**values["identity"], layers=layers)
+            prefix = tuple(values["identity"].pop("prefix", ()))
+            made_for = UnitIdentity(**values["identity"], layers=layers, prefix=prefix)
     except OSError as error:
         raise PrecomputedError(
             f"{folder} holds no precomputed units ({MANIFEST}: {error.strerror}): name a folder that "
@@ -147,9 +161,7 @@ def check_manifest(folder: Path, identity: UnitIdentity) -> None:
         raise PrecomputedError(f"{path} is damaged: delete the folder and precompute again") from error
     if version != FORMAT:
         raise PrecomputedError(f"{folder} has format {version!r}, and this version of EWE reads {FORMAT}: {_AGAIN}")
-    differences = made_for.differences(identity)
-    if differences:
-        raise PrecomputedError(f"{folder} was made for something else: {'; '.join(differences)}; {_AGAIN}")
+    return made_for
 
 
 def open_shard(shard: Path, identity: UnitIdentity) -> dict[bytes, StoredUnit]:

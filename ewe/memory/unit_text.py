@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ewe.errors import ConfigError, InvalidRequestError
@@ -43,6 +45,7 @@ class UnitTokenizer:
         if unit_tokens < 1:
             raise ConfigError(f"unit_tokens must be at least 1, got {unit_tokens}")
         check_template(template)
+        self._template = template
         self._unit_tokens = unit_tokens
         self._encoder = PlainEncoder(tokenizer)
         self._splitter = SentenceSplitter()
@@ -50,6 +53,13 @@ class UnitTokenizer:
         prefix = list(self._encoder.prefix)
         if self._pieces[: len(prefix)] != prefix:
             self._pieces = [*prefix, *self._pieces]
+
+    @cached_property
+    def in_prompt(self) -> UnitTokenizer:
+        """The same for units that stand within a prompt: no text begins there, and each ends with its line."""
+        twin = copy(self)
+        twin._pieces = self._encoder.split_control_tokens(self._template.removesuffix("\n") + "\n")
+        return twin
 
     def encode(self, passage: Passage) -> UnitText:
         """The unit of a passage, cut at the last sentence end that fits, or else at the last word or character.

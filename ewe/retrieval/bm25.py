@@ -1,14 +1,13 @@
 """Lexical retrieval with BM25 over titles and texts.
 
-Owns: which words of a query count, how ties are broken, and when an index on disk is made again; the scoring is bm25s.
-Knows `ewe.text`, `ewe.types` and the store.
+Owns: which words of a query count, how ties are broken, and when an index on disk is made again. Knows `ewe.text`,
+`ewe.types` and the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import bm25s
 import numpy as np
 
 from ewe.retrieval.postings import K1, B, Postings, build_postings
@@ -47,19 +46,10 @@ class BM25Retriever:
         with snapshot(source):
             postings = _postings(source, progress)
             self._rows = Rows(source, postings.rowids, keep)
-        self._vocabulary = postings.vocabulary
-        self._size = len(postings.rowids)
-        self._scorer = bm25s.BM25(k1=K1, b=B, method="lucene")
-        self._scorer.nonoccurrence_array = None
-        self._scorer.scores = {
-            "data": postings.weights,
-            "indices": postings.passages,
-            "indptr": postings.starts,
-            "num_docs": self._size,
-        }
+        self._postings = postings
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._postings.rowids)
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages with positive scores, best first; raises ValueError if top_k < 1."""
@@ -69,12 +59,24 @@ class BM25Retriever:
 
     def _search(self, query: str, top_k: int) -> list[ScoredPassage]:
         # Sorted, because float sums depend on their order and a query's result must not.
-        tokens = [self._vocabulary[word] for word in sorted(set(words(query))) if word in self._vocabulary]
-        if not tokens:
+        vocabulary = self._postings.vocabulary
+        known = [vocabulary[word] for word in sorted(set(words(query))) if word in vocabulary]
+        if not known:
             return []
-        scores = self._scorer.get_scores_from_ids(tokens, weight_mask=self._rows.allowed)
+        scores = self._scores(known)
+        if self._rows.allowed is not None:
+            scores *= self._rows.allowed
         best = _best(scores, top_k)
         return self._rows.fetch(best, scores[best])
+
+    def _scores(self, known: Sequence[int]) -> np.ndarray:
+        """float32 [passages] of words by their numbers."""
+        postings = self._postings
+        scores = np.zeros(len(self), dtype=np.float32)
+        for word in known:
+            found = slice(postings.starts[word], postings.starts[word + 1])
+            np.add.at(scores, postings.passages[found], postings.weights[found])
+        return scores
 
 
 def _postings(source: PassageSource, progress: Progress | None) -> Postings:

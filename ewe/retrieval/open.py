@@ -6,6 +6,7 @@ Owns: what "best" means, and in which order filters, rerankers and veracity are 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +26,7 @@ from ewe.retrieval.source import PassageSource, Progress, as_source
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
 from ewe.types import Passage
-from ewe.vocabulary import DATASTORES, hint
+from ewe.vocabulary import DATASTORES, WIKIPEDIA_SAMPLE, hint
 
 _ENCODE_UNASKED = 2000  # passages, some 20 s on two cores
 
@@ -43,9 +44,9 @@ def open_retriever(
 ) -> DescribedRetriever:
     """The retriever that the settings ask for; its `description` says which it is, and why no better one.
 
-    source: the folder of a datastore, a JSONL file of passages, an open datastore, or passages. Indexes of a folder
-    are made on the way if they are missing or stale; `progress` hears of (passages done, in all) of each. Raises
-    DatastoreError for the source, ConfigError for settings that cannot be had here.
+    source: the folder of a datastore, a JSONL file of passages, "wikipedia-sample", an open datastore, or passages.
+    Indexes of a folder are made on the way if they are missing or stale; `progress` hears of (passages done, in all) of
+    each. Raises DatastoreError for the source, ConfigError for settings that cannot be had here.
     """
     settings = settings or RetrievalConfig()
     opened = open_source(source)
@@ -65,6 +66,8 @@ def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> Passa
     """What `open_retriever` reads its passages from. Raises DatastoreError."""
     if not isinstance(source, str | Path):
         return as_source(source)
+    if source == WIKIPEDIA_SAMPLE:
+        return Datastore.from_jsonl(Path(str(files("ewe"))) / "retrieval" / "wikipedia_sample" / "passages.jsonl")
     path = Path(source)
     if path.is_dir():
         return PassageStore.open(path)

@@ -1,6 +1,6 @@
 """Building a BM25 index from a stream of passages, of which only a batch is held at a time.
 
-Owns: the postings in the column layout of bm25s, their weights and their files. Knows `ewe.text` and `ewe.types`.
+Owns: the postings in columns, one per word, their weights and their files. Knows `ewe.text` and `ewe.types`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def build_postings(
     """An index of (rowid, passage) pairs, `total` of them as far as `progress` is concerned; in `folder` if given.
 
     A word's weight in a passage is idf * tf / (tf + k1 * (1 - b + b * length / mean length)) with idf =
-    ln(1 + (N - df + 0.5) / (df + 0.5)): Lucene's BM25, as in bm25s. Memory: the vocabulary, 12 bytes per passage and
+    ln(1 + (N - df + 0.5) / (df + 0.5)): Lucene's BM25. Memory: the vocabulary, 12 bytes per passage and
     one batch, if there is a folder. Raises OSError, also for a full disk.
     """
     with SpooledTemporaryFile(max_size=_IN_MEMORY, dir=None if folder is None else str(folder)) as spool:

@@ -82,7 +82,7 @@ def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
         with _naming_the_field():
-            return [llm.apply_chat_template(messages, tools)]
+            return [llm.chat_prompt(messages, tools)]
 
     return Order(
         wanted=body,

@@ -30,7 +30,7 @@ def tokens_to_ask(asked: int | None, default: int | None, most: int | None, fiel
 
 def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:
     """Raises PromptTooLongError for a prompt of more tokens than the server takes."""
-    longest = max(len(sequence.prompt_ids) for sequence in sequences)
+    longest = max(sequence.num_prompt_tokens for sequence in sequences)
     if most is not None and longest > most:
         raise PromptTooLongError(
             f"the prompt has {longest} tokens; this server takes {most} (server.max_prompt_tokens)"
@@ -42,7 +42,7 @@ def check_room(sequences: Batch[Sequence], asked: int, field: str, max_model_len
     sequence = min(sequences, key=lambda item: item.max_tokens)
     if asked <= sequence.max_tokens:
         return
-    prompt, kept = len(sequence.prompt_ids), sequence.start_position
+    prompt, kept = sequence.num_prompt_tokens, sequence.start_position - len(sequence.prefix_ids)
     units = f" less the {kept} of a memory unit (memory.unit_tokens)" if kept else ""
     is_pool = sequence.max_tokens < max_model_len - kept - prompt
     pool = ", and the KV pool holds no more (cache.num_blocks, cache.memory_gib)" if is_pool else ""

@@ -63,7 +63,7 @@ def _order(body: ResponsesRequest) -> Order:
     messages = body.messages
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
-        return [llm.apply_chat_template(messages)]
+        return [llm.chat_prompt(messages)]
 
     return Order(
         wanted=body,

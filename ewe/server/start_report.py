@@ -61,7 +61,12 @@ class StartLog:
 
 def report_choice(config: Config) -> None:
     """Prints what is to be served."""
-    parts = {"datastore": config.datastore, "verifier": config.verifier, "longterm.path": config.longterm.path}
+    parts = {
+        "adapter": config.model.adapter,
+        "datastore": config.datastore,
+        "verifier": config.verifier,
+        "longterm.path": config.longterm.path,
+    }
     named = "".join(f", {name} {value}" for name, value in parts.items() if value is not None)
     say(f"model {config.model.name}{named}")
 

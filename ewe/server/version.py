@@ -5,8 +5,11 @@ Owns: its name on the wire.
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-VERSION = version("ewe-engine")
+try:
+    VERSION = version("ewe-engine")
+except PackageNotFoundError:  # a checkout on the path of an interpreter that has all else, as `make gpu` uses one
+    VERSION = "uninstalled"
 FINGERPRINT = f"ewe-{VERSION}"
 """OpenAI's `system_fingerprint`: answers with the same seed are alike as long as it is the same."""

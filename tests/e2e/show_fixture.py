@@ -275,6 +275,9 @@ class FakeLLM:
         return self.generate([self.apply_chat_template(talk) for talk in talks], params, documents, on_result)
 
     def apply_chat_template(self, messages: Any) -> str:
+        return self.chat_prompt(messages)
+
+    def chat_prompt(self, messages: Any) -> str:
         return "".join(f"<{message['role']}>{message['content']}" for message in messages)
 
 

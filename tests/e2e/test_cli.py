@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from llm_rig import tiny_llm
 from show_fixture import PROMPT, FakeLLM, StreamEvent, generation
 from typer.testing import CliRunner, Result
 
+from ewe import LLM, Passage
+from ewe.cli.demo import REAL_PROMPTS
 from ewe.cli.generate import generate
 from ewe.cli.main import app
 from ewe.cli.options import PolicyName, sampling_params
 from ewe.config import Config
 from ewe.errors import ConfigError
+from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
 
@@ -32,7 +36,7 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> FakeLLM:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
-    monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: fake)
+    monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config, loaded=None: fake)
     monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: Config())
     monkeypatch.setattr("ewe.cli.demo.builtin_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
 
@@ -46,7 +50,7 @@ def test_help_answers_without_the_engine() -> None:
         "import sys; from typer.testing import CliRunner; from ewe.cli.main import app\n"
         "result = CliRunner().invoke(app, ['--help']); assert result.exit_code == 0, result.output\n"
         "assert 'generate' in result.output and 'collect-env' in result.output\n"
-        "print([name for name in ('torch', 'transformers', 'numpy', 'bm25s', 'nupunkt') if name in sys.modules])"
+        "print([name for name in ('torch', 'transformers', 'numpy', 'nupunkt') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -109,6 +113,30 @@ def test_demo_writes_json_html_and_trace(llm: FakeLLM, tmp_path: Path) -> None:
     events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
     assert [event["kind"] for event in events] == [event.kind for event in generation().trace]
     assert {"id", "index", "kind", "time_s", "num_tokens", "data"} == set(events[0])
+
+
+def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def settings_of(*given: Any) -> Config:
+        asked.append(given)
+        return Config()
+
+    monkeypatch.setattr("ewe.cli.engine.settings_of", settings_of)
+    passages = Datastore([Passage("p", "Tesla was an inventor.", "Nikola Tesla")])
+
+    def open_llm(config: Config, loaded: Any = None) -> LLM:
+        return tiny_llm({"policy": config.policy, "retrieval": {"retriever": "bm25"}}, datastore=loaded and passages)
+
+    monkeypatch.setattr("ewe.cli.engine.open_llm", open_llm)
+    documents = [json.loads(line) for line in ewe("demo", "--real", "--json", "--max-tokens", "6").stdout.splitlines()]
+    assert asked == [(None, [], "smollm2", "wikipedia-sample")]
+    assert [document["trace"][0]["data"]["policy"] for document in documents] == ["plain", "ewe"]
+    assert [len(document["sources"]) for document in documents] == [0, 1]
+    assert {document["prompt"] for document in documents} == {REAL_PROMPTS[0]}
+    lines = ewe("demo", "--real", "--max-tokens", "6").stdout.splitlines()
+    assert lines[0] == REAL_PROMPTS[0]
+    assert lines.index("Without memory:") < lines.index("With memory, every sentence checked:")
 
 
 def test_a_failed_stream_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,7 @@ def test_folders_from_before_there_was_a_choice_are_still_good(tmp_path: Path) -
     manifest = tmp_path / "units" / MANIFEST
     values = json.loads(manifest.read_text())
     assert values["identity"].pop("cache_dtype") == "auto"
+    assert values["identity"].pop("prefix") == []
     manifest.write_text(json.dumps(values))
     # What they carried as the name of their identity.
     name = sha256(json.dumps(values["identity"], sort_keys=True).encode()).hexdigest()

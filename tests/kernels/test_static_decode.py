@@ -34,12 +34,15 @@ def random_tokens(length):
 
 
 UNITS = [random_tokens(length) for length in (5, 9, 1, 16)]
-# Per sequence: its units, their weights, its prompt.
+PREFIX = random_tokens(7)
+# Per sequence: its units, their weights, its prompt, and whether its units stand in a prompt.
 SEQUENCES = [
-    ((0, 1), (1.0, 0.5), random_tokens(13)),
-    ((), (), random_tokens(3)),
-    ((1, 2, 3), (0.3, 2.0, 1.0), random_tokens(21)),
-    ((0, 1), (1.0, 3.0), random_tokens(1)),
+    ((0, 1), (1.0, 0.5), random_tokens(13), False),
+    ((), (), random_tokens(3), False),
+    ((1, 2, 3), (0.3, 2.0, 1.0), random_tokens(21), False),
+    ((0, 1), (1.0, 3.0), random_tokens(1), False),
+    ((0, 2), (1.0, 0.4), random_tokens(6), True),
+    ((2,), (3.0,), random_tokens(2), True),
 ]
 on_devices = pytest.mark.parametrize(
     "device",
@@ -71,11 +74,14 @@ class Decoding:
             layers = attention_layers(model)
             self.decoder = StaticDecoder(model, layers, pool, "paper", backend, capture=device == "cuda")
         runner.static = self.decoder
-        units = self.paged.encode(UNITS)
-        self.units = units
+        [prefix] = self.paged.encode([PREFIX])
+        bare, after = self.paged.encode(UNITS), self.paged.encode(UNITS, prefix)
         self.contexts = []
-        for numbers, weights, prompt in SEQUENCES:
-            context = self.paged.context(START if numbers else 0, [units[number] for number in numbers], weights)
+        for numbers, weights, prompt, in_prompt in SEQUENCES:
+            start = (START if numbers else 0) + (len(PREFIX) if in_prompt else 0)
+            units = [(after if in_prompt else bare)[number] for number in numbers]
+            context = self.paged.context(start, units, weights, prefix if in_prompt else None)
+            context.others = after if in_prompt else bare
             self.paged.logits(context, prompt)
             self.contexts.append(context)
 
@@ -100,7 +106,7 @@ class Decoding:
         """Replaces the sequence's first unit by another one."""
         context = self.contexts[number]
         if context.units:
-            context.units = (self.units[3], *context.units[1:])
+            context.units = (context.others[3], *context.units[1:])
 
 
 # What can happen between two steps: who takes part, who goes back by how many tokens, whose memory changes. Who goes

@@ -15,6 +15,7 @@ from ewe import LLM, SamplingParams
 from ewe.attention.triton_backend import TritonBackend
 from ewe.engine.model_runner import ModelRunner
 from ewe.engine.static_decode import StaticDecoder
+from ewe.placement import PlacedPrompt
 
 # As small as sentences allow; the interpreter is slow.
 SHAPE = {
@@ -45,14 +46,14 @@ class Counted(StaticDecoder):
         return super().forward(rows)
 
 
-def write(device, static):
+def write(device, static, in_prompt):
     """Answers, and the decoder that ran the steps (None without static buffers); with it, passes are launched ahead."""
     decoders = []
 
     def make(runner):
         model, pool = runner._model, runner._pool
         backend = TritonBackend(model.device, pool.block_size, pool.keys[0].shape[1])
-        decoders.append(Counted(model, runner._layers, pool, "paper", backend, capture=device == "cuda"))
+        decoders.append(Counted(model, runner._layers, pool, runner._merge, backend, capture=device == "cuda"))
         return decoders[0]
 
     loaded = load_synthetic(SIZE, device)
@@ -65,7 +66,8 @@ def write(device, static):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ModelRunner, "_static_decoder", make)
         with LLM(config=config, loaded=loaded, datastore=library, verifier=library) as llm:
-            answers = write_together(llm, [([5, 6, 7 + n], item, None) for n, item in enumerate(params)])
+            prompts = [PlacedPrompt("", "Read: ", f"then {n}:") if in_prompt else [5, 6, 7 + n] for n in range(2)]
+            answers = write_together(llm, [(*job, None) for job in zip(prompts, params, strict=True)])
             llm.check_integrity()
     return sorted(answers, key=lambda answer: len(answer.token_ids)), decoders[0] if decoders else None
 
@@ -79,8 +81,9 @@ def write(device, static):
         pytest.param("cuda", marks=pytest.mark.gpu),
     ],
 )
-def test_the_same_texts_are_written(device):
-    (found, decoder), (expected, without) = write(device, True), write(device, False)
+@pytest.mark.parametrize("in_prompt", [False, True])
+def test_the_same_texts_are_written(device, in_prompt):
+    (found, decoder), (expected, without) = write(device, True, in_prompt), write(device, False, in_prompt)
     assert without is None
     assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
     for one, other in zip(found, expected, strict=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from kernel_parts import BLOCK, PRECISIONS
-from parity.oracle import literal_attention
+from parity.oracle import literal_attention, literal_in_prompt
 from tolerances import ATTENTION, SHARES
 
 from ewe.attention.backend import LayerCall
@@ -42,6 +44,18 @@ def make_rows(rng):
     ]
 
 
+def rows_in_prompts(rng):
+    """The same rows, but the first, third and fifth follow a prefix: what was unit 3; and a unit after it."""
+    rows = make_rows(rng)
+    prefix, own = rows[4].unit_slots[1], rows[3].context_slots
+    for number in (0, 2, 4):
+        row = rows[number]
+        units = tuple(slots for slots in row.unit_slots if slots is not prefix)
+        rows[number] = replace(row, unit_slots=units, unit_weights=row.unit_weights[: len(units)], prefix_slots=prefix)
+    rows[3] = ForwardRow([1] * len(own), len(prefix), own, prefix_slots=prefix)
+    return rows
+
+
 def make_call(batch, rng, device, dtype, softcap=None, spread=1.0):
     def random(*shape):
         return torch.from_numpy(rng.standard_normal(shape)).to(device, dtype)
@@ -62,25 +76,29 @@ def expected_outputs(batch, call, merge, window):
             last = len(item.row.context_slots) - (item.end - token)
             visible = item.row.context_slots[0 if window is None else max(0, last - window + 1) : last + 1]
             for head in range(KV_HEADS * GROUPS):
-                *units, context = [
+                *memory, context = [
                     (keys[slots, head // GROUPS], values[slots, head // GROUPS])
-                    for slots in (*item.row.unit_slots, visible)
+                    for slots in (*item.row.memory_slots, visible)
                 ]
-                output[token, head] = literal_attention(
-                    query[head, token], units, context, item.row.unit_weights, merge, SCALE, call.softcap
+                literal, seen = literal_attention, [memory]
+                if item.row.prefix_slots is not None:
+                    literal, seen = literal_in_prompt, [memory[0], memory[1:]]
+                output[token, head] = literal(
+                    query[head, token], *seen, context, item.row.unit_weights, merge, SCALE, call.softcap
                 )
     return output
 
 
+@pytest.mark.parametrize("make", [make_rows, rows_in_prompts])
 @pytest.mark.parametrize(("merge", "window", "softcap"), [("paper", None, None), ("plain", 6, None), ("paper", 6, 2.0)])
 @pytest.mark.parametrize(("device", "dtype"), PRECISIONS)
-def test_equals_literal_attention(device, dtype, merge, window, softcap):
+def test_equals_literal_attention(device, dtype, merge, window, softcap, make):
     rng = np.random.default_rng(5)
-    batch = place_rows(make_rows(rng), merge)
+    batch = place_rows(make(rng), merge)
     call = make_call(batch, rng, device, dtype, softcap)
     backend = TritonBackend(torch.device(device), BLOCK, KV_HEADS)
     plan = backend.plan(batch, window, attribution=False)
-    assert plan.decode.most_sharing == 2, "no unit is shared"
+    assert plan.decode.most_sharing == 2, "nothing is shared"
     found = backend.attend(call, plan)
     assert found.dtype == dtype
     expected = expected_outputs(batch, call, merge, window)
@@ -97,13 +115,14 @@ def test_large_logits_stay_finite_and_right():
     torch.testing.assert_close(found.double(), expected_outputs(batch, call, "paper", None), atol=1e-3, rtol=0)
 
 
-def test_shares_equal_those_of_the_torch_backend():
+@pytest.mark.parametrize("make", [make_rows, rows_in_prompts])
+def test_shares_equal_those_of_the_torch_backend(make):
     rng = np.random.default_rng(8)
-    batch = place_rows(make_rows(rng), "paper")
+    batch = place_rows(make(rng), "paper")
     call = make_call(batch, rng, "cpu", torch.float32)
     results = []
     for backend in (TritonBackend(torch.device("cpu"), BLOCK, KV_HEADS), TorchBackend(torch.device("cpu"), 1024)):
-        results.append(torch.zeros(len(ROWS), 4))
+        results.append(torch.zeros(len(ROWS), 5))
         backend.shares(call, backend.plan(batch, 6, True), results[-1])
     torch.testing.assert_close(results[0], results[1], atol=SHARES, rtol=0)
 

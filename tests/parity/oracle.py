@@ -37,6 +37,24 @@ def literal_attention(
     return sum(alpha * h for alpha, h in parts) / sum(alpha for alpha, _ in parts)
 
 
+def literal_in_prompt(
+    query: torch.Tensor,
+    prefix: Segment,
+    units: Sequence[Segment],
+    context: Segment,
+    weights: Sequence[float],
+    merge: str,
+    scale: float,
+    softcap: float | None = None,
+) -> torch.Tensor:
+    """[D] of a query that follows units in a prompt (design 2.6): the prefix counts as context."""
+    query = query.double()
+    b = 1 + sum(weights) if merge == "paper" else 1.0
+    parts = [(b, *_attend(query, segment, scale, softcap)) for segment in (prefix, context)]
+    parts += [(w, *_attend(query, unit, scale, softcap)) for w, unit in zip(weights, units, strict=True)]
+    return sum(w * z * o for w, z, o in parts) / sum(w * z for w, z, _ in parts)
+
+
 def literal_shares(
     query: torch.Tensor, units: Sequence[Segment], context: Segment, weights: Sequence[float], scale: float
 ) -> torch.Tensor:

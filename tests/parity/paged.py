@@ -19,12 +19,13 @@ from ewe.kvcache.pool import KVPool
 
 @dataclass
 class Context:
-    """One sequence: its table, its first position, the units that it sees."""
+    """One sequence: its table, its first position, the units that it sees, and the prefix that they follow."""
 
     table: BlockTable
     start: int = 0
     units: tuple[BlockTable, ...] = ()
     weights: tuple[float, ...] = ()
+    prefix: BlockTable | None = None
 
 
 class PagedModel:
@@ -43,15 +44,23 @@ class PagedModel:
         self.pool = KVPool(shapes, 400, block_size, cache_dtype or model.dtype, model.device)
         self.runner = ModelRunner(model, self.pool, merge, attribution)
 
-    def context(self, start: int = 0, units: Sequence[BlockTable] = (), weights: Sequence[float] = ()) -> Context:
-        return Context(BlockTable(self.manager), start, tuple(units), tuple(weights or [1.0] * len(units)))
+    def context(
+        self,
+        start: int = 0,
+        units: Sequence[BlockTable] = (),
+        weights: Sequence[float] = (),
+        prefix: BlockTable | None = None,
+    ) -> Context:
+        return Context(BlockTable(self.manager), start, tuple(units), tuple(weights or [1.0] * len(units)), prefix)
 
     def row(self, context: Context, tokens: Sequence[int], **flags: bool) -> ForwardRow:
         """The row that runs `tokens` at the end of the context."""
         position = context.start + context.table.length
         context.table.extend(len(tokens))
         slots = tuple(unit.slots() for unit in context.units)
-        return ForwardRow(list(tokens), position, context.table.slots(), slots, context.weights, **flags)
+        prefix = None if context.prefix is None else context.prefix.slots()
+        own = context.table.slots()
+        return ForwardRow(list(tokens), position, own, slots, context.weights, prefix_slots=prefix, **flags)
 
     def run(self, *rows: ForwardRow) -> ForwardResult:
         return self.runner.forward(rows)
@@ -60,9 +69,10 @@ class PagedModel:
         """[tokens, vocab] of one context's next tokens."""
         return self.run(self.row(context, tokens, all_logits=True)).logits
 
-    def encode(self, units: Sequence[Sequence[int]]) -> list[BlockTable]:
-        """All units in one packed pass."""
-        contexts = [self.context() for _ in units]
+    def encode(self, units: Sequence[Sequence[int]], prefix: BlockTable | None = None) -> list[BlockTable]:
+        """All units in one packed pass, each after the prefix."""
+        start = 0 if prefix is None else prefix.length
+        contexts = [self.context(start, prefix=prefix) for _ in units]
         rows = [self.row(item, tokens, wants_logits=False) for item, tokens in zip(contexts, units, strict=True)]
         if rows:
             assert self.run(*rows).logits.shape[0] == 0

@@ -41,7 +41,7 @@ class DeepRunner(MockRunner):
         return ForwardResult(torch.stack(logits) if logits else empty, [None] * len(rows))
 
     def _compute(self, row: ForwardRow) -> None:
-        units = [self._read(slots) for slots in row.unit_slots]
+        units = [self._read(slots) for slots in row.memory_slots]
         slots = row.context_slots.tolist()
         first = len(slots) - len(row.token_ids)
         ids, states = self._read(row.context_slots[:first])
@@ -54,14 +54,15 @@ class DeepRunner(MockRunner):
 
     def _logits(self, row: ForwardRow) -> torch.Tensor:
         ids, states = self._read(row.context_slots)
-        units = [self._read(slots) for slots in row.unit_slots]
+        units = [self._read(slots) for slots in row.memory_slots]
         context = "".join(self.vocabulary[i] for i in ids)
         if self.nan_if(context):
             return torch.full((len(self.vocabulary),), float("nan"))
         generator = torch.Generator().manual_seed(number(ids, states, units, row.unit_weights))
         logits = torch.randn(len(self.vocabulary), generator=generator)
         if self.script is not None:
-            memory = tuple("".join(self.vocabulary[i] for i in unit_ids) for unit_ids, _ in units)
+            seen = units[len(units) - len(row.unit_slots) :]
+            memory = tuple("".join(self.vocabulary[i] for i in unit_ids) for unit_ids, _ in seen)
             # The states make the choice depend on how the context came about.
             logits[self.vocabulary.index(self.script(context, (*memory, str(states[-1]))))] += self.strength
         return logits

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from parity.oracle import literal_attention
+from parity.oracle import literal_attention, literal_in_prompt
 from tolerances import ATTENTION
 
 from ewe.attention.backend import LayerCall
@@ -72,14 +74,30 @@ def expected_outputs(batch, call, merge, window):
             first = 0 if window is None else max(0, last - window + 1)
             visible = row.context_slots[first : last + 1]
             for head in range(KV_HEADS * GROUPS):
-                units, context = (
-                    [(call.pool_key[s, head // GROUPS], call.pool_value[s, head // GROUPS]) for s in row.unit_slots],
-                    (call.pool_key[visible, head // GROUPS], call.pool_value[visible, head // GROUPS]),
-                )
-                output[token, head] = literal_attention(
-                    call.query[head, token], units, context, row.unit_weights, merge, SCALE, call.softcap
+                *memory, context = [
+                    (call.pool_key[s, head // GROUPS], call.pool_value[s, head // GROUPS])
+                    for s in (*row.memory_slots, visible)
+                ]
+                literal, seen = literal_attention, [memory]
+                if row.prefix_slots is not None:
+                    literal, seen = literal_in_prompt, [memory[0], memory[1:]]
+                output[token, head] = literal(
+                    call.query[head, token], *seen, context, row.unit_weights, merge, SCALE, call.softcap
                 )
     return output
+
+
+def rows_in_prompts(rng):
+    """The rows that share, half of them after one of two prefixes; and two units after a prefix, one of one token."""
+    rows = rows_that_share(rng)
+    taken = {int(slot) for row in rows for part in (*row.unit_slots, row.context_slots) for slot in part}
+    free = sorted({*range(1, SLOTS)} - taken)
+    prefixes = [np.array(free[:21]), np.array(free[21:25])]
+    placed = [(prefixes[0], 0), (prefixes[0], 3), (prefixes[1], 1), (prefixes[1], 6), (prefixes[1], 2)]
+    for prefix, number in placed:
+        rows[number] = replace(rows[number], prefix_slots=prefix)
+    units = [np.array(free[25:34]), np.array(free[34:35])]
+    return rows + [ForwardRow([1] * len(unit), 21, unit, prefix_slots=prefixes[0]) for unit in units]
 
 
 def rows_that_share(rng):
@@ -105,7 +123,9 @@ def rows_that_share(rng):
 @pytest.mark.parametrize("window", [None, 6])
 @pytest.mark.parametrize("merge", ["paper", "plain"])
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
-@pytest.mark.parametrize(("make", "slot_bytes"), [(make_rows, 16 * 1024), (rows_that_share, 64 * 1024)])
+@pytest.mark.parametrize(
+    ("make", "slot_bytes"), [(make_rows, 16 * 1024), (rows_that_share, 64 * 1024), (rows_in_prompts, 16 * 1024)]
+)
 def test_equals_literal_attention(make, slot_bytes, dtype, merge, window, softcap):
     rng = np.random.default_rng(5)
     batch = place_rows(make(rng), merge)

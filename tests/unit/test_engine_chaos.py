@@ -19,7 +19,7 @@ WORDS = ["one two", "three", "four five six", "a b c d e", "do re mi fa"]
 
 def config(mode: str = "blocking", ahead: bool = False, **groups: Any) -> Config:
     values: dict[str, Any] = {
-        "memory": {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 2},
+        "memory": {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 2, "placement": "in_prompt"},
         "feedback": {"mode": mode, "verify_every": 4, "retrieve_every": 5, "max_attempts": 2},
         "cache": {"block_size": 4},
         "scheduler": {"max_num_seqs": 6, "max_num_batched_tokens": 40, "async_scheduling": ahead},
@@ -36,7 +36,7 @@ def refute_some(sentence: str) -> Verdict:
 def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
     """500 per mode, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
     choose = random.Random(mode)
-    bench = GatedBench(config(mode, ahead=ahead), Library(), Judge(refute_some), sentences, num_blocks=36)
+    bench = GatedBench(config(mode, ahead=ahead), Library(), Judge(refute_some), sentences, num_blocks=45)
     bench.runner.strength = 6.0
     waiting = list(range(500))
     expected: dict[str, int] = {}
@@ -52,7 +52,8 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
             readers[name] = Reader()
             listener = readers[name] if n == 1 else None
             documents = choose.sample(WORDS, choose.randint(0, 2))
-            bench.add(name, choose.choice(["Tell me", "of a", "who"]), params, documents, listener)
+            prefix = choose.choice(["", "", "be short:{memory}", "a long system prompt of many words:{memory}"])
+            bench.add(name, prefix + choose.choice(["Tell me", "of a", "who"]), params, documents, listener)
             expected[name] = n
         if bench.core.sequences and choose.random() < 0.15:
             victim = choose.choice(bench.core.sequences)

@@ -19,12 +19,19 @@ from ewe.sampling import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
 UNIT_TOKENS, UNITS, LENGTH = 12, 4, 40  # capacity of a unit, of both lanes, and of the longest context
+PREFIXES = ["", "a system prompt:{memory}", "of 17 characters:{memory}", "no:{memory}"]
+LONGEST_PREFIX = 17
 
 
 def config(block_size: int = 4, mode: str = "blocking", cache: bool = True, **scheduler: Any) -> Config:
     return Config.from_mapping(
         {
-            "memory": {"unit_tokens": UNIT_TOKENS, "retrieval_units": 2, "verification_units": 2},
+            "memory": {
+                "unit_tokens": UNIT_TOKENS,
+                "retrieval_units": 2,
+                "verification_units": 2,
+                "placement": "in_prompt",  # of prompts with a mark
+            },
             "feedback": {"mode": mode, "verify_every": 5, "retrieve_every": 3},
             "cache": {"block_size": block_size, "unit_cache": cache},
             "scheduler": {"max_num_seqs": 4, **scheduler},
@@ -33,8 +40,9 @@ def config(block_size: int = 4, mode: str = "blocking", cache: bool = True, **sc
 
 
 def smallest_pool(block_size: int) -> int:
-    """Blocks of a pool that just holds one request: the null block, old and new units, a context."""
-    return 1 + 2 * UNITS * math.ceil(UNIT_TOKENS / block_size) + math.ceil(LENGTH / block_size)
+    """Blocks of a pool that just holds one request: the null block, old and new units, a prefix, a context."""
+    memory = 2 * UNITS * math.ceil(UNIT_TOKENS / block_size) + math.ceil(LONGEST_PREFIX / block_size)
+    return 1 + memory + math.ceil(LENGTH / block_size)
 
 
 def run(
@@ -49,7 +57,7 @@ def run(
     for index, request in enumerate(requests):
         params = SamplingParams(max_tokens=LENGTH - 8, temperature=0.7, seed=index, n=request["n"])
         documents = [DOCUMENTS[i] for i in request["documents"]]
-        bench.add(f"r{index}", request["prompt"], params, documents)
+        bench.add(f"r{index}", PREFIXES[request.get("prefix", 0)] + request["prompt"], params, documents)
     results = bench.run_with(latencies)
     return bench, {key: (g.text, g.finish_reason, g.logprobs) for key, g in results.items()}
 
@@ -58,6 +66,7 @@ requests = st.lists(
     st.fixed_dictionaries(
         {
             "prompt": st.sampled_from(["Tell me", "of a", "who is it"]).filter(lambda text: len(text) <= 8),
+            "prefix": st.integers(0, 3),
             "documents": st.lists(st.integers(0, 4), max_size=2, unique=True),
             "n": st.sampled_from([1, 1, 1, 3]),
         }
@@ -99,7 +108,7 @@ def test_any_pool_gives_the_same_texts(
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_contexts_are_swapped_out_and_back_when_blocks_run_short(ahead: bool) -> None:
-    requests_ = [{"prompt": "Tell me", "documents": [i], "n": 1} for i in range(4)]
+    requests_ = [{"prompt": "Tell me", "documents": [i], "n": 1, "prefix": i} for i in range(4)]
     bench, found = run(config(async_scheduling=ahead), smallest_pool(4), requests_, Latencies())
     _, expected = run(config(), 2000, requests_, Latencies())
     assert found == expected
@@ -176,6 +185,52 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     scheduler.launched(plan)
     bench.check()
     assert bench.run()["b", 0].finish_reason == "length"
+
+
+def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
+    bench = Bench(config(), None, None, sentences, num_blocks=7)
+    ending = bench.add("a", "abc:{memory}q:", SamplingParams(max_tokens=2), ["one two"])
+    other = bench.add("b", "of 16 characters", SamplingParams(max_tokens=1))
+    for sequence in (ending, other):
+        sequence.is_started = True
+
+    def end(sequence: Sequence) -> Action:
+        bench.core.end(sequence, "abort")
+        return Action.COMPLETE
+
+    plan = bench.engine.core._scheduler.plan([(ending, Action.ENCODE), (other, Action.RUN)], end)
+    assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
+    bench.runner.forward(plan.rows)
+    bench.engine.core._scheduler.launched(plan)
+    bench.check()
+    assert bench.run()["b", 0].finish_reason == "length"
+
+
+def test_a_long_prefix_takes_several_passes_and_is_there_for_the_next_request() -> None:
+    bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "Aa."))
+    prompt = "a system prompt of 37 characters, once{memory}q:"
+    for name in "ab":
+        bench.add(name, prompt, SamplingParams(max_tokens=4), ["one two"])
+    first, second = bench.run().values()
+    sizes = [[(len(row.token_ids), row.start_position) for row in rows] for rows in bench.runner.rows_run]
+    start = 38 + UNIT_TOKENS
+    assert sizes[:3] == [[(16, 0)], [(16, 16)], [(6, 32), (7, 38), (2, start), (1, start)]]
+    assert (first.stats.prefix_tokens_encoded, second.stats.prefix_tokens_encoded) == (38, 0)
+    assert first.text == second.text == "Aa."
+
+
+def test_a_prefix_whose_pass_failed_is_encoded_from_its_beginning() -> None:
+    bench = Bench(config(max_num_batched_tokens=16), None, None, words("", "Aa."))
+    prompt = "a system prompt of 37 characters, once{memory}q:"
+    bench.add("a", prompt, SamplingParams(max_tokens=4), ["one two"])
+    bench.core.step()
+    bench.runner.fail_next = RuntimeError("boom")
+    bench.core.step()
+    bench.add("b", prompt, SamplingParams(max_tokens=4), ["one two"])
+    results = bench.run()
+    assert (results["a", 0].finish_reason, results["b", 0].text) == ("error", "Aa.")
+    starts = [row.start_position for rows in bench.runner.rows_run for row in rows if row.prefix_slots is None]
+    assert starts[:4] == [0, 0, 16, 32]
 
 
 def test_a_unit_whose_pass_failed_is_encoded_again() -> None:

@@ -129,11 +129,30 @@ def test_a_unit_needs_tokens() -> None:
         cache.acquire(())
 
 
-CONTENTS = [(1,), (2,) * 4, (3,) * 5, (4,) * 9, (5,) * 12, (6,) * 30]
+Content = tuple[tuple[int, ...], tuple[int, ...]]  # a unit's prefix and tokens
+CONTENTS: list[Content] = [((), (number,) * length) for number, length in enumerate((1, 4, 5, 9, 12, 30), 1)]
+# The same tokens after a prefix, which is a unit itself.
+CONTENTS += [(CONTENTS[1][1], CONTENTS[0][1]), (CONTENTS[1][1], CONTENTS[2][1]), (CONTENTS[0][1], CONTENTS[2][1])]
 
 
-def blocks_of(content: tuple[int, ...]) -> int:
-    return -(-len(content) // 4)
+def content_of(unit: EncodedUnit) -> Content:
+    return unit.prefix_ids, unit.token_ids
+
+
+def blocks_of(content: Content) -> int:
+    return -(-len(content[1]) // 4)
+
+
+def test_the_same_tokens_after_another_prefix_are_another_unit() -> None:
+    manager, cache = cache_of()
+    bare = cache.acquire((5, 6))
+    after = cache.acquire((5, 6), prefix_ids=(1, 2))
+    assert after is not bare
+    assert cache.acquire((5, 6), prefix_ids=(1, 2)) is after
+    assert cache.acquire((5, 6), prefix_ids=(1, 3)) is not after
+    assert cache.acquire((5, 6), "someone", (1, 2)) is not after
+    assert (after.key, after.prefix_ids) == (bare.key, (1, 2))
+    manager.check_integrity(cache.holders())
 
 
 class CacheMachine(RuleBasedStateMachine):
@@ -142,8 +161,8 @@ class CacheMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.held: list[EncodedUnit] = []
-        self.ready: set[tuple[int, ...]] = set()
-        self.unused: OrderedDict[tuple[int, ...], None] = OrderedDict()
+        self.ready: set[Content] = set()
+        self.unused: OrderedDict[Content, None] = OrderedDict()
         self.others: list[list[int]] = []
 
     @initialize(keep_unused=st.booleans())
@@ -162,18 +181,19 @@ class CacheMachine(RuleBasedStateMachine):
         return freed
 
     @rule(content=st.sampled_from(CONTENTS))
-    def acquire(self, content: tuple[int, ...]) -> None:
-        is_known = content in self.unused or any(unit.token_ids == content for unit in self.held)
+    def acquire(self, content: Content) -> None:
+        prefix, tokens = content
+        is_known = content in self.unused or any(content_of(unit) == content for unit in self.held)
         missing = 0 if is_known else blocks_of(content) - self.manager.num_free
         if missing > sum(map(blocks_of, self.unused)):
             before = (self.manager.num_free, self.cache.holders())
             with pytest.raises(OutOfBlocksError):
-                self.cache.acquire(content)
+                self.cache.acquire(tokens, prefix_ids=prefix)
             assert (self.manager.num_free, self.cache.holders()) == before
             return
         self.forget(missing)
         self.unused.pop(content, None)
-        unit = self.cache.acquire(content)
+        unit = self.cache.acquire(tokens, prefix_ids=prefix)
         assert unit.ready == (content in self.ready)
         self.held.append(unit)
 
@@ -189,7 +209,7 @@ class CacheMachine(RuleBasedStateMachine):
     def encode(self, number: int) -> None:
         unit = self.held[number % len(self.held)]
         unit.ready = True
-        self.ready.add(unit.key)
+        self.ready.add(content_of(unit))
 
     @precondition(lambda self: self.held)
     @rule(number=st.integers(0, 99))
@@ -197,10 +217,10 @@ class CacheMachine(RuleBasedStateMachine):
         unit = self.held.pop(number % len(self.held))
         self.cache.release(unit)
         if unit not in self.held:
-            if self.keep_unused and unit.key in self.ready:
-                self.unused[unit.key] = None
+            if self.keep_unused and content_of(unit) in self.ready:
+                self.unused[content_of(unit)] = None
             else:
-                self.ready.discard(unit.key)
+                self.ready.discard(content_of(unit))
 
     @rule(num_blocks=st.integers(-1, 6))
     def evict(self, num_blocks: int) -> None:
@@ -221,13 +241,13 @@ class CacheMachine(RuleBasedStateMachine):
         if not hasattr(self, "cache"):
             return
         self.manager.check_integrity([*self.cache.holders(), *self.others])
-        contents = {unit.key for unit in self.held} | set(self.unused)
+        contents = {content_of(unit) for unit in self.held} | set(self.unused)
         assert len(self.cache.holders()) == len(contents)
         assert self.cache.num_cached_blocks == sum(map(blocks_of, self.unused))
         for unit in self.held:
             assert unit.references == self.held.count(unit)
-            assert len(unit.table.blocks) == blocks_of(unit.key)
-        assert len({unit.key: unit for unit in self.held}) == len(set(map(id, self.held)))
+            assert len(unit.table.blocks) == blocks_of(content_of(unit))
+        assert len({content_of(unit): unit for unit in self.held}) == len(set(map(id, self.held)))
 
 
 CacheMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

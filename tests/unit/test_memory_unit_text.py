@@ -120,6 +120,19 @@ def test_a_short_text_comes_whole_behind_its_title_and_what_the_tokenizer_puts_f
 
 
 @EVERY
+@pytest.mark.parametrize("template", ["{title}: {text}", "{title}: {text}\n"])
+def test_inside_a_prompt_no_text_begins_and_the_line_ends(name: str, template: str) -> None:
+    unit = UnitTokenizer(TOKENIZERS[name], 256, template).in_prompt.encode(passage(SENTENCES, "Mira <|eot_id|>"))
+    assert unit.text.startswith("Mira ")
+    assert unit.text.endswith(f": {SENTENCES}\n")
+    unknown = {TOKENIZERS[name].unk_token_id}
+    assert set(unit.token_ids).isdisjoint({*TOKENIZERS[name].all_special_ids} - unknown)
+    short = UnitTokenizer(TOKENIZERS[name], 24, template).in_prompt.encode(passage(f"{SENTENCES} " * 9))
+    assert (short.was_cut, short.text[-1]) == (True, "\n")
+    assert len(short.token_ids) <= 24
+
+
+@EVERY
 def test_no_title_leaves_no_separator(name: str) -> None:
     tokenizer = UnitTokenizer(TOKENIZERS[name], 256, "{title}: {text}")
     assert tokenizer.encode(passage(SENTENCES, " ")).text == SENTENCES

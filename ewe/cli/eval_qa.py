@@ -1,0 +1,129 @@
+"""`ewe eval qa`: does a model read its memory as well as its prompt? Asked with any questions that have answers.
+
+Owns: the subcommand, its progress bar and where the figures go. Knows `ewe.eval`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ewe.cli import options
+
+if TYPE_CHECKING:
+    from ewe.cli.eval_qa_file import FindingsFile
+    from ewe.config import Config
+    from ewe.eval.qa_report import Answer, Row, Timing
+    from ewe.eval.qa_run import Job
+    from ewe.retrieval.source import PassageSource
+
+
+def qa(
+    questions: Annotated[
+        Path,
+        typer.Option(
+            help="JSONL with question, answers, passage (a text or an id in the datastore), title; or a SQuAD .json.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ],
+    datastore: options.Datastore = None,
+    model: options.Model = None,
+    adapter: options.Adapter = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    k: Annotated[
+        list[int] | None,
+        typer.Option("--k", min=1, help="Passages given at once. Repeatable.", show_default="1, 2, 4, 8"),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.", show_default="all")] = None,
+    timed: Annotated[
+        int, typer.Option(min=0, help="Questions asked one at a time as well, for tokens and times.")
+    ] = 20,
+    max_tokens: options.MaxTokens = 32,
+    output: options.OutputFile = None,
+    json_file: options.FiguresFile = None,
+    plot: options.PlotFile = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+) -> None:
+    """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
+    from ewe.cli.engine import settings_of
+    from ewe.cli.eval_qa_file import FindingsFile
+    from ewe.components import open_passages
+    from ewe.eval.qa_questions import read_questions
+    from ewe.eval.qa_report import summarise
+    from ewe.eval.qa_run import Job, systems_of
+    from ewe.preflight import preflight
+    from ewe.retrieval.datastore import Datastore
+
+    chosen = settings_of(config, settings, model, datastore, adapter=adapter)
+    preflight(chosen)
+    source = None if chosen.datastore is None else open_passages(chosen.datastore)
+    passages = [] if source is None else [passage for _, passage in source.scan()]
+    asked = read_questions(questions, passages)
+    pool = passages or Datastore(question.passage for question in asked).passages
+    job = Job(asked[:limit], pool, systems_of(k or (1, 2, 4, 8), source is not None), max_tokens, timed)
+    findings = FindingsFile(output, _written_with(chosen, job))
+    try:
+        _ask(job, chosen, source, findings)
+    finally:
+        findings.close()
+    rows = summarise([system.name for system in job.systems], findings.answers, findings.timings)
+    _tell(rows, _written_with(chosen, job), json_file, plot, markdown)
+
+
+def _written_with(config: Config, job: Job) -> dict[str, Any]:
+    """What the results depend on: settings, and the texts of questions, passages and datastore."""
+    from ewe.cli.asking import PromptForm
+    from ewe.cli.run_settings import run_settings
+    from ewe.sampling import SamplingParams
+
+    params = SamplingParams(max_tokens=job.max_tokens)
+    content = repr((job.questions, job.pool)).encode()
+    settings = run_settings(config, params, PromptForm(raw=False, system=""), None)
+    return {**settings, "questions": len(job.questions), "content": hashlib.sha256(content).hexdigest()[:12]}
+
+
+def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile) -> None:
+    """Runs what the findings lack, under a progress bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ewe.engine.loader import load_model
+    from ewe.eval.qa_run import run
+
+    answered = {(answer.question, answer.system) for answer in findings.answers}
+    timed = {(timing.question, timing.system) for timing in findings.timings}
+    missing = job.missing(answered, timed)
+    if not missing:
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(config.model.name, total=missing)
+
+        def take(found: Answer | Timing) -> None:
+            findings.add(found)
+            progress.update(task, advance=1, description=found.system)
+
+        run(job, config, load_model(config.model), source, answered, timed, take)
+
+
+def _tell(rows: list[Row], settings: dict[str, Any], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
+    from ewe.cli.collect_env import environment
+    from ewe.cli.terminal import output_console
+    from ewe.eval.qa_report import as_json, markdown_table, rich_table, save_plot
+
+    if json_file is not None:
+        document = {"systems": as_json(rows), "settings": settings, "environment": environment()}
+        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if plot is not None:
+        save_plot(rows, plot)
+    if markdown:
+        print(markdown_table(rows))
+    else:
+        output_console().print(rich_table(rows))

@@ -1,0 +1,87 @@
+"""LoRA adapters in peft's format, merged into a model's weights when it is loaded.
+
+Owns: the check that an adapter fits the model, tensor by tensor, and the merge. Knows peft. Once merged a model is like
+any other: it costs nothing when it runs, and units that were computed without the adapter are refused as another
+model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from ewe.engine.model_files import ADAPTER_WEIGHTS
+from ewe.errors import ConfigError
+
+_NAMED = 3  # tensors in a message
+
+
+def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
+    """The model with W + scale * B A in place of every weight W that the adapter of `folder` changes.
+
+    model: in float32, in which the sum is computed; afterwards the weights are cast to `dtype`. Raises ConfigError for
+    an adapter of another kind, or of a model with other layers or shapes, naming them.
+    """
+    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+
+    settings, tensors = _read(folder)
+    embeddings = model.get_input_embeddings(), model.get_output_embeddings()
+    try:
+        with torch.random.fork_rng():
+            wrapped = get_peft_model(model, settings)
+    except ValueError as error:
+        raise _misfit(folder, model, str(error)) from error
+    tied = getattr(model.config, "tie_word_embeddings", False)
+    if tied and embeddings != (model.get_input_embeddings(), model.get_output_embeddings()):
+        raise _misfit(folder, model, "it changes the input or output embedding, and the model uses one tensor for both")
+    _refuse_misfit(folder, model, get_peft_model_state_dict(wrapped, save_embedding_layers=False), tensors)
+    set_peft_model_state_dict(wrapped, tensors)
+    merged = wrapped.merge_and_unload()
+    for parameter in merged.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return merged
+
+
+def _read(folder: Path) -> tuple[Any, dict[str, Tensor]]:
+    """The settings and the tensors of an adapter."""
+    from peft import LoraConfig, PeftConfig
+
+    try:
+        settings = PeftConfig.from_pretrained(str(folder))
+        tensors = load_file(folder / ADAPTER_WEIGHTS)
+    except (OSError, ValueError, LookupError, TypeError, SafetensorError) as error:
+        raise ConfigError(f"cannot read the adapter in {folder}: {error}") from error
+    if not isinstance(settings, LoraConfig):
+        raise ConfigError(f"the adapter in {folder} is no LoRA adapter but {type(settings).__name__}")
+    return settings, tensors
+
+
+def _refuse_misfit(folder: Path, model: Any, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    unknown, missing = found.keys() - expected.keys(), expected.keys() - found.keys()
+    if unknown:
+        raise _misfit(folder, model, f"the model has no place for {_some(unknown)}")
+    if missing:
+        raise _misfit(folder, model, f"it lacks {_some(missing)}")
+    shapes = [
+        f"{name} is {list(found[name].shape)}, needed is {list(tensor.shape)}"
+        for name, tensor in expected.items()
+        if found[name].shape != tensor.shape
+    ]
+    if shapes:
+        raise _misfit(folder, model, _some(shapes))
+
+
+def _misfit(folder: Path, model: Any, reason: str) -> ConfigError:
+    return ConfigError(f"the adapter in {folder} does not fit this {type(model).__name__}: {reason}")
+
+
+def _some(items: Iterable[str]) -> str:
+    listed = sorted(items)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more

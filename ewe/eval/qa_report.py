@@ -1,0 +1,171 @@
+"""What asking found: shares with intervals, tokens and times, per system.
+
+Owns: the records, the figures, and the tables and the plot of them. Knows nothing of engines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from rich.table import Table
+
+_Z = 1.96  # of a 95% interval
+_TITLES = (
+    "system", "questions", "exact", "contained", "prompt tokens", "unit tokens", "first token, ms",
+    "encoded after a change", "first token then, ms",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one system said to one question; error: why it could not be asked."""
+
+    question: str
+    system: str
+    text: str
+    exact: bool
+    contained: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What one question costs when nothing of it is encoded yet, and after one of its passages has changed.
+
+    prompt_tokens, unit_tokens: tokens that went through the model. seconds: from the question to the first token.
+    """
+
+    question: str
+    system: str
+    prompt_tokens: int
+    unit_tokens: int
+    seconds: float
+    changed_prompt_tokens: int
+    changed_unit_tokens: int
+    changed_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of `total` with its 95% interval (Wilson 1927)."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, count: int, total: int) -> Share:
+        """`count` of `total` (at least 1)."""
+        value, spread = count / total, _Z**2 / total
+        centre = (value + spread / 2) / (1 + spread)
+        half = math.sqrt(spread * (value * (1 - value) + spread / 4)) / (1 + spread)
+        return cls(value, max(0.0, centre - half), min(1.0, centre + half))
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One system: shares of right answers, means of tokens, medians of seconds; None where nothing was timed."""
+
+    system: str
+    questions: int
+    failed: int
+    exact: Share
+    contained: Share
+    prompt_tokens: float | None = None
+    unit_tokens: float | None = None
+    seconds: float | None = None
+    changed_tokens: float | None = None
+    changed_seconds: float | None = None
+
+
+def summarise(systems: Sequence[str], answers: Iterable[Answer], timings: Iterable[Timing]) -> list[Row]:
+    """A row for every system that has answered."""
+    said, timed = list(answers), list(timings)
+    rows = []
+    for system in systems:
+        own = [answer for answer in said if answer.system == system]
+        if own:
+            rows.append(_row(system, own, [timing for timing in timed if timing.system == system]))
+    return rows
+
+
+def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
+    total = len(answers)
+    exact = Share.of(sum(answer.exact for answer in answers), total)
+    contained = Share.of(sum(answer.contained for answer in answers), total)
+    failed = sum(bool(answer.error) for answer in answers)
+    if not timings:
+        return Row(system, total, failed, exact, contained)
+    return Row(
+        system,
+        total,
+        failed,
+        exact,
+        contained,
+        prompt_tokens=fmean(timing.prompt_tokens for timing in timings),
+        unit_tokens=fmean(timing.unit_tokens for timing in timings),
+        seconds=median(timing.seconds for timing in timings),
+        changed_tokens=fmean(timing.changed_prompt_tokens + timing.changed_unit_tokens for timing in timings),
+        changed_seconds=median(timing.changed_seconds for timing in timings),
+    )
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as JSON holds them; shares in [0, 1], times in seconds."""
+    return [asdict(row) for row in rows]
+
+
+def rich_table(rows: Sequence[Row]) -> Table:
+    """For the terminal."""
+    table = Table(title="95% intervals in brackets")
+    for title in _TITLES:
+        table.add_column(title, justify="left" if title == "system" else "right")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """The same as a Markdown table."""
+    lines = [list(_TITLES), ["---", *["---:"] * (len(_TITLES) - 1)], *map(_cells, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def save_plot(rows: Sequence[Row], path: Path) -> None:
+    """Bars of the share of contained answers per system with its interval; PNG by the file's ending."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = rows[::-1]
+    figure, axis = plt.subplots(figsize=(7, 0.4 * len(shown) + 1.2))
+    values = [row.contained.value for row in shown]
+    below = [row.contained.value - row.contained.low for row in shown]
+    above = [row.contained.high - row.contained.value for row in shown]
+    axis.barh([row.system for row in shown], values, xerr=[below, above], color="#2c6fb3", alpha=0.85, capsize=3)
+    axis.set_title("share of answers that contain a right one")
+    axis.set_xlim(left=0)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _cells(row: Row) -> list[str]:
+    failed = f" ({row.failed} could not be asked)" if row.failed else ""
+    numbers = (row.prompt_tokens, row.unit_tokens, _ms(row.seconds), row.changed_tokens, _ms(row.changed_seconds))
+    shown = ["-" if number is None else f"{number:.0f}" for number in numbers]
+    return [row.system, f"{row.questions}{failed}", str(row.exact), str(row.contained), *shown]
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000 * seconds
