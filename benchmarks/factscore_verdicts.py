@@ -22,19 +22,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.claims_factscore import named
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Claim, Passage, Verdict, VerificationRequest
 from ewe.verification import load_judge
-from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.decision import rule_of
 from ewe.verification.value_verifier import ValueVerifier
 
 _SENTENCES_PER_PASSAGE = 5  # of WiCE's pages, which come as lists of sentences
 _BATCH = 64
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
+
+_PRONOUN = re.compile(r"^(?:He|She|They|It)\b")
+_OWNER = re.compile(r"^(?:His|Her|Their|Its)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,12 @@ def read_facts(path: Path) -> list[Fact]:
         for told in row["annotations"] or []
         for fact in told.get("human-atomic-facts") or []
     ]
+
+
+def named(fact: str, topic: str) -> str:
+    """A fact with the topic's name in the place of the pronoun that it begins with."""
+    name = topic.split(" (")[0].rstrip(".")
+    return _OWNER.sub(f"{name}'s", _PRONOUN.sub(name, fact))
 
 
 def read_passages(data: Path) -> list[Passage]:
@@ -101,7 +109,7 @@ def open_verifier(judge: str, passages: Sequence[Passage]) -> Verifier:
     retriever = BM25Retriever(passages)
     if judge == "comparison":
         return ValueVerifier(retriever)
-    return ClaimVerifier(retriever, WholeFacts(), load_judge(judge), thresholds_of(judge))
+    return ClaimVerifier(retriever, WholeFacts(), load_judge(judge), rule_of(judge))
 
 
 def verdicts(facts: Sequence[Fact], verifier: Verifier) -> Iterator[tuple[Fact, Verdict]]:

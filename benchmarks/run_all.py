@@ -39,8 +39,8 @@ BENCHMARKS = (
     "retrieval_speed",
     "judge_quality",
     "judge_speed",
+    "verdicts",
     "factscore_verdicts",
-    "claims_factscore",
 )
 
 

@@ -37,6 +37,12 @@ class CheckedSentence:
             item for item in self.evidence if (item.claim == claim.text if item.claim else _backs(item, claim))
         )
 
+    @property
+    def deciding(self) -> Evidence | None:
+        """The strongest evidence on the side of the sentence's verdict, if it has any."""
+        own = [item for item in self.evidence if item.stance is self.sentence.verdict]
+        return max(own, key=lambda item: item.score, default=None)
+
     def is_conflicting(self, claim: Claim) -> bool:
         """Whether some of the claim's evidence supports it and some refutes it, whatever the verdict."""
         return {item.stance for item in self.evidence_of(claim)} >= _DECIDED

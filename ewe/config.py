@@ -166,13 +166,13 @@ class VerificationConfig(_Settings):
     """How claims are judged, for the verifier "claims" (the value comparison uses evidence_top_k only).
 
     judge: "builtin", "values", a hub id or folder of a classification model, or "openai:MODEL@URL". judge_labels: what
-    that model's labels mean, where they do not say it. extractor: "rules", or "openai:MODEL@URL" for claims found by a
-    language model. evidence_top_k: passages per claim (None: the verifier's own number).
+    that model's labels mean, where they do not say it. extractor: "sentences" (each is a claim), or "openai:MODEL@URL"
+    for claims found by a language model. evidence_top_k: passages per claim (None: the verifier's own number).
     """
 
     judge: str = "builtin"
     judge_labels: dict[str, Literal["supported", "refuted", "inconclusive"]] | None = None
-    extractor: str = "rules"
+    extractor: str = "sentences"
     evidence_top_k: int | None = Field(None, gt=0)
 
 

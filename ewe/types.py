@@ -118,7 +118,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A checkable statement; start and end are code points of the sentence it was taken from."""
+    """A checkable statement; start and end are code points of the sentence it was taken from.
+
+    support: how much of the evidence's weight supports it, in [0, 1], whatever the verdict; 0 where nobody weighed it.
+    """
 
     text: str
     start: int = 0
@@ -126,6 +129,7 @@ class Claim:
     verdict: Verdict = Verdict.NOT_CHECKED
     score: float = 0.0
     evidence_ids: tuple[str, ...] = ()
+    support: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,143 +1,219 @@
-"""Chooses the thresholds of verdicts for a judge on held-back FEVER, and writes them where the verifier reads them.
+"""Fits the rule that turns a judge's words into verdicts, and writes it where the verifier reads it.
 
-Run by hand after a judge was trained: `python scripts/calibrate_verdicts.py`. Every claim of held-back FEVER goes the
-way that the claims of a text go: BM25 over all of FEVER's evidence, selection, judge, combination. Of every third claim
-the evidence is withheld (all of its group, which shares a sentence, a claim or the leading name with it): it must come
-out inconclusive. Thresholds and floor are chosen on one half of the groups and measured on the other.
-Owns: the claims, and what is written. Knows the sets of judge_training and `ewe.verification`.
+Run by hand after a judge was trained: `python scripts/calibrate_verdicts.py --judge NAME`. Every sentence goes the way
+that the sentences of a text go: claim, BM25, selection, judge at two grains. They are those of benchmarks/verdicts.py,
+all of the half for tuning: articles, changed sentences and FEVER claims that are never reported. Of every third true or
+false one the passages that tell of it are withheld: it must come out inconclusive. The rule is fitted through the
+combination of passages, on the verdict of the sentence; what one passage says is never labelled. Kinds of change that
+a source may leave open (a role, a quantity) must only not be supported.
+Owns: the fit, and what is written. Knows the benchmark's sets and `ewe.verification`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-from judge_training.figures import calibration_half
-from judge_training.pairs import Label, Pair, share_of
-from judge_training.sources import read_fever
+import torch
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from judge_training.sources import read_fever
+
+from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary
+from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
-from ewe.types import Passage, ScoredPassage
-from ewe.verification.calibration import Thresholds, choose_thresholds, macro_f1, thresholds_of, verdicts
+from ewe.types import Verdict
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.combination import JudgedPiece, combined
-from ewe.verification.extraction.rules import RuleClaims
+from ewe.verification.decision import FEATURES, Reading, far, features, is_near, rule_of
+from ewe.verification.extraction.sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
+from ewe.verification.signals import SIGNALS, signals
 
 ROOT = Path(__file__).resolve().parents[1]
-_TABLE = ROOT / "ewe" / "verification" / "thresholds.json"
-_FLOORS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-_LOOKED_AT = 40  # Passages per query of which the withheld ones are left out.
+_TABLE = ROOT / "ewe" / "verification" / "decisions.json"
+_SETS = {"running": (running, 300), "contrast": (contrast, 60), "fever": (fever, 500)}
+_SETS |= {"summary": (summary, 216), "paraphrase": (paraphrase, 60)}
+_SHARES = {"running": 1.5, "contrast": 1.0, "fever": 1.5, "summary": 0.4, "paraphrase": 1.0}
+_OPEN_TO_DOUBT = frozenset({"some and all", "only", "list", "certainty", "units", "roles", "subject"})
+_SUPPORTED, _REFUTED, _OPEN, _NOT_SUPPORTED = range(4)
+_TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells of it.
+_DECAY = 0.001  # Weight of the squared parameters.
+_GRID = np.round(np.arange(0.3, 0.8, 0.05), 2)
+_PRICE = 1.0  # What a wrong verdict costs beside a missing one.
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A claim that went through retrieval and judging; label: what its verdict should be."""
+class Example:
+    """A sentence with the features [passages, features] of what was found, its label, its set and its kind."""
 
-    label: Label
-    pieces: list[JudgedPiece]
+    features: NDArray[np.float64]
+    label: int
+    part: str
+    kind: str
 
 
-class Withholding:
-    """Finds evidence by BM25, less the groups that are withheld from a claim ({claim: group}). Passages carry their
-    group as source while they are searched, and no source afterwards.
+def examples_of(name: str, part: Part, judge: Judge, groups: dict[str, str]) -> list[Example]:
+    """The sentences of a part, and a third of them once more without the passages that tell of them."""
+    verifier = ClaimVerifier(BM25Retriever(part.passages), WholeSentences(), judge, rule_of("default"))
+    extracted = WholeSentences().extract([case.request for case in part.cases])
+    stated = [(case, claims[0].text) for case, claims in zip(part.cases, extracted, strict=True) if claims]
+    examples = []
+    for (case, _), readings in zip(stated, verifier.read([claim for _, claim in stated]), strict=True):
+        examples.append(_example(name, case.kind, case, readings, _label(case)))
+        if name in ("running", "fever", "summary") and share_of(case.request.sentence, "withheld") < 1 / 3:
+            silent = [reading for reading in readings if not _tells(case, reading, groups)]
+            examples.append(_example(name, "withheld", case, silent, _OPEN))
+    return examples
+
+
+def _label(case: Case) -> int:
+    if case.kind in _OPEN_TO_DOUBT:
+        return _NOT_SUPPORTED
+    return _SUPPORTED if case.expected is Verdict.SUPPORTED else _REFUTED
+
+
+def _tells(case: Case, reading: Reading, groups: dict[str, str]) -> bool:
+    if case.request.sentence in groups:
+        return groups.get(reading.window.passage.text) == groups[case.request.sentence]
+    window = reading.window
+    return signals(case.request.sentence, window.excerpt, window.led)[SIGNALS.index("words")] <= _TELLS
+
+
+def _example(part: str, kind: str, case: Case, readings: Sequence[Reading], label: int) -> Example:
+    rows = [features(case.request.sentence, reading) for reading in readings]
+    return Example(np.array(rows).reshape(len(rows), len(FEATURES)), label, part, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples as tensors: features [n, passages, features], which passages say nearly the same [n, passages], what the
+    others say [n, passages, 3], labels and weights [n].
     """
 
-    def __init__(self, pairs: Sequence[Pair], withheld: dict[str, str]) -> None:
-        texts = {pair.evidence: pair.group for pair in pairs}
-        self._retriever = BM25Retriever(Passage(str(i), text, source=g) for i, (text, g) in enumerate(texts.items()))
-        self._withheld = withheld
-
-    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
-        """Per query, at most `top_k` passages that are not withheld, best first."""
-        results = []
-        for query, found in zip(queries, self._retriever.retrieve(queries, _LOOKED_AT), strict=True):
-            kept = [item for item in found if item.passage.source != self._withheld.get(query)]
-            results.append([replace(item, passage=replace(item.passage, source="")) for item in kept[:top_k]])
-        return results
+    features: torch.Tensor
+    near: torch.Tensor
+    others: torch.Tensor
+    labels: torch.Tensor
+    weights: torch.Tensor
 
 
-def run_cases(judge: Judge, pairs: Sequence[Pair], pool: Sequence[Pair], top_k: int) -> list[Case]:
-    """The claims of `pairs` against the evidence of `pool`."""
-    by_claim = {pair.claim: pair for pair in pairs}
-    withheld = {claim: pair.group for claim, pair in by_claim.items() if share_of(claim, "withheld") < 1 / 3}
-    verifier = ClaimVerifier(
-        Withholding(pool, withheld), RuleClaims(), judge, thresholds_of("default"), evidence_top_k=top_k
-    )
-    labels = [Label.INCONCLUSIVE if claim in withheld else pair.label for claim, pair in by_claim.items()]
-    return [Case(*case) for case in zip(labels, verifier.judged(list(by_claim)), strict=True)]
+def batch_of(examples: Sequence[Example]) -> Batch:
+    """All examples; every kind of a part weighs as much as another, but for those of changes and of edits."""
+    size = (len(examples), EVIDENCE_TOP_K)
+    rows, near = torch.zeros(*size, len(FEATURES), dtype=torch.float64), torch.zeros(size, dtype=torch.bool)
+    others = torch.zeros(*size, 3, dtype=torch.float64)
+    others[..., _OPEN] = 1.0
+    for number, example in enumerate(examples):
+        for place, seen in enumerate(example.features):
+            rows[number, place] = torch.from_numpy(seen)
+            near[number, place] = is_near(seen)
+            others[number, place] = torch.tensor(far(seen))
+    kinds = [(e.part, "" if e.part in ("contrast", "paraphrase") else e.kind) for e in examples]
+    counts = Counter(kinds)
+    weights = torch.tensor([_SHARES[kind[0]] / counts[kind] for kind in kinds], dtype=torch.float64)
+    return Batch(rows, near, others, torch.tensor([e.label for e in examples]), weights / weights.sum())
 
 
-def choose(cases: Sequence[Case]) -> Thresholds:
-    """The thresholds and the floor with the best macro-F1."""
-    options = [choose_thresholds(_shares(cases, floor), _labels(cases), floor) for floor in _FLOORS]
-    return max(options, key=lambda thresholds: measure(cases, thresholds)["macro-F1"])
+def combine(weights: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Shares [n, 3] of supported, refuted and unknown by Dempster's rule over passages (`combination`)."""
+    logits = batch.features @ weights.T
+    fitted = torch.softmax(torch.cat([logits, torch.zeros_like(logits[..., :1])], -1), -1)
+    supported, refuted, unknown = torch.where(batch.near[..., None], fitted, batch.others).unbind(-1)
+    nothing = unknown.prod(1)
+    masses = [(supported + unknown).prod(1) - nothing, (refuted + unknown).prod(1) - nothing, nothing]
+    return torch.stack(masses, -1) / sum(masses).clamp(min=1e-9)[:, None]
 
 
-def measure(cases: Sequence[Case], thresholds: Thresholds) -> dict[str, float]:
-    """Macro-F1 over three classes, and how often a verdict on one side is right, and how often there is one."""
-    labels, found = _labels(cases), verdicts(_shares(cases, thresholds.floor), thresholds)
-    figures = {"macro-F1": macro_f1(found, labels)}
-    for label in (Label.SUPPORTED, Label.REFUTED):
-        right = float(((found == label) & (labels == label)).sum())
-        figures[f"precision {label.name.lower()}"] = right / max(1, int((found == label).sum()))
-        figures[f"recall {label.name.lower()}"] = right / max(1, int((labels == label).sum()))
-    return {name: round(value, 3) for name, value in figures.items()}
+def fit(batch: Batch) -> torch.Tensor:
+    """Weights [2, features] of the least weighted log loss of sentences' labels, with a small decay."""
+    scale = batch.features[batch.near].std(0).clamp(min=1e-6)
+    scale[0] = 1.0
+    weights = torch.zeros(2, len(FEATURES), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=400, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = _loss(weights / scale, batch) + _DECAY * (weights[:, 1:] ** 2).sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)  # type: ignore[arg-type]
+    return (weights / scale).detach()
 
 
-def _shares(cases: Sequence[Case], floor: float) -> NDArray[np.float64]:
-    return np.stack([combined(case.pieces, floor) for case in cases])
+def _loss(weights: torch.Tensor, batch: Batch) -> torch.Tensor:
+    shares = combine(weights, batch).clamp(1e-5, 1 - 1e-5)
+    right = shares.gather(1, batch.labels.clamp(max=_OPEN)[:, None])[:, 0]
+    right = torch.where(batch.labels == _NOT_SUPPORTED, 1.0 - shares[:, 0], right)
+    return -(batch.weights * right.log()).sum()
 
 
-def _labels(cases: Sequence[Case]) -> NDArray[np.int64]:
-    return np.array([int(case.label) for case in cases])
+def choose(weights: torch.Tensor, batch: Batch) -> tuple[float, float]:
+    """The thresholds of supported and refuted with the most right verdicts less the wrong ones."""
+    shares = combine(weights, batch)
+    return max(((float(s), float(r)) for s, r in product(_GRID, _GRID)), key=lambda pair: worth(shares, batch, *pair))
 
 
-def write(name: str, thresholds: Thresholds, provenance: str) -> None:
-    """Put the thresholds of one judge into the table, beside those of others."""
+def worth(shares: torch.Tensor, batch: Batch, supported: float, refuted: float) -> float:
+    """Weighted share of right verdicts less that of wrong ones."""
+    found = torch.where(shares[:, 1] >= refuted, _REFUTED, _OPEN)
+    found = torch.where((shares[:, 0] >= supported) & (shares[:, 0] > shares[:, 1]), _SUPPORTED, found)
+    right = (found == batch.labels) | ((batch.labels == _NOT_SUPPORTED) & (found != _SUPPORTED))
+    wrong = ~right & (found != _OPEN)
+    return float((batch.weights * (right.double() - _PRICE * wrong.double())).sum())
+
+
+def write(name: str, weights: torch.Tensor, thresholds: tuple[float, float], provenance: str) -> None:
+    """Puts the rule of one judge into the table, beside those of others."""
     table = json.loads(_TABLE.read_text(encoding="utf-8"))
+    sides = dict(zip(("supported", "refuted"), weights.tolist(), strict=True))
     table["judges"][name] = {
-        "supported": thresholds.supported,
-        "refuted": thresholds.refuted,
-        "floor": thresholds.floor,
+        "supported": thresholds[0],
+        "refuted": thresholds[1],
+        "floor": 0.0,
+        "weights": {
+            side: {feature: round(value, 4) for feature, value in zip(FEATURES, row, strict=True)}
+            for side, row in sides.items()
+        },
         "provenance": provenance,
     }
     _TABLE.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Chooses, measures, writes."""
+    """Fits, chooses, writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--claims", type=int, help="use this many claims of each half only (a trial)")
-    parser.add_argument(
-        "--top-k", type=int, default=EVIDENCE_TOP_K, help="passages per claim (another number writes nothing)"
-    )
     args = parser.parse_args()
-    fever = read_fever(args.data)
-    pool = [*fever.train, *fever.test]
+    pairs = fever_half(read_fever(args.data).test, "tune")
+    groups = {text: pair.group for pair in pairs for text in (pair.claim, pair.evidence)}
     judge = load_judge(args.judge)
-    chosen, measured = (
-        run_cases(judge, half[: args.claims], pool, args.top_k) for half in calibration_half(fever.test)
+    examples = []
+    for name, (read, limit) in _SETS.items():
+        examples += examples_of(name, read(args.data, "tune", limit), judge, groups)
+        print(f"{name}: {len(examples)} sentences so far", flush=True)
+    batch = batch_of(examples)
+    weights = fit(batch)
+    thresholds = choose(weights, batch)
+    loss = float(_loss(weights, batch))
+    write(
+        args.judge,
+        weights,
+        thresholds,
+        f"scripts/calibrate_verdicts.py: fitted on {len(examples)} sentences of the half for tuning of "
+        f"benchmarks/verdicts.py, {EVIDENCE_TOP_K} passages each; log loss {loss:.3f} on them",
     )
-    thresholds = choose(chosen)
-    figures = {"choosing": measure(chosen, thresholds), "held back": measure(measured, thresholds)}
-    figures["held back, default thresholds"] = measure(measured, thresholds_of("default"))
-    if args.claims is None and args.top_k == EVIDENCE_TOP_K:
-        write(
-            args.judge,
-            thresholds,
-            f"scripts/calibrate_verdicts.py: chosen on {len(chosen)} claims of held-back FEVER (evidence of a third "
-            f"withheld, {args.top_k} passages each) for macro-F1, measured on {len(measured)} others: "
-            + json.dumps(figures["held back"]),
-        )
-    print(json.dumps({"thresholds": repr(thresholds), "claims": [len(chosen), len(measured)], **figures}, indent=2))
+    print(json.dumps({"thresholds": thresholds, "loss": round(loss, 4)}))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from ewe.errors import InvalidRequestError
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
 from ewe.protocols import Verifier
 from ewe.report import checked_data, write_check_page
+from ewe.report.errors_file import wrong_calls
 from ewe.types import Verdict
 
 CLEAN, REFUTED, FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -34,7 +35,8 @@ CLEAN, REFUTED, FAILED, INTERRUPTED = 0, 1, 2, 130
 class CheckRun:
     """A verifier, and where the results of checking with it go.
 
-    against: what it checks against, in words. k: K of VeriScore; None takes the median of the texts.
+    against: what it checks against, in words. k: K of VeriScore; None takes the median of the texts. expected, errors:
+    what every claim should be, and the file that takes the claims that are not.
     """
 
     verifier: Verifier
@@ -42,6 +44,8 @@ class CheckRun:
     k: float | None = None
     as_json: bool = False
     html: Path | None = None
+    expected: Verdict | None = None
+    errors: Path | None = None
     checked: dict[str, CheckedText] = field(default_factory=dict)
     counts: list[ClaimCounts] = field(default_factory=list)
     refuted: bool = False
@@ -91,6 +95,9 @@ class CheckRun:
             missing = f"{checked.num_failed} of {len(checked.sentences)} sentences"
             self._fail(f"{name}: {missing} could not be checked: {checked.error}")
         self.counts.append(count_claims(checked.claims, refused=is_refusal(checked.text)))
+        if self.expected is not None and self.errors is not None:
+            with self.errors.open("a", encoding="utf-8") as lines:
+                lines.writelines(f"{json.dumps(pair)}\n" for pair in wrong_calls(checked, self.expected))
         if self.html is not None:
             self.checked[name if name not in self.checked else f"{name} ({len(self.counts)})"] = checked
         if self.as_json:

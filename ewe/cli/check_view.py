@@ -75,14 +75,15 @@ def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterato
     for side in sides:
         said = {piece.excerpt or piece.passage.text: piece for piece in reversed(found) if piece.stance is side}
         for piece in sorted(said.values(), key=lambda piece: -piece.score)[:_MOST_PIECES]:
-            yield _evidence_line(piece), 6
+            yield _evidence_line(piece, piece == item.deciding), 6
 
 
-def _evidence_line(piece: Evidence) -> Text:
+def _evidence_line(piece: Evidence, decides: bool) -> Text:
     passage = piece.passage
     origin = passage.title or passage.id
     source = f" ({clean(passage.source)})" if passage.source and passage.source != origin else ""
-    line = Text(f"{_STANCES.get(piece.stance, 'undecided')} ", style=f"{MARKS[piece.stance][1]}")
+    side = f"{'decided ' if decides else ''}{_STANCES.get(piece.stance, 'undecided')}"
+    line = Text(f"{side} ", style=f"{MARKS[piece.stance][1]}")
     line.append(f"{piece.score:.2f} ", style="bright_black")
     line.append(f"{clean(origin)}{source}: ", style="bright_black")
     return line.append(f"“{clean(' '.join((piece.excerpt or passage.text).split()))}”", style="default")

@@ -17,6 +17,8 @@ from ewe.engine.sequence import Sequence
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Lane, Verdict, VerificationResult
 
+_MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
+
 
 class Rewriter:
     """Applies the answers of retrieval and verification to a sequence.
@@ -58,6 +60,8 @@ class Rewriter:
             self._record(sequence, index, state, result)
             if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):
                 return
+            if state.verdict is not Verdict.REFUTED and self._is_worse(sequence, index, state):
+                return
             sequence.set_state(index, state)
         sequence.checks.popleft()
         self._keeper.drop_snapshot(check.snapshot)
@@ -72,6 +76,22 @@ class Rewriter:
         self._add_feedback(sequence, index, result)
         return True
 
+    def _is_worse(self, sequence: Sequence, index: int, state: SentenceState) -> bool:
+        """Puts back an earlier wording that much more evidence supports than this one; returns whether it did.
+
+        What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
+        """
+        span = sequence.draft.sentences[index]
+        earlier = sequence.attempts.get(span.start, [])
+        if self._config.on_exhausted != "keep_best" or not earlier:
+            return False
+        best = max(reversed(earlier), key=lambda attempt: attempt.state.support)
+        if best.state.support < state.support + _MUCH_MORE:
+            return False
+        self._remember(sequence, span, state)
+        self._put_back(sequence, index, best, "less supported")
+        return True
+
     def _exhausted(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> bool:
         history = sequence.attempts[span.start]
         if self._config.on_exhausted == "flag":
@@ -83,15 +103,15 @@ class Rewriter:
         best = max(reversed(history), key=lambda attempt: attempt.rank)
         if best is history[-1]:
             return False
-        self._put_back(sequence, index, best)
+        self._put_back(sequence, index, best, "keep_best")
         return True
 
-    def _put_back(self, sequence: Sequence, index: int, best: Attempt) -> None:
+    def _put_back(self, sequence: Sequence, index: int, best: Attempt, reason: str) -> None:
         """Replaces the last attempt at a sentence by an earlier one; the text goes on after it."""
         draft = sequence.draft
         spans, states = draft.sentences[: index + 1], sequence.states[:index]
         span = spans.pop()
-        self._go_back(sequence, index, "keep_best")
+        self._go_back(sequence, index, reason)
         reopened = len(draft.sentences)  # fewer than `index` if the rewind reopened another sentence
         end_token = span.first_token + len(best.tokens)
         restored = Span(span.start, span.start + len(best.text), span.first_token, end_token)

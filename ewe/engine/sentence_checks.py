@@ -37,6 +37,11 @@ class SentenceState:
     claims: tuple[Claim, ...] = ()
     reason: str = ""
 
+    @property
+    def support(self) -> float:
+        """How much of the evidence supports the sentence, in [0, 1]: the mean over its claims."""
+        return sum(claim.support for claim in self.claims) / len(self.claims) if self.claims else 0.0
+
 
 @dataclass(slots=True, eq=False)
 class Check:

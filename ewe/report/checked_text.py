@@ -38,7 +38,7 @@ def outcome_data(checked: CheckedText) -> dict[str, Any]:
 
 
 def sentence_data(checked: CheckedSentence) -> dict[str, Any]:
-    """One sentence; a claim's `evidence` are places in the sentence's list of evidence."""
+    """One sentence; a claim's `evidence` and `decided_by` are places in the sentence's list of evidence."""
     sentence = checked.sentence
     claims = [
         {
@@ -54,7 +54,14 @@ def sentence_data(checked: CheckedSentence) -> dict[str, Any]:
     ]
     named = ("text", "start", "end", "verdict", "score", "reason", "source_ids")
     plain = {name: getattr(sentence, name) for name in named}
-    return {**jsonable(plain), "notes": jsonable(checked.notes), "claims": claims, "evidence": jsonable(evidence)}
+    deciding = checked.deciding
+    return {
+        **jsonable(plain),
+        "notes": jsonable(checked.notes),
+        "claims": claims,
+        "evidence": jsonable(evidence),
+        "decided_by": None if deciding is None else checked.evidence.index(deciding),
+    }
 
 
 def _named(counts: Mapping[Verdict, int]) -> dict[str, int]:

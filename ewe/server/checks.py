@@ -22,8 +22,8 @@ from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
-from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
+from ewe.verification.decision import rule_of
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
@@ -118,7 +118,7 @@ class Checks:
         return ClaimVerifier(
             retriever,
             *self._parts,
-            thresholds_of(settings.judge),
+            rule_of(settings.judge),
             evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
             veracity_weighting=weighting,
             assume_complete=is_complete,

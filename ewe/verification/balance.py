@@ -34,11 +34,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict, how clear it is in [0, 1], and the evidence that decided."""
+    """A verdict, how clear it is in [0, 1], the evidence that decided, and the share of its weight in support."""
 
     verdict: Verdict
     score: float = 0.0
     evidence: tuple[Evidence, ...] = ()
+    support: float = 0.0
 
 
 class Balance:

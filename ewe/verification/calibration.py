@@ -1,15 +1,11 @@
 """Making probabilities mean what they say, and choosing the thresholds of verdicts on held-back data.
 
-Owns: temperature scaling, the expected calibration error, thresholds and the file that holds the chosen ones with
-their provenance. Knows numpy; no judge and no data set.
+Owns: temperature scaling, the expected calibration error, thresholds. Knows numpy; no judge and no data set.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
 from itertools import product
 
 import numpy as np
@@ -22,7 +18,6 @@ _TEMPERATURES = (0.05, 20.0)
 _SEARCH_STEPS = 60
 _GOLDEN = (5**0.5 - 1) / 2
 _GRID = tuple(np.round(np.arange(0.2, 0.96, 0.05), 2))
-_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +38,6 @@ class Thresholds:
                 raise ConfigError(f"the threshold for {name} must lie in (0, 1], got {value}")
         if not 0.0 <= self.floor < 1.0:
             raise ConfigError(f"the floor must lie in [0, 1), got {self.floor}")
-
-
-@lru_cache
-def thresholds_of(judge: str) -> Thresholds:
-    """The thresholds that were chosen for a judge, by its name, or those for judges without data of their own."""
-    table = json.loads(files("ewe.verification").joinpath("thresholds.json").read_text(encoding="utf-8"))
-    chosen = table["judges"].get(judge, table["judges"][_DEFAULT])
-    return Thresholds(chosen["supported"], chosen["refuted"], chosen["floor"])
 
 
 def temper(probabilities: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:

@@ -6,15 +6,15 @@ judge; what they are is none of its business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Retriever
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.balance import Decision, source_weight
-from ewe.verification.calibration import Thresholds
 from ewe.verification.combination import JudgedPiece, combine, is_conflict
+from ewe.verification.decision import DecisionRule, Reading
 from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
@@ -31,11 +31,12 @@ _TOLD_INSTEAD = 4
 class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
 
-    evidence_top_k: passages per claim. thresholds: what evidence must reach for a verdict. veracity_weighting: whether
+    evidence_top_k: passages per claim. rule: what a judge's words on a passage add up to. veracity_weighting: whether
     a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
     whether the collection tells everything, so that a claim that nothing in it supports is refuted.
 
-    Identical claims of a call are judged once, and identical pairs of evidence and claim once as long as they are
+    A passage is judged at two grains: its best sentence, and the window of sentences that speak of the claim. Identical
+    claims of a call are judged once, and identical pairs of evidence and claim once as long as they are
     remembered. What passages say is data; the notes of a result name conflicts, and passages that give orders to their
     reader. A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it
     gives no verdicts then.
@@ -46,7 +47,7 @@ class ClaimVerifier:
         retriever: Retriever,
         extractor: ClaimExtractor,
         judge: Judge,
-        thresholds: Thresholds,
+        rule: DecisionRule,
         *,
         evidence_top_k: int = EVIDENCE_TOP_K,
         veracity_weighting: bool = False,
@@ -58,7 +59,7 @@ class ClaimVerifier:
         self._retriever = retriever
         self._extractor = extractor
         self._judge = CachedJudge(judge)
-        self._thresholds = thresholds
+        self._rule = rule
         self._top_k = evidence_top_k
         self._weighting = veracity_weighting
         self._assume_complete = assume_complete
@@ -85,33 +86,49 @@ class ClaimVerifier:
         failed = [one for one in told if isinstance(one, EWEError)]
         if failed and len(failed) == len(told):
             raise failed[0]
-        groups = [one for one in told if not isinstance(one, EWEError)]
-        decisions = self._decide(list(dict.fromkeys(claim.text for group in groups for claim in group)))
+        groups = [
+            [_Asked(claim.text, _wording(claim, request.sentence)) for claim in one]
+            for one, request in zip(told, requests, strict=True)
+            if not isinstance(one, EWEError)
+        ]
+        decisions = self._decide(list(dict.fromkeys(asked for group in groups for asked in group)))
+        results = (
+            _result(one, [decisions[asked] for asked in asked_group])
+            for one, asked_group in zip((one for one in told if not isinstance(one, EWEError)), groups, strict=True)
+        )
         return [
-            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else _result(one, decisions)
+            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else next(results)
             for one in told
         ]
 
-    def judged(self, claims: Sequence[str]) -> list[list[JudgedPiece]]:
-        """Per claim the evidence found for it, with the judge's probabilities; retriever and judge are called once."""
-        return [pieces for pieces, _ in self._ask(claims)]
+    def read(self, claims: Sequence[str]) -> list[list[Reading]]:
+        """Per claim what the judge says of the passages found for it; retriever and judge are called once."""
+        return [readings for readings, _ in self._read(claims)]
 
-    def _decide(self, claims: Sequence[str]) -> dict[str, _Decided]:
+    def _decide(self, asked: Sequence[_Asked]) -> dict[_Asked, _Decided]:
         """The decision per distinct claim."""
-        asked = zip(claims, self._ask(claims), strict=True)
-        return {claim: _Decided(self._combine(pieces), tuple(found)) for claim, (pieces, found) in asked}
+        decided = {}
+        for one, (readings, found) in zip(asked, self._read([one.claim for one in asked]), strict=True):
+            pieces = [self._piece(one.wording, reading) for reading in readings]
+            decided[one] = _Decided(self._combine(pieces), tuple(found))
+        return decided
 
-    def _ask(self, claims: Sequence[str]) -> list[tuple[list[JudgedPiece], list[Passage]]]:
+    def _read(self, claims: Sequence[str]) -> list[tuple[list[Reading], list[Passage]]]:
         """Per claim the judged evidence, and all passages that were found and may count."""
         passages = [
             [scored.passage for scored in found if scored.passage.veracity > 0]
             for found in (self._retriever.retrieve(claims, self._top_k) if claims else [])
         ]
         windows = [self._windows(claim, group) for claim, group in zip(claims, passages, strict=True)]
-        pairs = [(window.text, claim) for claim, group in zip(claims, windows, strict=True) for window in group]
+        pairs = [
+            (evidence, claim)
+            for claim, group in zip(claims, windows, strict=True)
+            for window in group
+            for evidence in (window.sentence, window.text)
+        ]
         rows = iter(self._judge.judge(pairs).tolist())
-        pieces = [[self._piece(window, next(rows)) for window in group] for group in windows]
-        return list(zip(pieces, passages, strict=True))
+        readings = [[Reading(window, next(rows), next(rows)) for window in group] for group in windows]
+        return list(zip(readings, passages, strict=True))
 
     def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
         """What the judge reads of the passages; copies of one text of one source once, empty ones not at all."""
@@ -119,17 +136,31 @@ class ClaimVerifier:
         unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
         return list(unique.values())
 
-    def _piece(self, window: Window, row: Sequence[float]) -> JudgedPiece:
-        weight = source_weight(window.passage.veracity) if self._weighting else 1.0
-        supported, refuted, inconclusive = row
-        return JudgedPiece(window.passage, window.excerpt, (supported, refuted, inconclusive), weight)
+    def _piece(self, wording: str, reading: Reading) -> JudgedPiece:
+        passage = reading.window.passage
+        weight = source_weight(passage.veracity) if self._weighting else 1.0
+        return JudgedPiece(passage, reading.window.excerpt, self._rule.probabilities(wording, reading), weight)
 
     def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
-        decision = combine(pieces, self._thresholds)
+        decision = combine(pieces, self._rule.thresholds)
         if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence:
             told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
             return Decision(Verdict.REFUTED, 1.0, tuple(told))
         return decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A claim that stands alone, and how the sentence words it."""
+
+    claim: str
+    wording: str
+
+
+def _wording(claim: Claim, sentence: str) -> str:
+    """The sentence's own words where they are the claim, with a name in the place of a pronoun; else the claim's."""
+    own = sentence[claim.start : claim.end]
+    return own if own.strip() == sentence[claim.start :].strip() and claim.end > claim.start else claim.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +171,26 @@ class _Decided:
     found: tuple[Passage, ...]
 
 
-def _result(claims: Sequence[Claim], decided: Mapping[str, _Decided]) -> VerificationResult:
+def _result(claims: Sequence[Claim], decided: Sequence[_Decided]) -> VerificationResult:
     """The claims of one sentence with their verdicts, and the evidence of each claim."""
     judged = []
     evidence: dict[Evidence, None] = {}
-    for claim in claims:
-        decision = decided[claim.text].decision
+    notes: dict[str, None] = {}
+    for claim, one in zip(claims, decided, strict=True):
+        decision = one.decision
         evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        judged.append(replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
-    return VerificationResult(tuple(judged), tuple(evidence), tuple(dict.fromkeys(_notes(claims, decided))))
+        told = replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids)
+        judged.append(replace(told, support=decision.support))
+        notes |= dict.fromkeys(_notes(claim, decision, one.found))
+    return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
 
 
-def _notes(claims: Sequence[Claim], decided: Mapping[str, _Decided]) -> Iterator[str]:
-    for claim in claims:
-        if is_conflict(decided[claim.text].decision):
-            yield f"the evidence is in conflict: {claim.text}"
-        for passage in decided[claim.text].found:
-            if addresses_the_reader(passage.text):
-                yield f"passage {passage.id} gives orders to its reader; the orders were left out"
-            if spells_control_tokens(passage.text):
-                yield f"passage {passage.id} spells control tokens; they were left out"
+def _notes(claim: Claim, decision: Decision, found: Sequence[Passage]) -> Iterator[str]:
+    if is_conflict(decision):
+        yield f"the evidence is in conflict: {claim.text}"
+    for passage in found:
+        if addresses_the_reader(passage.text):
+            yield f"passage {passage.id} gives orders to its reader; the orders were left out"
+        if spells_control_tokens(passage.text):
+            yield f"passage {passage.id} spells control tokens; they were left out"

@@ -42,7 +42,7 @@ def extract_claims(request: VerificationRequest, splitter: SentenceSplitter) -> 
     Pronouns are resolved from the prompt and the text before. Opinions, questions and sentences that state no name,
     number, date or occupation of a known subject give none. Never raises on odd text.
     """
-    discourse = _read_context(request, splitter)
+    discourse = read_context(request, splitter)
     frames = parse_frames(request.sentence, discourse)
     return [
         ParsedClaim(Claim(_wording(request.sentence, frame), frame.start, frame.end), frame)
@@ -51,7 +51,7 @@ def extract_claims(request: VerificationRequest, splitter: SentenceSplitter) -> 
     ]
 
 
-def _read_context(request: VerificationRequest, splitter: SentenceSplitter) -> Discourse:
+def read_context(request: VerificationRequest, splitter: SentenceSplitter) -> Discourse:
     """The names and the subject at hand after the prompt and the last sentences of the answer."""
     discourse = Discourse()
     for text in (request.prompt[-_LOOKBACK_CHARACTERS:], request.preceding[-_LOOKBACK_CHARACTERS:]):

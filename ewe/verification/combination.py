@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ewe.types import Evidence, Passage, Verdict
 from ewe.verification.balance import Decision
 from ewe.verification.calibration import Thresholds, verdicts
-from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE
+from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, SUPPORTED
 
 _MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.
 _MAX_EVIDENCE = 3  # Pieces per stance that a verdict carries,
@@ -67,7 +67,8 @@ def combine(pieces: Sequence[JudgedPiece], thresholds: Thresholds) -> Decision:
     column = int(verdicts(shares[None], thresholds)[0])
     score = 0.0 if column == INCONCLUSIVE else thresholds.floor + (1.0 - thresholds.floor) * float(shares[column])
     shown = {COLUMNS[column], *_believed(pieces, thresholds)}
-    return Decision(COLUMNS[column], score, tuple(_evidence(pieces, shown, thresholds.floor)))
+    evidence = tuple(_evidence(pieces, shown, thresholds.floor))
+    return Decision(COLUMNS[column], score, evidence, support=float(shares[SUPPORTED]))
 
 
 def is_conflict(decision: Decision) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ewe.config import VerificationConfig
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever, Verifier
-from ewe.verification.calibration import thresholds_of
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
+from ewe.verification.decision import rule_of
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
@@ -44,7 +44,7 @@ def open_verifier(
         retriever,
         open_extractor(settings.extractor),
         load_judge(settings.judge, device=device, labels=settings.judge_labels),
-        thresholds_of(settings.judge),
+        rule_of(settings.judge),
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
@@ -67,13 +67,13 @@ def _check_name(name: str, has_datastore: bool) -> None:
 
 
 def open_extractor(name: str) -> ClaimExtractor:
-    """What finds claims: "rules", or the language model of "openai:MODEL@URL". Raises ConfigError for another name."""
+    """What finds claims: "sentences", or the language model of "openai:MODEL@URL". Raises ConfigError for another."""
     if is_endpoint(name):
         from ewe.verification.extraction.model import ModelClaims
 
         return ModelClaims(open_endpoint(name))
-    if name != "rules":
-        raise ConfigError(f"unknown extractor {name!r}: use 'rules' or 'openai:MODEL@URL'")
-    from ewe.verification.extraction.rules import RuleClaims
+    if name != "sentences":
+        raise ConfigError(f"unknown extractor {name!r}: use 'sentences' or 'openai:MODEL@URL'")
+    from ewe.verification.extraction.sentences import WholeSentences
 
-    return RuleClaims()
+    return WholeSentences()

@@ -34,11 +34,17 @@ _LEAD_IN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a judge reads of a passage (text, led by the title), and the sentence that decides (excerpt)."""
+    """What a judge reads of a passage, and the sentence that decides (excerpt).
+
+    text: the sentences that speak of the claim; sentence: the best of them alone; led: the same with the sentence that
+    its pronoun needs. All three under the title.
+    """
 
     passage: Passage
     text: str
     excerpt: str
+    sentence: str
+    led: str
 
 
 class SentenceSelector:
@@ -60,12 +66,14 @@ class SentenceSelector:
         """The window of a passage for a claim; empty where the passage states nothing."""
         sentences = self._sentences(passage.text)
         if not sentences:
-            return Window(passage, "", "")
+            return Window(passage, "", "", "", "")
         led = [_with_lead(sentences, index) for index in range(len(sentences))]
         scores = self._relevance(claim, [f"{passage.title} {text}" for text in led])
         ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
-        excerpt = sentences[ranked[0]] if passage.title else led[ranked[0]]
-        return Window(passage, under_title(passage.title, " ".join(self._chosen(sentences, ranked))), excerpt)
+        best, best_led = sentences[ranked[0]], led[ranked[0]]
+        texts = (" ".join(self._chosen(sentences, ranked)), best, best_led)
+        whole, sentence, with_lead = (under_title(passage.title, text) for text in texts)
+        return Window(passage, whole, best if passage.title else best_led, sentence, with_lead)
 
     def _split(self, text: str) -> tuple[str, ...]:
         sentences = (text[start:end] for start, end in self._splitter.split(text))

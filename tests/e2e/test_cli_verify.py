@@ -61,12 +61,27 @@ def test_the_report_shows_sentences_evidence_and_counts(tmp_path: Path) -> None:
     lines = ewe(name).stdout.splitlines()
     assert lines[0] == name
     assert lines[1] == "✓ All is well here."
-    assert lines[2] == f"      for 0.90 Mirela Hask (Almanac): “{ALMANAC.text}”"
-    assert lines[3:5] == ["✗ This is wrong.", f"      against 0.90 Mirela Hask (Almanac): “{ALMANAC.text}”"]
+    assert lines[2] == f"      decided for 0.90 Mirela Hask (Almanac): “{ALMANAC.text}”"
+    assert lines[3:5] == ["✗ This is wrong.", f"      decided against 0.90 Mirela Hask (Almanac): “{ALMANAC.text}”"]
     assert lines[5] == "? Perhaps so, perhaps not."
     assert "3 sentences: 1 supported, 1 refuted, 1 inconclusive" in lines
     assert "3 claims: 1 supported, 1 refuted, 1 inconclusive" in lines
     assert lines[-1] == "VeriScore: precision 0.333, recall 0.333, F1 0.333 at K = 3"
+
+
+def test_wrong_calls_are_noted_as_pairs(tmp_path: Path) -> None:
+    name, errors = write(tmp_path / "a.txt", WRONG), tmp_path / "errors.jsonl"
+    assert ewe(name, "--expect", "supported", "--export-errors", str(errors)).exit_code == 1
+    [pair] = [json.loads(line) for line in errors.read_text().splitlines()]
+    assert (pair["claim"], pair["evidence"]) == ("This is wrong.", ALMANAC.text)
+    assert (pair["label"], pair["given"]) == ("supported", "refuted")
+
+
+@pytest.mark.parametrize("options", [["--expect", "supported"], ["--expect", "maybe", "--export-errors", "x"]])
+def test_options_for_wrong_calls_that_do_not_fit_are_refused(options: list[str]) -> None:
+    result = ewe(*options, stdin=RIGHT)
+    assert result.exit_code == 2
+    assert "--expect" in result.stderr
 
 
 def test_disputes_and_failures_stand_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,13 +9,14 @@ from ewe.protocols import Verifier
 from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationRequest
 from ewe.verification.calibration import Thresholds
 from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.protocol import ExtractionError
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
 from ewe.verification.open import open_verifier
 from ewe.verification.value_verifier import ValueVerifier
 
-THRESHOLDS = Thresholds(0.6, 0.6, 1 / 3)
+RULE = DecisionRule(Thresholds(0.6, 0.6, 1 / 3))
 BORN = Passage("born", "She was born in Warsaw.", title="Ada Lind")
 PARIS = Passage("paris", "She was born in Paris.", title="Ada Lind", veracity=0.6)
 ROSES = Passage("roses", "Roses are red.", title="Roses")
@@ -61,7 +62,7 @@ class WordJudge:
 
 
 def verifier(*passages, judge=None, **more):
-    return ClaimVerifier(Found(*passages), Halves(), judge or WordJudge(), THRESHOLDS, **more)
+    return ClaimVerifier(Found(*passages), Halves(), judge or WordJudge(), RULE, **more)
 
 
 def ask(checker, *sentences):
@@ -127,13 +128,28 @@ def test_passages_of_no_veracity_never_count_and_are_not_even_judged():
 
 def test_one_call_each_and_identical_claims_once():
     judge, found = WordJudge(), Found(BORN, ROSES)
-    checker = ClaimVerifier(found, Halves(), judge, THRESHOLDS)
+    checker = ClaimVerifier(found, Halves(), judge, RULE)
     ask(checker, "A in Warsaw; B in Rome", "B in Rome", "A in Warsaw")
     assert found.calls == [["A in Warsaw", "B in Rome"]]
     assert [len(call) for call in judge.calls] == [4]
     ask(checker, "B in Rome; C in Oslo")
     assert [len(call) for call in judge.calls] == [4, 2]
-    assert ask(checker, "Just words; B in Rome")[0].claims[1].verdict is Verdict.REFUTED
+    assert ask(checker, "Just words; Lind in Rome")[0].claims[1].verdict is Verdict.REFUTED
+
+
+def test_what_speaks_of_others_does_not_refute():
+    assert ask(verifier(BORN), "Genghis Khan was born in Rome")[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_best_sentence_of_a_passage_is_judged_beside_its_window():
+    judge = WordJudge()
+    long = Passage("long", "Wool is warm. She was born in Warsaw. She had a mill.", title="Ada Lind")
+    [result] = ask(verifier(long, judge=judge), "Ada was born in Warsaw")
+    assert [evidence for evidence, _ in judge.calls[0]] == [
+        "Ada Lind: She was born in Warsaw.",
+        "Ada Lind: Wool is warm. She was born in Warsaw. She had a mill.",
+    ]
+    assert result.evidence[0].excerpt == "She was born in Warsaw."
 
 
 def test_copies_of_a_passage_are_judged_once():
@@ -146,7 +162,7 @@ def test_copies_of_a_passage_are_judged_once():
 
 def test_nothing_to_check_asks_nobody():
     judge, found = WordJudge(), Found(BORN)
-    assert ClaimVerifier(found, Halves(), judge, THRESHOLDS).verify([]) == []
+    assert ClaimVerifier(found, Halves(), judge, RULE).verify([]) == []
     assert found.calls == []
     assert judge.calls == []
 
@@ -201,9 +217,9 @@ def test_errors_of_the_other_parts_pass_through():
             return []
 
     with pytest.raises(DatastoreError, match="gone"):
-        ask(ClaimVerifier(Lost(), Halves(), WordJudge(), THRESHOLDS), "A")
+        ask(ClaimVerifier(Lost(), Halves(), WordJudge(), RULE), "A")
     with pytest.raises(EWEError, match="0 of 1 sentences"):
-        ask(ClaimVerifier(Found(), Short(), WordJudge(), THRESHOLDS), "A")
+        ask(ClaimVerifier(Found(), Short(), WordJudge(), RULE), "A")
     with pytest.raises(InvalidRequestError, match="evidence_top_k"):
         verifier(evidence_top_k=0)
 
@@ -282,13 +298,13 @@ class FailsAtSome:
 
 
 def test_a_sentence_that_the_extractor_fails_at_is_not_checked_and_the_others_are():
-    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), THRESHOLDS)
+    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), RULE)
     bad, good = verifier.verify([VerificationRequest("", "", text) for text in ("bad", "She was born in Warsaw.")])
     assert (bad.verdict, bad.notes) == (Verdict.NOT_CHECKED, ("not checked: the model answered nonsense",))
     assert good.verdict is Verdict.SUPPORTED
 
 
 def test_an_extractor_that_fails_at_every_sentence_is_an_error():
-    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), THRESHOLDS)
+    verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), RULE)
     with pytest.raises(EWEError, match="nonsense"):
         verifier.verify([VerificationRequest("", "", "bad")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ewe.types import (
     Generation,
     Passage,
     Verdict,
+    VerificationResult,
 )
 
 NO, YES, MAYBE = Verdict.REFUTED, Verdict.SUPPORTED, Verdict.INCONCLUSIVE
@@ -169,3 +171,37 @@ def test_a_rewrite_without_news_really_differs() -> None:
     sentence = generation.sentences[1]
     assert sentence.removed
     assert sentence.text != "Aa."
+
+
+class Weighed(Answers):
+    """Answers whose claims also tell how much evidence supports them."""
+
+    def __init__(self, verdicts: dict[str, list[Verdict]], support: dict[str, float]) -> None:
+        super().__init__(verdicts)
+        self._support = support
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        result = super()._judge(sentence)
+        support = self._support.get(sentence, 1.0)
+        return replace(result, claims=tuple(replace(claim, support=support) for claim in result.claims))
+
+
+def test_a_disputed_wording_is_not_replaced_by_one_that_nothing_supports() -> None:
+    verifier = Weighed({"Aa.": [NO], "Ab.": [MAYBE]}, {"Aa.": 0.4, "Ab.": 0.0})
+    generation = write(config(), words("Good. Aa. Bb.", "Good. Ab. Cc.", "Good. Ac. Dd."), verifier)
+    assert kept(generation) == [("Good.", YES, 1, ()), ("Aa.", NO, 2, ("Ab.",)), ("Cc.", YES, 1, ())]
+    reasons = [event.data["reason"] for event in generation.trace if event.kind == "rewind"]
+    assert reasons == ["refuted", "less supported"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.1, 0.0), (0.4, 0.3), (0.0, 0.0)])
+def test_a_wording_that_is_supported_alike_stays(before: float, after: float) -> None:
+    verifier = Weighed({"Aa.": [NO], "Ab.": [MAYBE]}, {"Aa.": before, "Ab.": after})
+    generation = write(config(), words("Good. Aa. Bb.", "Good. Ab. Cc."), verifier)
+    assert [text for text, *_ in kept(generation)] == ["Good.", "Ab.", "Cc."]
+
+
+def test_flagged_wordings_are_never_put_back() -> None:
+    verifier = Weighed({"Aa.": [NO], "Ab.": [MAYBE]}, {"Aa.": 0.9, "Ab.": 0.0})
+    generation = write(config(on_exhausted="flag"), words("Good. Aa. Bb.", "Good. Ab. Cc."), verifier)
+    assert [text for text, *_ in kept(generation)] == ["Good.", "Ab.", "Cc."]

@@ -1,6 +1,3 @@
-import json
-from importlib.resources import files
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +12,6 @@ from ewe.verification.calibration import (
     fit_temperature,
     macro_f1,
     temper,
-    thresholds_of,
     verdicts,
 )
 from ewe.verification.combination import JudgedPiece, combine, combined
@@ -86,12 +82,3 @@ def test_verdicts_of_shares_are_those_of_evidence(rows, supported, refuted):
 def test_thresholds_out_of_range_are_refused(values):
     with pytest.raises(ConfigError):
         Thresholds(*values)
-
-
-def test_every_shipped_threshold_is_in_range_and_says_where_it_is_from():
-    table = json.loads(files("ewe.verification").joinpath("thresholds.json").read_text())["judges"]
-    assert "default" in table
-    for name, values in table.items():
-        assert thresholds_of(name) == Thresholds(values["supported"], values["refuted"], values["floor"])
-        assert len(values["provenance"]) > 20
-    assert thresholds_of("/some/folder") == thresholds_of("default")

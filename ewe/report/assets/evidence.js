@@ -18,7 +18,13 @@ function proof(item, sources) {
     item.excerpt ? el('q', null, item.excerpt) : null,
     originOf(passage),
     passage.text && passage.text !== item.excerpt
-      ? el('details', null, el('summary', null, 'whole passage'), el('p', null, passage.text)) : null);
+      ? el('details', null, el('summary', null, 'whole passage'), el('p', null, marked(passage.text, item.excerpt))) : null);
+}
+
+// A passage's text with the sentence in it that decides marked, where it stands there word for word.
+function marked(text, excerpt) {
+  const at = excerpt ? text.indexOf(excerpt) : -1;
+  return at < 0 ? text : [text.slice(0, at), el('mark', null, excerpt), text.slice(at + excerpt.length)];
 }
 
 function claimNode(claim) {

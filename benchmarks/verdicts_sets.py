@@ -1,0 +1,201 @@
+"""The sentences that `benchmarks.verdicts` has checked, what they are checked against, and what should come out.
+
+Owns: how each part is made of the public texts. Knows the texts, the changes and the edits; no verifier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+from benchmarks.verdicts_changes import CHANGES, GROUPS, changed
+from benchmarks.verdicts_edits import EDITS, edited
+from benchmarks.verdicts_texts import (
+    Half,
+    Label,
+    Told,
+    fever_half,
+    is_tuning,
+    read_articles,
+    read_evidence,
+    read_fever,
+    read_squad,
+    rows_of,
+    share_of,
+)
+from ewe.types import Passage, Verdict, VerificationRequest
+
+_T = TypeVar("_T")
+
+_VERDICTS = {Label.SUPPORTED: Verdict.SUPPORTED, Label.REFUTED: Verdict.REFUTED}
+_PER_KIND = 100
+_SUMMARY_WORDS = 900  # of the document that a summary tells of
+_SUMMARY_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A sentence to check; expected: what its verdict should be; group: the summary it belongs to, if to any."""
+
+    kind: str
+    request: VerificationRequest
+    expected: Verdict
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The cases of one part of the benchmark and what they are checked against."""
+
+    passages: Sequence[Passage]
+    cases: Sequence[Case]
+
+
+def running(data: Path, half: Half, limit: int) -> Part:
+    """True sentences of articles, and the same with one number, name or negation changed."""
+    passages, told = read_articles(data, half)
+    cases = []
+    for one in spread(told, limit):
+        cases.append(Case("true", _request(one, one.sentence), Verdict.SUPPORTED))
+        random = Random(one.sentence)
+        for group, kinds in GROUPS.items():
+            texts = [changed(kind, one.sentence, one.source, random) for kind in random.sample(kinds, len(kinds))]
+            text = next((text for text in texts if text is not None), None)
+            if text is not None:
+                cases.append(Case(group, _request(one, text), Verdict.REFUTED))
+    return Part(passages, cases)
+
+
+def contrast(data: Path, half: Half, limit: int) -> Part:
+    """Every kind of change by itself, at most 100 sentences each, of articles and of FEVER's evidence."""
+    rules = {kind: partial(_changed, kind) for kind in CHANGES}
+    return _by_kind(data, half, limit, rules, Verdict.REFUTED)
+
+
+def paraphrase(data: Path, half: Half, limit: int) -> Part:
+    """The same for edits that leave a sentence true."""
+    rules = {kind: partial(_edited, kind) for kind in EDITS}
+    return _by_kind(data, half, limit, rules, Verdict.SUPPORTED)
+
+
+def _changed(kind: str, one: Told) -> str | None:
+    return changed(kind, one.sentence, one.source, Random(kind + one.sentence))
+
+
+def _edited(kind: str, one: Told) -> str | None:
+    return edited(kind, one.sentence)
+
+
+def _by_kind(
+    data: Path, half: Half, limit: int, rules: Mapping[str, Callable[[Told], str | None]], expected: Verdict
+) -> Part:
+    passages, told = read_articles(data, half)
+    evidence, apart = read_evidence(data, half)
+    cases = []
+    for kind, rule in rules.items():
+        made = [(one, text) for one in (*told, *apart) if (text := rule(one)) is not None]
+        chosen = sorted(made, key=lambda pair: share_of(pair[0].sentence, kind))[: min(limit, _PER_KIND)]
+        cases += [Case(kind, _request(one, text), expected) for one, text in chosen]
+    return Part([*passages, *evidence], cases)
+
+
+def fever(data: Path, half: Half, limit: int) -> Part:
+    """FEVER's claims over the texts of all of its evidence."""
+    sets = read_fever(data)
+    texts = dict.fromkeys(pair.evidence for pair in (*sets.train, *sets.test))
+    passages = [Passage(str(number), text) for number, text in enumerate(texts)]
+    pairs = list({pair.claim: pair for pair in fever_half(sets.test, half)}.values())
+    sides = [[p for p in pairs if p.label is label] for label in (Label.SUPPORTED, Label.REFUTED)]
+    chosen = [pair for side in sides for pair in sorted(side, key=lambda p: share_of(p.claim))[: limit // 2]]
+    names = {Label.SUPPORTED: "true", Label.REFUTED: "false"}
+    return Part(
+        passages,
+        [Case(names[pair.label], VerificationRequest("", "", pair.claim), _VERDICTS[pair.label]) for pair in chosen],
+    )
+
+
+def summary(data: Path, half: Half, limit: int) -> Part:
+    """Summaries of documents of about 900 words: people's questions, put as statements with their answers.
+
+    Every summary comes twice: as it is, and with one statement that has the answer to another question.
+    """
+    documents = _documents(data, half)
+    statements = _statements(data)
+    cases: list[Case] = []
+    for number, document in enumerate(documents):
+        told = [pair for passage in document for pair in statements.get(passage.id, ())]
+        random = Random(number)
+        random.shuffle(told)
+        for start in range(0, len(told) - _SUMMARY_LINES + 1, _SUMMARY_LINES):
+            cases += _summaries(f"{number}/{start}", told[start : start + _SUMMARY_LINES], told, random)
+    names = list(dict.fromkeys(case.group.split()[0] for case in cases))
+    kept = set(spread(names, limit // (2 * _SUMMARY_LINES)))
+    passages = [passage for document in documents for passage in document]
+    return Part(passages, [case for case in cases if case.group.split()[0] in kept])
+
+
+def _summaries(
+    name: str, lines: Sequence[tuple[str, str]], told: Sequence[tuple[str, str]], random: Random
+) -> Iterator[Case]:
+    """The cases of a good summary and of a bad one."""
+    true = [_case("faithful", answer, rest, f"{name} good") for answer, rest in lines]
+    answer, rest = random.choice(lines)
+    others = [other for other, _ in told if _is_other(other, answer, rest)]
+    if not others:
+        return
+    false = _case("unfaithful", random.choice(others), rest, f"{name} bad")
+    kept = [replace(case, group=f"{name} bad") for case, line in zip(true, lines, strict=True) if line[1] != rest]
+    yield from (*true, *kept, false)
+
+
+def _case(kind: str, answer: str, rest: str, group: str) -> Case:
+    request = VerificationRequest("", "", f"{answer[0].upper()}{answer[1:]} {rest}.")
+    return Case(kind, request, Verdict.SUPPORTED if kind == "faithful" else Verdict.REFUTED, group)
+
+
+def _is_other(other: str, answer: str, rest: str) -> bool:
+    words = {word.lower() for word in re.findall(r"\w{3,}", f"{answer} {rest}")}
+    return other[0].isupper() == answer[0].isupper() and not words & {w.lower() for w in re.findall(r"\w{3,}", other)}
+
+
+def _documents(data: Path, half: Half) -> list[list[Passage]]:
+    documents: list[list[Passage]] = []
+    title, length = "", 0
+    for passage in read_squad(data):
+        if is_tuning(passage.title) != (half == "tune"):
+            continue
+        if passage.title != title or length >= _SUMMARY_WORDS:
+            documents.append([])
+            title, length = passage.title, 0
+        documents[-1].append(passage)
+        length += len(passage.text.split())
+    return documents
+
+
+def _statements(data: Path) -> dict[str, list[tuple[str, str]]]:
+    """Per passage, (answer, rest) of questions whose first words are the subject: "Who led X?" gives "Y led X"."""
+    asked = re.compile(r"(?:Who|What|Which (?:\w+ ){1,2}?)(?= ?(?:was|were|is|are|had|has|\w+ed|led|won|gave|took)\b)")
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in rows_of(data / "squad2" / "questions.jsonl"):
+        match = asked.match(row["question"])
+        if match is None or not row["answers"]:
+            continue
+        rest = row["question"][match.end() :].strip().rstrip("?").strip()
+        if len(rest.split()) >= 4:
+            found.setdefault(row["passage"], []).append((row["answers"][0].strip(" ."), rest))
+    return found
+
+
+def spread(items: Sequence[_T], limit: int) -> list[_T]:
+    """At most `limit` of the items, evenly spread over them."""
+    size = min(limit, len(items))
+    return [items[number * len(items) // size] for number in range(size)]
+
+
+def _request(one: Told, text: str) -> VerificationRequest:
+    return VerificationRequest("", one.preceding, text)
