@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ewe.engine.model_files import ADAPTER_WEIGHTS
 from ewe.errors import ConfigError
+from ewe.known_models import ADAPTER_WEIGHTS
 
 _NAMED = 3  # tensors in a message
 
