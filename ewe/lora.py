@@ -59,6 +59,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Tensor]]:
         raise ConfigError(f"cannot read the adapter in {folder}: {error}") from error
     if not isinstance(settings, LoraConfig):
         raise ConfigError(f"the adapter in {folder} is no LoRA adapter but {type(settings).__name__}")
+    settings.base_model_name_or_path = None  # The folder is another on every machine; peft would warn of it.
     return settings, tensors
 
 

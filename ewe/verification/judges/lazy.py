@@ -73,7 +73,7 @@ def check_base(folder: Path, model: Path) -> None:
     if find_spec("peft") is None:
         raise JudgeError('the base judge needs the package peft: pip install "ewe-engine[adapters]"')
     if not model.is_dir():
-        raise JudgeError(f"the base judge reads the model {_BASE_MODEL}, which is not there yet: run `ewe model get {_BASE_MODEL}`")
+        raise JudgeError(f"the judge base needs the model {_BASE_MODEL}: run `ewe model get {_BASE_MODEL}`")
 
 
 def is_folder(name: str) -> bool:
