@@ -70,7 +70,8 @@ class CausalJudge:
         ends = torch.tensor([len(one) - 1 for one in ids], device=place)
         states = self._model.model(input_ids=padded.to(place), use_cache=False).last_hidden_state
         last = states[torch.arange(len(ids), device=place), ends].float()
-        return last @ self._model.lm_head.weight[self._answers].float().T
+        logits: Tensor = last @ self._model.lm_head.weight[self._answers].float().T
+        return logits
 
 
 def _batches(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
