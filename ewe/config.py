@@ -172,9 +172,10 @@ class RetrievalConfig(_Settings):
 class VerificationConfig(_Settings):
     """How claims are judged, for the verifier "claims" (the value comparison uses evidence_top_k only).
 
-    judge: "builtin", "values", a hub id or folder of a classification model, or "openai:MODEL@URL". judge_labels: what
-    that model's labels mean, where they do not say it. extractor: "sentences" (each is a claim), or "openai:MODEL@URL"
-    for claims found by a language model. evidence_top_k: passages per claim (None: the verifier's own number).
+    judge: "builtin", "base", "values", a hub id or folder of a classification model, or "openai:MODEL@URL".
+    judge_labels: what that model's labels mean, where they do not say it. extractor: "sentences" (each is a claim), or
+    "openai:MODEL@URL" for claims found by a language model. evidence_top_k: passages per claim (None: the verifier's
+    own number).
     """
 
     judge: str = "builtin"

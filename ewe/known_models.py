@@ -1,6 +1,7 @@
 """Models that have a name of their own here, because a package index carries them.
 
-Owns: their names, where each comes from and where it lies once `ewe model get` has brought it. Knows the cache folder.
+Owns: their names, where each comes from and where it lies once `ewe model get` has brought it; the names of an
+adapter's files. Knows the cache folder.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewe.cache_folder import cache_folder
+
+ADAPTER_SETTINGS, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files of a LoRA adapter, as peft names them."""
 
 
 @dataclass(frozen=True, slots=True)

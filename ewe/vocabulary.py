@@ -20,7 +20,7 @@ VERIFIERS: tuple[str, ...] = get_args(VerifierName)
 WIKIPEDIA_SAMPLE = "wikipedia-sample"
 """The datastore of real text that is part of the package."""
 DATASTORES = ("builtin", WIKIPEDIA_SAMPLE, NONE, "a folder made by `ewe index build`", "a JSONL file of passages")
-JUDGES = ("builtin", "values", "a model's folder or hub id", "openai:MODEL@URL")
+JUDGES = ("builtin", "base", "values", "a model's folder or hub id", "openai:MODEL@URL")
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:

@@ -49,7 +49,9 @@ def review(
     user: User = "",
     agent: Agent = "",
     everybody: Everybody = False,
-    judge: Annotated[str, typer.Option(help="builtin, values, a folder or hub id, or openai:MODEL@URL.")] = "builtin",
+    judge: Annotated[
+        str, typer.Option(help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
+    ] = "builtin",
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
 ) -> None:
     """Check the memories that need it most (old, doubtful, often used) by trusted passages, and move their veracity.

@@ -34,7 +34,9 @@ def verify(
         typer.Option(rich_help_panel=_EVIDENCE, help="A document, folder or pattern to check against. Repeatable."),
     ] = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
-    judge: Annotated[str | None, typer.Option(help="builtin, values, a folder or hub id, or openai:MODEL@URL.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
+    ] = None,
     k: Annotated[
         float | None,
         typer.Option("--k", help="K of VeriScore: supported claims of a full answer.", show_default="the median"),

@@ -20,7 +20,6 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
-from ewe.engine.adapters import merge_adapter
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import usable_device
 from ewe.engine.fused import fuse_on_gpu
@@ -31,6 +30,7 @@ from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.engine.weight_count import counted_weights
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.loading import LoadStep, OnLoad, ignore_step
+from ewe.lora import merge_adapter
 
 _WEIGHTS = "loading weights"
 _FAILURES: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, ImportError, SafetensorError)

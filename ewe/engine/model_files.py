@@ -13,11 +13,10 @@ from pathlib import Path
 
 from ewe.config import ModelConfig
 from ewe.errors import ConfigError
-from ewe.known_models import KNOWN_MODELS
+from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
 _GGUF, _GGUF_MAGIC = ".gguf", b"GGUF"
-_ADAPTER_SETTINGS, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,8 @@ def adapter_folder(config: ModelConfig) -> Path | None:
     if not folder.is_dir():
         known = f"; {config.name} has {', '.join(shipped)}" if shipped else ""
         raise ConfigError(f"model.adapter {config.adapter!r}: no such directory{known}")
-    if not (folder / _ADAPTER_SETTINGS).is_file():
-        raise ConfigError(f"{folder} holds no {_ADAPTER_SETTINGS}; model.adapter is a folder saved by peft")
+    if not (folder / ADAPTER_SETTINGS).is_file():
+        raise ConfigError(f"{folder} holds no {ADAPTER_SETTINGS}; model.adapter is a folder saved by peft")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         pickled = (
             " (pickled weights are not read: save it again with a newer peft)" if any(folder.glob("*.bin")) else ""

@@ -86,3 +86,13 @@ def calibrate(logits: Floats, labels: Ints) -> Calibration:
     optimizer.step(loss)
     found = biases.detach() - biases.detach().mean()
     return Calibration(float(log_temperature.detach().exp()), tuple(found.tolist()))
+
+
+def ranking(scores: Floats, positive: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve: the chance that a positive item scores higher than a negative one, ties half."""
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    total, hits = len(scores), int(positive.sum())
+    if hits in (0, total):
+        return float("nan")
+    return float((ranks[places][positive].sum() - hits * (hits + 1) / 2) / (hits * (total - hits)))

@@ -68,7 +68,7 @@ def first_stage(corpus: Corpus, epoch: int, scale: float = 1.0) -> list[Pair]:
     rng = Random(f"first/{epoch}")
     part = 1.0 if epoch == 0 else 0.5
     fever = corpus.fever.train
-    pairs = [*fever, *_contrasts(rng, corpus, fever, 0.5)]
+    pairs = [*fever, *contrasts_of(rng, corpus.names, fever, 0.5)]
     apart = irrelevant_pairs(rng, fever, first=False)
     pairs += rng.sample(apart, 2200 if epoch == 0 else 1600)
     beside = {pair.claim: pair.evidence for pair in apart}
@@ -76,9 +76,9 @@ def first_stage(corpus: Corpus, epoch: int, scale: float = 1.0) -> list[Pair]:
     pairs += islice(made_pairs(rng, corpus.texts, corpus.names), round(4500 * part))
     pairs += rng.sample(list(corpus.conflicts), round(1400 * part))
     bios = rng.sample(list(corpus.bios), round(1700 * part))
-    pairs += [*bios, *_every(bios, lambda pair: _changed(rng, corpus, pair), rng, 0.5)]
+    pairs += [*bios, *every(bios, lambda pair: changed_pair(rng, pair, corpus.names), rng, 0.5)]
     wice = rng.sample(list(corpus.wice), round(len(corpus.wice) * part))
-    pairs += [*wice, *_every(wice, lambda pair: _changed(rng, corpus, pair), rng, 0.5)]
+    pairs += [*wice, *every(wice, lambda pair: changed_pair(rng, pair, corpus.names), rng, 0.5)]
     pairs += islice(world_pairs(rng), round(1500 * part))
     return _finish(rng, pairs, scale)
 
@@ -88,11 +88,11 @@ def second_stage(corpus: Corpus, epoch: str, left_out: int, scale: float = 1.0) 
     rng = Random(f"second/{left_out}/{epoch}")
     seen = [(pair, others) for fold, pair, others in corpus.fool_me_twice if fold != left_out]
     claims = [pair for pair, _ in seen]
-    pairs = [*claims, *_contrasts(rng, corpus, claims, 0.5)]
+    pairs = [*claims, *contrasts_of(rng, corpus.names, claims, 0.5)]
     pairs += [_beside(rng, pair, others) for pair, others in seen if others and rng.random() < 0.7]
     pairs += [_among(rng, pair, others) for pair, others in seen if others and rng.random() < 0.5]
     fever = rng.sample(list(corpus.fever.train), 700)
-    pairs += [*fever, *_contrasts(rng, corpus, fever, 0.4)]
+    pairs += [*fever, *contrasts_of(rng, corpus.names, fever, 0.4)]
     pairs += rng.sample(irrelevant_pairs(rng, fever, first=False), 250)
     pairs += rng.sample(list(corpus.conflicts), 120)
     pairs += rng.sample(list(corpus.bios), 120)
@@ -101,21 +101,23 @@ def second_stage(corpus: Corpus, epoch: str, left_out: int, scale: float = 1.0) 
     return _finish(rng, pairs, scale)
 
 
-def _contrasts(rng: Random, corpus: Corpus, pairs: Sequence[Pair], rate: float) -> list[Pair]:
-    """Contrasts of a share of the pairs: changed values, negation, another subject."""
-    made = _every(pairs, lambda pair: _changed(rng, corpus, pair), rng, rate)
-    made += _every(pairs, negated_from, rng, rate * 0.2)
-    made += _every(pairs, lambda pair: settled_no_more(rng, pair, corpus.names), rng, rate * 0.3)
+def contrasts_of(rng: Random, names: Sequence[str], pairs: Sequence[Pair], rate: float) -> list[Pair]:
+    """Contrasts of a share of the pairs: changed values, negation, another subject. names: to swap names for."""
+    made = every(pairs, lambda pair: changed_pair(rng, pair, names), rng, rate)
+    made += every(pairs, negated_from, rng, rate * 0.2)
+    made += every(pairs, lambda pair: settled_no_more(rng, pair, names), rng, rate * 0.3)
     return made
 
 
-def _changed(rng: Random, corpus: Corpus, pair: Pair) -> Pair | None:
+def changed_pair(rng: Random, pair: Pair, names: Sequence[str]) -> Pair | None:
+    """A supported pair made refuted, or the other way round, by a changed value; None where that is not clear."""
     if pair.label is Label.SUPPORTED:
-        return refuted_from(rng, pair, corpus.names)
+        return refuted_from(rng, pair, names)
     return supported_from(rng, pair) if pair.label is Label.REFUTED else None
 
 
-def _every(pairs: Iterable[Pair], change: Callable[[Pair], Pair | None], rng: Random, rate: float) -> list[Pair]:
+def every(pairs: Iterable[Pair], change: Callable[[Pair], Pair | None], rng: Random, rate: float) -> list[Pair]:
+    """What `change` makes of a share of the pairs, without those of which it makes nothing."""
     return [changed for pair in pairs if rng.random() < rate and (changed := change(pair)) is not None]
 
 

@@ -26,7 +26,7 @@ FOLDS = 4
 _LABELS = {"supported": Label.SUPPORTED, "refuted": Label.REFUTED}
 _LEADING_NAME = re.compile(r"^(?:The |A |An )?((?:[A-Z][\w'.-]*)(?: (?:of|the|and|in|on|for|de|[A-Z0-9][\w'.-]*))* ?)")
 _FEVER_HELD_BACK = 1 / 24
-_BIOS_IN_TRAINING = 0.5
+BIOS_IN_TRAINING = 0.5
 _EVIDENCE_CHARACTERS = 1200
 
 
@@ -132,7 +132,7 @@ def read_bios(data: Path) -> list[Pair]:
     pairs = []
     for row in read_rows(data / "factscore" / "chatgpt.jsonl"):
         group = "bio/" + row["topic"]
-        if share_of(group) >= _BIOS_IN_TRAINING:
+        if share_of(group) >= BIOS_IN_TRAINING:
             continue
         told = [(note["text"], _facts(note)) for note in row["annotations"] or () if _facts(note)]
         for number, (text, facts) in enumerate(told):

@@ -50,5 +50,5 @@ def test_a_wrong_value_is_answered_with_all_right_ones(assignment: str) -> None:
 
 def test_the_nearest_name_comes_first() -> None:
     assert vocabulary.unknown("judge", "valeus", vocabulary.JUDGES).startswith(
-        "unknown judge 'valeus'; did you mean values? known: builtin, values, a model"
+        "unknown judge 'valeus'; did you mean values? known: builtin, base, values, a model"
     )

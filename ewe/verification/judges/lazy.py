@@ -1,6 +1,6 @@
 """Judges that are models: what is checked of their folders at once, and that they are loaded with the first question.
 
-Owns: these checks, which read no weights. Knows where the built-in judge lies; imports no model library.
+Owns: these checks, which read no weights. Knows where the judges of this package lie; imports no model library.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import JudgeError
+from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 from ewe.lazy import Lazy
 from ewe.verification.judges.heads import read_head
 from ewe.verification.judges.protocol import Judge, Pair
 from ewe.vocabulary import JUDGES, hint
 
+BASE_SETTINGS = "judge.json"
+"""What the base judge's folder holds beside its adapter."""
+
+_BASE_MODEL = "smollm2"
 _UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers calls the outputs of a model that does not name them
 
 
@@ -48,6 +54,26 @@ def check_builtin(folder: Path) -> None:
     """Raises JudgeError if the built-in judge is not in its folder."""
     if not (folder / "config.json").is_file() or not (folder / "model.safetensors").is_file():
         raise JudgeError(f"the built-in judge is missing from this installation ({folder}); reinstall the package")
+
+
+def base_adapter_path() -> Path:
+    """The folder of the base judge's adapter; it may be missing from an incomplete installation."""
+    return Path(str(files("ewe"))) / "verification" / "judges" / "base_adapter"
+
+
+def base_model_path() -> Path:
+    """The folder of the chat model under the base judge; it appears with `ewe model get`."""
+    return KNOWN_MODELS[_BASE_MODEL].folder
+
+
+def check_base(folder: Path, model: Path) -> None:
+    """Raises JudgeError if the base judge's adapter, its chat model or the package that merges them is not there."""
+    if not all((folder / name).is_file() for name in (ADAPTER_SETTINGS, ADAPTER_WEIGHTS, BASE_SETTINGS)):
+        raise JudgeError(f"the base judge is missing from this installation ({folder}); reinstall the package")
+    if find_spec("peft") is None:
+        raise JudgeError('the base judge needs the package peft: pip install "ewe-engine[adapters]"')
+    if not model.is_dir():
+        raise JudgeError(f"the judge base needs the model {_BASE_MODEL}: run `ewe model get {_BASE_MODEL}`")
 
 
 def is_folder(name: str) -> bool:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
 from ewe.verification.endpoint.address import is_endpoint
-from ewe.verification.judges.lazy import LazyJudge, builtin_path, check_builtin, check_folder, is_folder
+from ewe.verification.judges.lazy import (
+    LazyJudge,
+    base_adapter_path,
+    base_model_path,
+    builtin_path,
+    check_base,
+    check_builtin,
+    check_folder,
+    is_folder,
+)
 from ewe.vocabulary import JUDGES, unknown
 
 if TYPE_CHECKING:
@@ -23,7 +32,8 @@ if TYPE_CHECKING:
 def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[str, str] | None = None) -> Judge:
     """The judge with this name.
 
-    "builtin": the cross-encoder that comes with the package. "values": comparison of names, numbers and dates.
+    "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the package's
+    adapter, larger and slower. "values": comparison of names, numbers and dates.
     "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
     EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
     maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
@@ -42,6 +52,8 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
         return open_llm_judge(name)
     if name == "builtin":
         return LazyJudge(partial(_builtin, device), name)
+    if name == "base":
+        return LazyJudge(partial(_base, device), name)
     load = partial(_cross_encoder, name, device, labels)
     return LazyJudge(load, name) if is_folder(name) else load()
 
@@ -54,6 +66,8 @@ def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | 
         return
     if name == "builtin":
         check_builtin(builtin_path())
+    elif name == "base":
+        check_base(base_adapter_path(), base_model_path())
     elif is_folder(name):
         check_folder(name, labels)
     if device not in ("auto", "cpu"):
@@ -66,6 +80,12 @@ def _builtin(device: str) -> Judge:
     from ewe.verification.judges.builtin import load_builtin
 
     return load_builtin(device=device)
+
+
+def _base(device: str) -> Judge:
+    from ewe.verification.judges.base import load_base
+
+    return load_base(device=device)
 
 
 def _cross_encoder(name: str, device: str, labels: Mapping[str, str] | None) -> Judge:

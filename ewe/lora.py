@@ -7,7 +7,6 @@ model's.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from torch import Tensor
 from transformers import GenerationConfig
 from transformers.utils import GENERATION_CONFIG_NAME
 
-from ewe.engine.model_files import ADAPTER_WEIGHTS
 from ewe.errors import ConfigError
+from ewe.known_models import ADAPTER_WEIGHTS
 
 _NAMED = 3  # tensors in a message
 
@@ -37,8 +36,7 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     settings, tensors, generation = _read(folder)
     embeddings = model.get_input_embeddings(), model.get_output_embeddings()
     try:
-        # peft warns that the model's path is not the name that the adapter was trained under.
-        with torch.random.fork_rng(), warnings.catch_warnings(action="ignore"):
+        with torch.random.fork_rng():
             wrapped = get_peft_model(model, settings)
     except ValueError as error:
         raise _misfit(folder, model, str(error)) from error
@@ -68,6 +66,7 @@ def _read(folder: Path) -> tuple[Any, dict[str, Tensor], GenerationConfig | None
         raise ConfigError(f"cannot read the adapter in {folder}: {error}") from error
     if not isinstance(settings, LoraConfig):
         raise ConfigError(f"the adapter in {folder} is no LoRA adapter but {type(settings).__name__}")
+    settings.base_model_name_or_path = None  # The folder is another on every machine; peft would warn of it.
     return settings, tensors, generation
 
 

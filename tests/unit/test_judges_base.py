@@ -1,0 +1,103 @@
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import peft
+import pytest
+import torch
+from small_causal import write_causal
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from ewe.errors import JudgeError
+from ewe.known_models import KNOWN_MODELS
+from ewe.verification import load_judge
+from ewe.verification.judges import lazy
+from ewe.verification.judges.base import CausalJudge, load_base
+from ewe.verification.judges.claim_prompt import ANSWERS
+from ewe.verification.judges.protocol import INCONCLUSIVE
+
+PAIRS = [("it is true", "it is false"), ("Evidence of much that is unknown " * 3, "Claim"), ("", "is it"), ("it", "it")]
+TEMPERATURE = 0.5
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    """A small chat model where `ewe model get` puts it, an adapter for it, and both as peft runs them unmerged."""
+    monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "cache"))
+    torch.manual_seed(3)
+    model = write_causal(KNOWN_MODELS["smollm2"].folder)
+    wrapped = peft.get_peft_model(
+        AutoModelForCausalLM.from_pretrained(model),
+        peft.LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM"),
+    ).eval()
+    for name, parameter in wrapped.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+    folder = tmp_path / "adapter"
+    wrapped.save_pretrained(folder)
+    (folder / lazy.BASE_SETTINGS).write_text(json.dumps({"temperature": TEMPERATURE}))
+    monkeypatch.setattr("ewe.verification.judges.base.base_adapter_path", lambda: folder)
+    return SimpleNamespace(model=model, wrapped=wrapped, folder=folder, tokenizer=AutoTokenizer.from_pretrained(model))
+
+
+@pytest.fixture(params=[False, True], ids=["float32", "bfloat16"])
+def exactness(request, monkeypatch):
+    """With and without a CPU that multiplies bfloat16; the tolerance that goes with it."""
+    monkeypatch.setattr("ewe.verification.judges.base.multiplies_bfloat16", lambda place: request.param)
+    return 0.1 if request.param else 1e-5
+
+
+@torch.inference_mode()
+def expected(parts, evidence, claim):
+    """The next word's probabilities after the whole prompt, alone and without padding, among the three answers."""
+    prompt = f"Evidence: {evidence}\nClaim: {claim}\nThe claim is"
+    ids = parts.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
+    answers = [parts.tokenizer(answer, add_special_tokens=False).input_ids[0] for answer in ANSWERS]
+    return (parts.wrapped(ids).logits[0, -1, answers].float() / TEMPERATURE).softmax(-1).numpy()
+
+
+def test_it_says_what_the_model_with_its_adapter_would_write(parts, exactness):
+    rows = load_judge("base", device="cpu").judge(PAIRS)
+    assert np.ptp(rows, 0).max() > 0.2  # The pairs differ, so that a mix-up of rows is seen.
+    for row, pair in zip(rows, PAIRS, strict=True):
+        np.testing.assert_allclose(row, expected(parts, *pair), atol=exactness)
+
+
+def test_batches_do_not_change_the_answers(parts, monkeypatch):
+    judge = load_base("cpu")
+    whole = judge.judge(PAIRS)
+    monkeypatch.setattr("ewe.verification.judges.base._BATCH_TOKENS", 1)
+    np.testing.assert_allclose(judge.judge(PAIRS), whole, atol=2e-2)
+    assert judge.judge([]).shape == (0, 3)
+
+
+def test_evidence_is_cut_and_the_claim_is_kept(parts):
+    judge = CausalJudge(load_base("cpu")._model, parts.tokenizer, TEMPERATURE, max_tokens=40)
+    long = "it is true " * 400
+    first, other, wordy, empty = judge.judge([(long, "it is"), (long, "is it"), ("it", "it is " * 40), ("it", " ")])
+    assert np.abs(first - other).max() > 1e-3
+    assert wordy[INCONCLUSIVE] == empty[INCONCLUSIVE] == 1.0
+    np.testing.assert_allclose(judge.judge([(long + "unknown", "it is")])[0], first, atol=1e-2)
+
+
+def test_what_is_missing_is_named_before_anything_is_loaded(parts, tmp_path, monkeypatch):
+    monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "nothing"))
+    with pytest.raises(JudgeError, match="run `ewe model get smollm2`"):
+        load_judge("base")
+    monkeypatch.setattr(lazy, "find_spec", lambda name: None)
+    with pytest.raises(JudgeError, match="ewe-engine\\[adapters\\]"):
+        load_judge("base")
+    (parts.folder / lazy.BASE_SETTINGS).unlink()
+    with pytest.raises(JudgeError, match="reinstall the package"):
+        load_base("cpu")
+
+
+def test_an_adapter_of_another_model_is_refused(parts, tmp_path):
+    path = parts.folder / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "r": 8}))
+    with pytest.raises(JudgeError, match="does not fit"):
+        load_base("cpu")
+
+
+def test_the_adapter_of_the_package_is_whole():
+    lazy.check_base(lazy.base_adapter_path(), lazy.base_adapter_path())
