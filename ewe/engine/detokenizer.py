@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from transformers import PreTrainedTokenizerFast
-
 # Tokenizers of the SentencePiece kind drop the leading space of the first piece they decode, so some tokens of the
 # prompt are decoded along as left context.
 _LEFT_CONTEXT = 6
@@ -102,6 +100,8 @@ def _decoder(tokenizer: Any) -> Callable[[list[int]], str]:
 
     What transformers does around the tokenizer that it wraps takes ten times as long, and changes nothing here.
     """
+    from transformers import PreTrainedTokenizerFast  # the server knows this module before anything is loaded
+
     kind = type(tokenizer)
     overridden = any(
         getattr(kind, name, None) is not getattr(PreTrainedTokenizerFast, name) for name in ("decode", "_decode")

@@ -130,7 +130,7 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("ewe.cli.engine.open_llm", open_llm)
     documents = [json.loads(line) for line in ewe("demo", "--real", "--json", "--max-tokens", "6").stdout.splitlines()]
-    assert asked == [(None, [], "smollm2", "wikipedia-sample")]
+    assert asked == [(None, ["model.adapter=memory-reader"], "smollm2", "wikipedia-sample")]
     assert [document["trace"][0]["data"]["policy"] for document in documents] == ["plain", "ewe"]
     assert [len(document["sources"]) for document in documents] == [0, 1]
     assert {document["prompt"] for document in documents} == {REAL_PROMPTS[0]}

@@ -199,7 +199,10 @@ def test_a_review_without_anything_due_says_why_and_can_be_forced(store: Path, t
     assert "0 memories reviewed: none of 2 memories is due before " in done("review", store, *options)
     assert "2 memories reviewed: 1 believed less, 1 unchanged" in done("review", store, *options, "--force")
     refused = ewe("review", store, "--datastore", "buildin")
-    assert (refused.exit_code, "did you mean builtin? known: builtin, none, " in refused.stderr) == (2, True)
+    assert (refused.exit_code, "did you mean builtin? known: builtin, wikipedia-sample, none, " in refused.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_reviews_go_on_round_after_round_while_others_write(

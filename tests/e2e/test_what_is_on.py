@@ -102,10 +102,16 @@ def test_no_datastore_and_objects() -> None:
 
 UNKNOWN = [
     ({"verifier": "claim"}, r"did you mean claims\? known: auto, claims, values, builtin, none"),
-    ({"datastore": "buildin"}, r"did you mean builtin\? known: builtin, none, a folder .*, a JSONL file"),
+    (
+        {"datastore": "buildin"},
+        r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL file",
+    ),
     ({"config": {**AUTO, "policy": "rga"}}, r"did you mean rag\? known: ewe, rag, flare, plain"),
     ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: auto, bm25"),
-    ({"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}}, "known: builtin, values, a model's"),
+    (
+        {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
+        "known: builtin, base, values, a model's",
+    ),
 ]
 
 

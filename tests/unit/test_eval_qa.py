@@ -187,4 +187,4 @@ def test_a_run_goes_on_where_it_was_ended(tmp_path, monkeypatch):
     assert [row["questions"] for row in json.loads(figures.read_text())["systems"]] == [4] * 5
     changed = CliRunner().invoke(app, [*command, "--set", "memory.merge=plain"])
     assert changed.exit_code == 2
-    assert 'memory.merge was "paper", is now "plain"' in changed.stderr
+    assert 'memory.merge was "auto", is now "plain"' in changed.stderr
