@@ -104,13 +104,13 @@ UNKNOWN = [
     ({"verifier": "claim"}, r"did you mean claims\? known: auto, claims, values, builtin, none"),
     (
         {"datastore": "buildin"},
-        r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL file",
+        r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL",
     ),
     ({"config": {**AUTO, "policy": "rga"}}, r"did you mean rag\? known: ewe, rag, flare, plain"),
     ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: auto, bm25"),
     (
         {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
-        "known: builtin, base, values, a model's",
+        "known: builtin, base, values, a",
     ),
 ]
 
