@@ -125,7 +125,7 @@ def main() -> None:
     """Tunes what the command line names, or everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help="decode, shared, prefill; all if none is named")
-    arguments = parser.parse_args(namespace=argparse.Namespace(device="cuda", repeats=3))
+    arguments = parser.parse_args(namespace=argparse.Namespace(device="cuda", repeats=3, smoke=False))
     if not torch.cuda.is_available():
         parser.error("torch sees no CUDA device: tiles are tuned on the GPU that they are for")
     heads = GPU.model["num_attention_heads"]

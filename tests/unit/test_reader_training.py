@@ -1,6 +1,7 @@
 """Training a reader of memory units: who sees whom, what is asked, that the loss falls, what is written."""
 
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -140,7 +141,7 @@ def test_units_stand_in_the_first_user_turn(encoder: Encoder) -> None:
 
 
 def test_an_answer_ends_as_the_template_ends_a_turn() -> None:
-    tokenizer = byte_level()
+    tokenizer = deepcopy(byte_level())  # others share it
     tokenizer.chat_template = _TEMPLATE
     tokenizer.add_tokens("<end>")
     encoder = Encoder(tokenizer, _UNIT_TOKENS)
