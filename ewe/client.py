@@ -48,8 +48,10 @@ class EngineClient:
         try:
             on_load(LoadStep("importing torch and transformers"))
             from ewe.assembly import build_engine
+            from ewe.engine.openmp import end_workers
 
             self.engine = build_engine(config, components, self._deliver, loaded, on_load)
+            end_workers()  # the loop computes in a thread of its own
         except BaseException:
             components.close()
             raise

@@ -14,6 +14,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, product
 from pathlib import Path
 
@@ -47,7 +48,10 @@ def fastest_ways(weights: Sequence[Tensor], ways: Mapping[str, Multiply], row_co
     kept = _read_all().get(key)
     if isinstance(kept, list) and len(kept) == len(row_counts) and all(name in ways for name in kept):
         return tuple(kept)
-    found = time_ways(weights, ways, row_counts)
+    # In a thread of its own, as the engine computes: beside the caller's workers its own fall asleep between two
+    # products, and a way that is the fastest where they are awake may be the slowest.
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(time_ways, weights, ways, row_counts).result()
     if found is None:
         _log.info("this machine is too busy to find the fastest way to multiply; torch's is taken until the next start")
         return ("torch",) * len(row_counts)
