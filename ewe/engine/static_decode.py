@@ -70,7 +70,7 @@ class StaticStep:
         self._packed = Packed(layout, pool.device)
         self._packed.host["write_slots"][:] = _NOWHERE
         self._packed.upload()
-        self._sizes = sizes
+        self.sizes = sizes
         plans = {window: sizes.plan(_part(self._packed.device, window, sizes)) for window in dict.fromkeys(windows)}
         self._step = StepMetadata(
             [plans[window] for window in windows],
@@ -84,7 +84,7 @@ class StaticStep:
 
     def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged]) -> bool:
         """Takes a step's tokens and plans; what is left of the lanes does nothing. False if it has no room for them."""
-        if not all(self._sizes.hold(arrays, len(tables)) for arrays, tables in arranged.values()):
+        if not all(self.sizes.hold(arrays, len(tables)) for arrays, tables in arranged.values()):
             return False
         self._packed.wait()
         host, count = self._packed.host, len(batch.rows)
@@ -97,7 +97,7 @@ class StaticStep:
             host[name][count:] = padding
         num_blocks = 0
         for window, (arrays, tables) in arranged.items():
-            fill_plan(_part(host, window, self._sizes), arrays, tables)
+            fill_plan(_part(host, window, self.sizes), arrays, tables)
             num_blocks = len(tables)
         self._packed.upload(self._last, num_blocks)
         fill_in(self._packed.device["token_ids"], batch.rows)
@@ -110,7 +110,7 @@ class StaticStep:
             self._call()
         else:
             self._graph.replay()
-        return self._outputs[self._sizes.rows]
+        return self._outputs[self.sizes.rows]
 
     def capture(self, memory: Any) -> None:
         """Records the step's kernels, which must have run before; `run` replays them from now on. Computes nothing.
@@ -125,7 +125,7 @@ class StaticStep:
         return self._graph is not None
 
     def _call(self) -> None:
-        tensors, lanes = self._packed.device, self._sizes.rows
+        tensors, lanes = self._packed.device, self.sizes.rows
         logits = run_flat(self._model, tensors["token_ids"], tensors["positions"], 0, self._step)
         if lanes not in self._outputs:
             self._outputs[lanes] = torch.empty_like(logits)
@@ -188,19 +188,16 @@ class StaticDecoder:
         """
         step = self._step(lanes_for(len(rows)))
         batch = place_rows(rows, self._merge, keep_order=True)
-        most_states = self._sizes(lanes_for(len(rows))).states
+        most_states = step.sizes.states
         windows = dict.fromkeys(self._windows)
         if not step.fill(batch, {window: self._backend.arrange(batch, window, most_states) for window in windows}):
             return None
         # A copy: the logits lie where the next step writes its own.
         return step.run()[: len(rows)].to(torch.float32, copy=True)
 
-    def _sizes(self, lanes: int) -> PlanSizes:
-        return PlanSizes.of(lanes, self._units, self._backend.wanted_pieces, self._pool.num_blocks)
-
     def _step(self, lanes: int) -> StaticStep:
         if lanes not in self._steps:
-            sizes = self._sizes(lanes)
+            sizes = PlanSizes.of(lanes, self._units, self._backend.wanted_pieces, self._pool.num_blocks)
             step = StaticStep(self._model, self._pool, self._backend, self._windows, sizes, self._outputs)
             self._steps[lanes] = step
             for _ in range(_ATTEMPTS if self._capture else 0):

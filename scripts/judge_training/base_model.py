@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from chat_model_files import place_of
 from numpy.typing import NDArray
 from peft import LoraConfig, get_peft_model
 from peft.helpers import disable_input_dtype_casting
@@ -45,9 +46,8 @@ class BaseModel:
     @classmethod
     def load(cls, path: Path, *, rank: int, dropout: float, seed: int, device: str) -> BaseModel:
         """The model in a folder or in a GGUF file, with a new adapter drawn from `seed`."""
-        folder, options = _place(path)
         dtype = torch.bfloat16 if device == "cuda" else torch.float32
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=dtype, **options)
+        model = AutoModelForCausalLM.from_pretrained(**place_of(path), local_files_only=True, dtype=dtype)
         torch.manual_seed(seed)
         return cls(model.to(dtype), load_tokenizer(path), rank, dropout, device)
 
@@ -87,14 +87,8 @@ class BaseModel:
 
 def load_tokenizer(path: Path) -> PreTrainedTokenizerBase:
     """The tokenizer in a folder or in a GGUF file."""
-    folder, options = _place(path)
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder, local_files_only=True, **options)
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**place_of(path), local_files_only=True)
     return tokenizer
-
-
-def _place(path: Path) -> tuple[Path, dict[str, str]]:
-    """(folder, options) of transformers' readers."""
-    return (path.parent, {"gguf_file": path.name}) if path.suffix == ".gguf" else (path, {})
 
 
 def grouped_by_tokens(order: Sequence[int], lengths: Sequence[int], most: int) -> Iterator[list[int]]:

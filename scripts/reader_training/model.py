@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
+from chat_model_files import place_of
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -21,15 +21,9 @@ from reader_training.batches import Batch
 from reader_training.packing import Packed
 
 
-def _where(model: Path) -> dict[str, Any]:
-    if model.suffix == ".gguf":
-        return {"pretrained_model_name_or_path": str(model.parent), "gguf_file": model.name}
-    return {"pretrained_model_name_or_path": str(model)}
-
-
 def load_tokenizer(model: Path) -> PreTrainedTokenizerBase:
     """The tokenizer in a model folder or GGUF file; ValueError if it has no chat template."""
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**_where(model))
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(**place_of(model))
     if not tokenizer.chat_template:
         raise ValueError(f"{model} has no chat template: only chat models can be taught")
     return tokenizer
@@ -39,7 +33,7 @@ def load_model(model: Path, device: torch.device) -> PreTrainedModel:
     """The model in a folder or GGUF file (widened from its quantisation), bfloat16 on CUDA, else float32; frozen."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-        **_where(model), dtype=dtype, attn_implementation="sdpa"
+        **place_of(model), dtype=dtype, attn_implementation="sdpa"
     )
     # What was read from a GGUF file is no longer quantised.
     loaded.hf_quantizer, loaded.is_quantized = None, False
