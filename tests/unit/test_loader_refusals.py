@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers
-from parity.families import CONFIGS
+from parity.families import CONFIGS, build
 
 from ewe.attention.probe import UNKNOWN_MASK, attention_layers
 from ewe.attention.registry import ewe_attention, ewe_mask
@@ -76,13 +76,12 @@ def test_other_decoders_load(case, tmp_path):
 def test_windows_are_what_the_masks_say():
     windows = {}
     for family in ("llama", "mistral", "gemma3"):
-        model = transformers.AutoModelForCausalLM.from_config(CONFIGS[family], attn_implementation="ewe")
-        windows[family] = [layer.window for layer in attention_layers(model)]
+        windows[family] = [layer.window for layer in attention_layers(build(family))]
     assert windows == {"llama": [None] * 3, "mistral": [12] * 3, "gemma3": [12, None, 12]}
 
 
 def test_the_attention_does_not_run_without_the_engine():
-    model = transformers.AutoModelForCausalLM.from_config(CONFIGS["llama"], attn_implementation="ewe")
+    model = build("llama")
     with pytest.raises(UnsupportedModelError, match="ModelRunner"):
         model(torch.tensor([[1, 2]]))
     with pytest.raises(UnsupportedModelError, match="ModelRunner"):
