@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from ewe.server.errors import RefusedError
-from ewe.server.wire import (
+from ewe.server.schemas.common import (
     Annotation,
     CompletionTokensDetails,
     EweClaim,

@@ -1,4 +1,4 @@
-"""The app: routes, border and errors around one service.
+"""The app: routes, middleware and errors around one service.
 
 Owns: what is mounted where. Knows every router.
 """
@@ -14,10 +14,10 @@ from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
 from ewe.server import chat, completions, embeddings, memories, operation, rerank, responses, tokens, verify
-from ewe.server.border import Border, Journal
 from ewe.server.errors import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
+from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.page import api_docs
 from ewe.server.page import routes as page
 from ewe.server.service import Service
@@ -57,11 +57,11 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     for module in _MODULES:
         app.include_router(module.router)
     add_handlers(app)
-    app.add_middleware(Border, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(AccessMiddleware, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
-        # Around the border, because a browser asks for permission without a key and must be able to read refusals.
+        # Around access control, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
         exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
-    app.add_middleware(Journal)
+    app.add_middleware(RequestLogMiddleware)
     return app

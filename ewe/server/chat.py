@@ -21,11 +21,7 @@ from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.run import Run, RunEvent
-from ewe.server.service import Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone
-from ewe.server.version import FINGERPRINT
-from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_chat import (
+from ewe.server.schemas.chat_schemas import (
     AnswerFunction,
     AnswerMessage,
     AnswerToolCall,
@@ -34,6 +30,10 @@ from ewe.server.wire_chat import (
     ChatRequest,
     ChatResponse,
 )
+from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
+from ewe.server.service import Order, Service, service_of
+from ewe.server.streaming import RunStream, answers_unless_gone
+from ewe.server.version import FINGERPRINT
 from ewe.tool_calls.reader import Piece
 from ewe.tool_calls.use import ToolUse, with_id
 from ewe.types import Generation, ToolCall

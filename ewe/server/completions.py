@@ -16,17 +16,17 @@ from ewe.server.chunks import ChunkedAnswer
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
 from ewe.server.run import Run
-from ewe.server.service import Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone
-from ewe.server.version import FINGERPRINT
-from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_completions import (
+from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
+from ewe.server.schemas.completion_schemas import (
     DEFAULT_MAX_TOKENS,
     CompletionChoice,
     CompletionLogprobs,
     CompletionRequest,
     CompletionResponse,
 )
+from ewe.server.service import Order, Service, service_of
+from ewe.server.streaming import RunStream, answers_unless_gone
+from ewe.server.version import FINGERPRINT
 from ewe.types import Generation
 
 if TYPE_CHECKING:

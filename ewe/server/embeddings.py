@@ -10,13 +10,13 @@ import base64
 import numpy as np
 from fastapi import APIRouter, Request
 
-from ewe.server.beside import Reader, beside
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.offload import Caller, run_in_thread
+from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.schemas.embedding_schemas import Embedding, EmbeddingRequest, EmbeddingResponse, ReadUsage
 from ewe.server.sentence_models import SentenceModels, counted, name_of
 from ewe.server.service import service_of
-from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_embeddings import Embedding, EmbeddingRequest, EmbeddingResponse, ReadUsage
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -28,12 +28,12 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Embeddi
     """Vectors of texts, as the datastore's encoder makes them."""
     service = service_of(request)
     models, served = service.sentence_models, service.model_names
-    encoder = await beside(request, lambda _: models.encoder())
+    encoder = await run_in_thread(request, lambda _: models.encoder())
     name = name_of(encoder, body.model, served)
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
-    vectors, tokens = await beside(request, lambda reader: _encode(models, body, reader))
+    vectors, tokens = await run_in_thread(request, lambda caller: _encode(models, body, caller))
     return EmbeddingResponse(
         data=[Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
@@ -41,12 +41,12 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Embeddi
     )
 
 
-def _encode(models: SentenceModels, body: EmbeddingRequest, reader: Reader) -> tuple[np.ndarray, int]:
+def _encode(models: SentenceModels, body: EmbeddingRequest, caller: Caller) -> tuple[np.ndarray, int]:
     """float32 [texts, dimension], and the tokens that were read."""
     encoder = models.encoder()
     tokens = counted(encoder, "input", encoder.count_tokens(body.texts), body.truncate_prompt_tokens == -1)
     encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_passages
-    return np.concatenate([encode(batch) for batch in reader.batches(body.texts, _BATCH)]), tokens
+    return np.concatenate([encode(batch) for batch in caller.batches(body.texts, _BATCH)]), tokens
 
 
 def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError
-from ewe.server.wire import ErrorBody, ErrorDetail
+from ewe.server.schemas.common import ErrorBody, ErrorDetail
 
 RETRY_AFTER_S = 2
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}

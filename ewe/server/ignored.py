@@ -16,7 +16,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 
 from ewe.server.errors import RefusedError
-from ewe.server.wire import RequestModel
+from ewe.server.schemas.common import RequestModel
 
 HEADER = "x-ewe-ignored"
 _MOST_NAMES = 32  # in one header

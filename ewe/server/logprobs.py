@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewe.engine.detokenizer import Detokenizer
-from ewe.server.wire_chat import ChatLogprobs, TokenLogprob, TopLogprob
-from ewe.server.wire_completions import CompletionLogprobs
+from ewe.server.schemas.chat_schemas import ChatLogprobs, TokenLogprob, TopLogprob
+from ewe.server.schemas.completion_schemas import CompletionLogprobs
 from ewe.types import Generation
 
 _INCOMPLETE = "\ufffd"

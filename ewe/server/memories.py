@@ -17,12 +17,11 @@ from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.service import MemoryService
-from ewe.server.beside import beside
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.service import key_of, service_of
-from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_memories import (
+from ewe.server.offload import run_in_thread
+from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.schemas.memory_schemas import (
     Deleted,
     FeedbackAnswer,
     FoundMemory,
@@ -38,6 +37,7 @@ from ewe.server.wire_memories import (
     WireRevision,
     WireSource,
 )
+from ewe.server.service import key_of, service_of
 from ewe.types import MemoryOptions
 
 router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSES, route_class=RequestRoute)
@@ -110,7 +110,7 @@ class _Caller:
         Raises RefusedError where there are no memories, or where they fail.
         """
         memories = self._memories()
-        return await beside(self._request, lambda _: _guarded(memories, call))
+        return await run_in_thread(self._request, lambda _: _guarded(memories, call))
 
     def _memories(self) -> LiveMemories:
         memories = self._server.llm.client.components.memories

@@ -119,10 +119,10 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal drains, the next one stops at once. Called between two steps of the event loop's thread."""
-        if self._loop is None or self._service.gate.is_draining:
+        if self._loop is None or self._service.admission.is_draining:
             self.should_exit = self.force_exit = True
             return
-        self._service.gate.is_draining = True
+        self._service.admission.is_draining = True
         self._loop.call_soon_threadsafe(self._begin_to_end, signal.Signals(sig).name)
 
     def close(self) -> None:
@@ -135,12 +135,12 @@ class _Server(uvicorn.Server):
 
     async def _drain(self, name: str) -> None:
         """Lets answers end; those that do not in time are broken off."""
-        gate = self._service.gate
+        admission = self._service.admission
         _log.info(
-            "draining", extra={"fields": {"signal": name, "answers": gate.num_inside, "at_most_s": self._drain_s}}
+            "draining", extra={"fields": {"signal": name, "answers": admission.num_inside, "at_most_s": self._drain_s}}
         )
-        if not await gate.wait_until_empty(self._drain_s):
-            _log.warning("answers broken off", extra={"fields": {"answers": gate.num_inside}})
+        if not await admission.wait_until_empty(self._drain_s):
+            _log.warning("answers broken off", extra={"fields": {"answers": admission.num_inside}})
             await asyncio.to_thread(self.close)
-            await gate.wait_until_empty(_FLUSH_S)
+            await admission.wait_until_empty(_FLUSH_S)
         self.should_exit = True

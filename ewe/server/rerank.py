@@ -9,13 +9,13 @@ import uuid
 
 from fastapi import APIRouter, Request
 
-from ewe.server.beside import Reader, beside
 from ewe.server.ignored import RequestRoute
+from ewe.server.offload import Caller, run_in_thread
+from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.schemas.embedding_schemas import ReadUsage
+from ewe.server.schemas.rerank_schemas import RankedDocument, RankedText, RerankRequest, RerankResponse
 from ewe.server.sentence_models import SentenceModels, counted, name_of
 from ewe.server.service import service_of
-from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_embeddings import ReadUsage
-from ewe.server.wire_rerank import RankedDocument, RankedText, RerankRequest, RerankResponse
 
 router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
 
@@ -29,8 +29,8 @@ async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
     """Documents by how well they answer a query."""
     service = service_of(request)
     models, served = service.sentence_models, service.model_names
-    name = name_of(await beside(request, lambda _: models.reranker()), body.model, served)
-    scores, tokens = await beside(request, lambda reader: _score(models, body, reader))
+    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served)
+    scores, tokens = await run_in_thread(request, lambda caller: _score(models, body, caller))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
     return RerankResponse(
         id=f"rerank-{uuid.uuid4().hex}",
@@ -40,11 +40,11 @@ async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
     )
 
 
-def _score(models: SentenceModels, body: RerankRequest, reader: Reader) -> tuple[list[float], int]:
+def _score(models: SentenceModels, body: RerankRequest, caller: Caller) -> tuple[list[float], int]:
     """A score per document, and the tokens that were read."""
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
     tokens = counted(reranker, "documents", reranker.count_tokens(pairs), body.truncate_prompt_tokens == -1)
-    return [float(score) for batch in reader.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
+    return [float(score) for batch in caller.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
 
 
 def _result(index: int, score: float, body: RerankRequest) -> RankedDocument:

@@ -20,7 +20,10 @@ from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
-from ewe.server.responses_wire import (
+from ewe.server.run import Run, RunEvent
+from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
+from ewe.server.schemas.response_format import text_answer
+from ewe.server.schemas.response_schemas import (
     IncompleteDetails,
     OutputMessage,
     OutputText,
@@ -33,12 +36,9 @@ from ewe.server.responses_wire import (
     TopLogprob,
     UrlCitation,
 )
-from ewe.server.run import Run, RunEvent
 from ewe.server.service import Order, Service, service_of
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.server.streaming import RunStream, answers_unless_gone, comment
-from ewe.server.wire import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.wire_format import text_answer
 from ewe.types import Generation
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from ewe.report import jsonable
-from ewe.server.responses_wire import OutputMessage, OutputText, ResponseBody
+from ewe.server.schemas.response_schemas import OutputMessage, OutputText, ResponseBody
 
 _PLACE = {"output_index": 0, "content_index": 0}
 _EMPTY = OutputText(text="", annotations=[], logprobs=[])

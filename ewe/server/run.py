@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ewe.client import Answer, EngineClient
 from ewe.errors import EngineDeadError
-from ewe.server.mailbox import Mailbox
+from ewe.server.bridge import EventLoopBridge
 from ewe.types import Generation
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RunEvent(NamedTuple):
     event: StreamEvent
 
 
-Letter = RunEvent | EngineDeadError
+EngineMessage = RunEvent | EngineDeadError
 
 
 class Run:
@@ -44,7 +44,7 @@ class Run:
     def __init__(
         self,
         client: EngineClient,
-        mailbox: Mailbox[Letter],
+        bridge: EventLoopBridge[EngineMessage],
         wanted: frozenset[str],
         on_event: Callable[[Sequence, StreamEvent], None],
         on_end: Callable[[], None],
@@ -53,11 +53,11 @@ class Run:
         self.sequences: list[Sequence] = []
         self.own_deadline = own_deadline
         self._client = client
-        self._mailbox = mailbox
+        self._bridge = bridge
         self._wanted = wanted | {"finish"}
         self._on_event = on_event
         self._on_end = on_end
-        self._letters: list[Letter] = []
+        self._messages: list[EngineMessage] = []
         self._waiter: asyncio.Future[None] | None = None
         self._generations: dict[int, Generation] = {}
         self._ended = False
@@ -96,19 +96,19 @@ class Run:
         silence_s: seconds without events after which an empty batch comes (None: none does). Raises EngineDeadError.
         """
         while not self.is_finished:
-            if not self._letters:
+            if not self._messages:
                 await self._wait(silence_s)
-            letters, self._letters = self._letters, []
-            batch = [letter for letter in letters if isinstance(letter, RunEvent)]
+            messages, self._messages = self._messages, []
+            batch = [message for message in messages if isinstance(message, RunEvent)]
             for choice, event in batch:
                 if event.kind == "finish":
                     self._generations[choice] = event.generation
             if self.is_finished:
                 self._end()
             yield batch
-            for letter in letters:
-                if isinstance(letter, EngineDeadError) and not self.is_finished:
-                    raise letter
+            for message in messages:
+                if isinstance(message, EngineDeadError) and not self.is_finished:
+                    raise message
 
     async def answers(self) -> list[Generation]:
         """The finished answers; raises EngineDeadError."""
@@ -132,20 +132,20 @@ class Run:
         """Called in the engine's thread."""
         self._on_event(sequence, event)
         if event.kind in self._wanted:
-            self._mailbox.put(self._receive, RunEvent(choice, event))
+            self._bridge.put(self._receive, RunEvent(choice, event))
 
     def _take_death(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):
-            self._mailbox.put(self._receive, answer)
+            self._bridge.put(self._receive, answer)
 
-    def _receive(self, letter: Letter) -> None:
-        self._letters.append(letter)
+    def _receive(self, message: EngineMessage) -> None:
+        self._messages.append(message)
         self._wake()
 
     async def _wait(self, silence_s: float | None) -> None:
-        """Returns when there are letters, or after the silence."""
-        self._waiter = self._mailbox.loop.create_future()
-        timer = None if silence_s is None else self._mailbox.loop.call_later(silence_s, self._wake)
+        """Returns when there are messages, or after the silence."""
+        self._waiter = self._bridge.loop.create_future()
+        timer = None if silence_s is None else self._bridge.loop.call_later(silence_s, self._wake)
         try:
             await self._waiter
         finally:

@@ -1,4 +1,4 @@
-"""What all routes share: the engine, the settings, the gate, the metrics, and the way of a request into the engine.
+"""What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine.
 
 Owns: what must hold before a request is begun (model, limits, room) and its resources until it has ended. Knows `LLM`.
 """
@@ -19,20 +19,20 @@ from fastapi import Request
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
+from ewe.server.admission import AdmissionControl
+from ewe.server.bridge import EventLoopBridge
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
-from ewe.server.gate import Gate
 from ewe.server.lengths import check_prompts, check_room, tokens_to_ask
-from ewe.server.mailbox import Mailbox
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.model_names import ModelNames, no_model
-from ewe.server.run import Letter, Run
+from ewe.server.run import EngineMessage, Run
+from ewe.server.schemas.common import Document
+from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.sentence_models import SentenceModels
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
-from ewe.server.wire import Document
-from ewe.server.wire_sampling import SamplingRequest
 from ewe.summary import EngineSummary
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
@@ -79,8 +79,8 @@ class Service:
         self._names: ModelNames | None = None
         self._sentence_models: SentenceModels | None = None
         self._checks: Checks | None = None
-        self._mailbox: Mailbox[Letter] | None = None
-        self.gate = Gate(settings.max_waiting + 1, settings.max_per_key)
+        self._bridge: EventLoopBridge[EngineMessage] | None = None
+        self.admission = AdmissionControl(settings.max_waiting + 1, settings.max_per_key)
         if llm is not None:
             self.open(llm)
 
@@ -89,7 +89,9 @@ class Service:
         self._checks = Checks(llm.config, llm.client.components)
         self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
         self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
-        self.gate = Gate(llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key)
+        self.admission = AdmissionControl(
+            llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key
+        )
         self._llm = llm  # last: from here on requests are let in
 
     @property
@@ -147,7 +149,7 @@ class Service:
         """Raises RefusedError unless requests can be served now."""
         self.check_alive()
         stalled_s = self.llm.client.status().stalled_s
-        if self.gate.is_draining:
+        if self.admission.is_draining:
             raise RefusedError(503, "the server is shutting down", code="shutting_down")
         if stalled_s > self.settings.stalled_after:
             raise RefusedError(503, f"the engine has not moved for {stalled_s:.0f} s", code="stalled")
@@ -182,15 +184,15 @@ class Service:
             tools=order.tools,
         )
         count = order.count * params.n
-        self.gate.enter(key, count)
-        meter, leave = RunMeter(self.metrics), partial(self.gate.leave, key, count)
+        self.admission.enter(key, count)
+        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, key, count)
         loop = asyncio.get_running_loop()
-        if self._mailbox is None or self._mailbox.loop is not loop:
-            self._mailbox = Mailbox(loop)
+        if self._bridge is None or self._bridge.loop is not loop:
+            self._bridge = EventLoopBridge(loop)
         own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
         # Who waits for the whole answer hears of no event before its end.
         events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
-        run = Run(llm.client, self._mailbox, events, meter.see, leave, own_deadline)
+        run = Run(llm.client, self._bridge, events, meter.see, leave, own_deadline)
         try:
             await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
             check_prompts(run.sequences, settings.max_prompt_tokens)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ewe.engine.stream_events import TRACED_EVENTS
 from ewe.server.run import RunEvent
-from ewe.server.wire import EweOptions
+from ewe.server.schemas.common import EweOptions
 
 _LIVE_EVENTS = TRACED_EVENTS | {"draft", "sentence"}
 _BEGINNINGS = frozenset({"checking", "retrieving"})

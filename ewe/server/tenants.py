@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ewe.config import LongTermConfig
 from ewe.longterm.records import Scope
-from ewe.server.wire_memories import MemoryChoice
+from ewe.server.schemas.memory_schemas import MemoryChoice
 from ewe.types import MemoryOptions
 
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request
 
 from ewe.llm import LLM
 from ewe.server.ignored import RequestRoute
+from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.schemas.token_schemas import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 from ewe.server.service import service_of
-from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_tokens import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
 
 router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
 

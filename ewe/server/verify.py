@@ -1,6 +1,6 @@
 """/v1/verify.
 
-Owns: the route, and that a check does not outlive its reader. Knows `check_text` and the verifiers of the service.
+Owns: the route, and that a check does not outlive its caller. Knows `check_text` and the verifiers of the service.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ewe.checked import CheckedSentence, CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_claim, wire_source
-from ewe.server.beside import Reader, beside
 from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.ignored import RequestRoute
+from ewe.server.offload import Caller, run_in_thread
+from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.schemas.verify_schemas import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
 from ewe.server.service import passages_of, service_of
-from ewe.server.wire import ERROR_RESPONSES
-from ewe.server.wire_verify import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
@@ -29,22 +29,22 @@ _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot b
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
     checks = service_of(request).checks
-    return _response(await beside(request, lambda reader: _check(checks, body, reader)))
+    return _response(await run_in_thread(request, lambda caller: _check(checks, body, caller)))
 
 
-def _check(checks: Checks, body: VerifyRequest, reader: Reader) -> CheckedText:
+def _check(checks: Checks, body: VerifyRequest, caller: Caller) -> CheckedText:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if body.documents:
         with closing(checks.against(passages_of(body.documents))) as verifier:
-            return _run(verifier, body, reader)
+            return _run(verifier, body, caller)
     own = checks.own()
     if own is None:
         raise InvalidRequestError("this server has no datastore: give documents to check against")
-    return _run(own, body, reader)
+    return _run(own, body, caller)
 
 
-def _run(verifier: TimedVerifier, body: VerifyRequest, reader: Reader) -> CheckedText:
-    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: reader.check())
+def _run(verifier: TimedVerifier, body: VerifyRequest, caller: Caller) -> CheckedText:
+    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: caller.check())
 
 
 def _response(checked: CheckedText) -> VerifyResponse:

@@ -35,4 +35,4 @@ def server(settings: ServerSettings | None = None, **changes: Any) -> Iterator[A
             client.llm, client.app = llm, app
             yield client
             wait_until_idle(llm)
-            assert app.state.service.gate.num_inside == 0
+            assert app.state.service.admission.num_inside == 0

@@ -117,14 +117,14 @@ def test_a_full_queue_a_greedy_key_and_clients_that_go() -> None:
             assert hanging.entered.wait(LONG)
             greedy = client.post("/v1/chat/completions", json={**CHAT, "n": 2})
             assert (greedy.status_code, greedy.json()["error"]["type"]) == (429, "rate_limit_error")
-            client.app.state.service.gate._per_key = None
+            client.app.state.service.admission._per_key = None
             full = client.post("/v1/chat/completions", json={**CHAT, "n": 3})
             assert (full.status_code, full.json()["error"]["code"]) == (503, "queue_full")
             assert int(full.headers["retry-after"]) > 0
             # A client that does not stream goes, too.
             with ask_bare(client.base_url, ENDLESS):
                 wait_for(lambda: client.llm.client.status().running == 2, "both are under way")
-            wait_for(lambda: client.app.state.service.gate.num_inside == 1, "the one without a stream is gone")
+            wait_for(lambda: client.app.state.service.admission.num_inside == 1, "the one without a stream is gone")
         wait_until_idle(client.llm)
         assert 'finished_reason="abort"} 2.0' in client.get("/metrics").text
         hanging.gate.set()
@@ -199,9 +199,9 @@ def test_failures_of_the_engine() -> None:
         runner.forward = real
         assert client.post("/v1/chat/completions", json=CHAT).status_code == 200
         wait_until_idle(client.llm)
-        client.app.state.service.gate.is_draining = True
+        client.app.state.service.admission.is_draining = True
         assert client.get("/ready").json()["error"]["code"] == "shutting_down"
-        client.app.state.service.gate.is_draining = False
+        client.app.state.service.admission.is_draining = False
         client.llm.close()
         assert client.get("/health").status_code == 503
         assert client.post("/v1/chat/completions", json=CHAT).json()["error"]["code"] == "engine_dead"

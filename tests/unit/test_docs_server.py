@@ -15,14 +15,14 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.engine.status import EngineStatus
 from ewe.server.app import create_app
 from ewe.server.metrics import Metrics
-from ewe.server.responses_wire import ResponsesRequest
-from ewe.server.wire import EweClaim, EweOptions, EweResult, EweRevision, EweSentence, EweSource
-from ewe.server.wire_chat import ChatRequest
-from ewe.server.wire_completions import CompletionRequest
-from ewe.server.wire_embeddings import EmbeddingRequest
-from ewe.server.wire_rerank import RerankRequest
-from ewe.server.wire_sampling import SamplingRequest
-from ewe.server.wire_tokens import DetokenizeRequest, TokenizeRequest
+from ewe.server.schemas.chat_schemas import ChatRequest
+from ewe.server.schemas.common import EweClaim, EweOptions, EweResult, EweRevision, EweSentence, EweSource
+from ewe.server.schemas.completion_schemas import CompletionRequest
+from ewe.server.schemas.embedding_schemas import EmbeddingRequest
+from ewe.server.schemas.rerank_schemas import RerankRequest
+from ewe.server.schemas.response_schemas import ResponsesRequest
+from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.server.schemas.token_schemas import DetokenizeRequest, TokenizeRequest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")

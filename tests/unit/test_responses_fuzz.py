@@ -15,7 +15,7 @@ pytest.importorskip("httpx", reason="httpx is not installed")
 from fastapi.testclient import TestClient
 
 from ewe.server.app import create_app
-from ewe.server.responses_wire import ResponsesRequest
+from ewe.server.schemas.response_schemas import ResponsesRequest
 
 # Without an engine every request that passes the border gets 503.
 CLIENT = TestClient(create_app(), raise_server_exceptions=False)

@@ -19,11 +19,11 @@ from openai.types.responses import response_create_params
 
 from ewe.sampling import SamplingParams
 from ewe.server.app import create_app
-from ewe.server.responses_wire import ResponsesRequest
+from ewe.server.schemas.chat_schemas import ChatRequest
+from ewe.server.schemas.completion_schemas import CompletionRequest
+from ewe.server.schemas.response_schemas import ResponsesRequest
+from ewe.server.schemas.unsupported_fields import RefusedFields
 from ewe.server.settings import ServerSettings
-from ewe.server.wire_chat import ChatRequest
-from ewe.server.wire_completions import CompletionRequest
-from ewe.server.wire_refused import RefusedFields
 
 # Without an engine a request that passes the border gets 503.
 CLIENT = TestClient(create_app(), raise_server_exceptions=False)

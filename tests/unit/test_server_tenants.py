@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.config import LongTermConfig
 from ewe.longterm.live import scopes_of
 from ewe.longterm.records import Scope
+from ewe.server.schemas.memory_schemas import MemoryChoice
 from ewe.server.tenants import Tenants
-from ewe.server.wire_memories import MemoryChoice
 from ewe.types import MemoryOptions
 
 KEYS = st.sampled_from(["0a1b", "0a1c", "ffff"])

@@ -16,8 +16,8 @@ from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
 from ewe.sampling import SamplingParams
 from ewe.server.run import RunEvent
+from ewe.server.schemas.common import EweOptions
 from ewe.server.stream_parts import StreamParts, wanted_events
-from ewe.server.wire import EweOptions
 from ewe.types import Verdict
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ewe.server.wire import AnswerModel
+from ewe.server.schemas.common import AnswerModel
 from ewe.summary import EngineSummary
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ewe.server.wire import AnswerModel, Document, EweClaim, EweSource, FullText, RequestModel, Text, Verdict
+from ewe.server.schemas.common import AnswerModel, Document, EweClaim, EweSource, FullText, RequestModel, Text, Verdict
 
 
 class VerifyRequest(RequestModel):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from ewe.server.wire import AnswerModel, FullText, RequestModel, Text
+from ewe.server.schemas.common import AnswerModel, FullText, RequestModel, Text
 
 MOST_TEXTS = 2048
 """OpenAI's."""

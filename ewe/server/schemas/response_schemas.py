@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ewe.server.wire import AnswerModel, EweResult, RequestModel, Text
-from ewe.server.wire_format import JsonSchema, TextAnswer, TextConfig
-from ewe.server.wire_sampling import SamplingRequest
+from ewe.server.schemas.common import AnswerModel, EweResult, RequestModel, Text
+from ewe.server.schemas.response_format import JsonSchema, TextAnswer, TextConfig
+from ewe.server.schemas.sampling_schemas import SamplingRequest
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
 Metadata = Annotated[

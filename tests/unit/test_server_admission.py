@@ -1,4 +1,4 @@
-"""The gate: never more inside than there is room for, whoever comes and goes."""
+"""Admission control: never more inside than there is room for, whoever comes and goes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ewe.server.admission import AdmissionControl
 from ewe.server.errors import RefusedError
-from ewe.server.gate import Gate
 
 CAPACITY, PER_KEY = 6, 4
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -24,15 +24,15 @@ class GateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = Gate(CAPACITY, PER_KEY)
-        self.loop = asyncio.Runner()  # a gate belongs to one loop
+        self.admission = AdmissionControl(CAPACITY, PER_KEY)
+        self.loop = asyncio.Runner()  # it belongs to one loop
         self.inside: list[tuple[str, int]] = []
 
     @rule(key=KEYS, count=st.integers(1, 7))
     def enter(self, key: str, count: int) -> None:
         of_key = sum(number for name, number in self.inside if name == key)
         total = sum(number for _, number in self.inside)
-        if self.gate.is_draining:
+        if self.admission.is_draining:
             expected = 503
         elif count > CAPACITY:
             expected = 400
@@ -42,27 +42,27 @@ class GateMachine(RuleBasedStateMachine):
             expected = 503 if total + count > CAPACITY else 0
         if expected:
             with pytest.raises(RefusedError) as caught:
-                self.gate.enter(key, count)
+                self.admission.enter(key, count)
             assert caught.value.status == expected
             assert ("retry-after" in caught.value.headers) == (expected in (429, 503))
         else:
-            self.gate.enter(key, count)
+            self.admission.enter(key, count)
             self.inside.append((key, count))
 
     @precondition(lambda self: self.inside)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         key, count = self.inside.pop(data.draw(st.integers(0, len(self.inside) - 1)))
-        self.gate.leave(key, count)
+        self.admission.leave(key, count)
 
     @rule()
     def drain(self) -> None:
-        self.gate.is_draining = True
+        self.admission.is_draining = True
 
     @invariant()
     def counts_agree(self) -> None:
-        assert self.gate.num_inside == sum(number for _, number in self.inside) <= CAPACITY
-        assert self.loop.run(self.gate.wait_until_empty(0.0001)) == (not self.inside)
+        assert self.admission.num_inside == sum(number for _, number in self.inside) <= CAPACITY
+        assert self.loop.run(self.admission.wait_until_empty(0.0001)) == (not self.inside)
 
     def teardown(self) -> None:
         self.loop.close()
@@ -74,12 +74,12 @@ TestGate.settings = settings(max_examples=40, stateful_step_count=25)
 
 def test_whoever_waits_is_told_when_the_last_has_left() -> None:
     async def wait() -> tuple[bool, bool]:
-        gate = Gate(3)
-        gate.enter("a", 2)
-        too_early = await gate.wait_until_empty(0.001)
-        waiting = asyncio.ensure_future(gate.wait_until_empty(60))
+        admission = AdmissionControl(3)
+        admission.enter("a", 2)
+        too_early = await admission.wait_until_empty(0.001)
+        waiting = asyncio.ensure_future(admission.wait_until_empty(60))
         await asyncio.sleep(0)
-        gate.leave("a", 2)
+        admission.leave("a", 2)
         return too_early, await waiting
 
     assert asyncio.run(wait()) == (False, True)

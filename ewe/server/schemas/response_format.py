@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ewe.server.wire import AnswerModel, RequestModel, Text
+from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 
 JsonSchema = dict[str, Any]
 _ANY_OBJECT: JsonSchema = {"type": "object"}

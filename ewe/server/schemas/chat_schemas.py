@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.wire import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
-from ewe.server.wire_sampling import SamplingRequest
+from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
+from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {

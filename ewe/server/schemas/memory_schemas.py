@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from ewe.server.wire import CHECK_UNICODE, AnswerModel, FullText, RequestModel
+from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, RequestModel
 
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
 _Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]

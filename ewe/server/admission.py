@@ -11,7 +11,7 @@ from collections import Counter
 from ewe.server.errors import RefusedError
 
 
-class Gate:
+class AdmissionControl:
     """Counts answers under way; capacity: the most at once, per_key: the most of one key (None: no limit)."""
 
     def __init__(self, capacity: int, per_key: int | None = None) -> None:

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ewe.server.wire import AnswerModel, FullText, RequestModel, Text
-from ewe.server.wire_embeddings import ReadUsage
+from ewe.server.schemas.common import AnswerModel, FullText, RequestModel, Text
+from ewe.server.schemas.embedding_schemas import ReadUsage
 
 MOST_DOCUMENTS = 1000
 

@@ -14,26 +14,26 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.engine.stream_events import StreamEvent
 from ewe.server import streaming
+from ewe.server.bridge import EventLoopBridge
 from ewe.server.errors import RefusedError
-from ewe.server.mailbox import Mailbox
 from ewe.server.run import RunEvent
 from ewe.server.streaming import DONE, PING, RecordForm, record
 
 COUNT = 20_000
 
 
-def test_letters_of_a_thread_arrive_in_their_order_and_none_is_lost() -> None:
+def test_messages_of_a_thread_arrive_in_their_order_and_none_is_lost() -> None:
     async def receive() -> list[int]:
-        mailbox: Mailbox[int] = Mailbox(asyncio.get_running_loop())
+        bridge: EventLoopBridge[int] = EventLoopBridge(asyncio.get_running_loop())
         found: list[int] = []
         done = asyncio.Event()
 
-        def take(letter: int) -> None:
-            found.append(letter)
-            if letter == COUNT - 1:
+        def take(message: int) -> None:
+            found.append(message)
+            if message == COUNT - 1:
                 done.set()
 
-        thread = threading.Thread(target=lambda: [mailbox.put(take, number) for number in range(COUNT)])
+        thread = threading.Thread(target=lambda: [bridge.put(take, number) for number in range(COUNT)])
         thread.start()
         await asyncio.wait_for(done.wait(), 400)
         thread.join()
@@ -42,10 +42,10 @@ def test_letters_of_a_thread_arrive_in_their_order_and_none_is_lost() -> None:
     assert asyncio.run(receive()) == list(range(COUNT))
 
 
-def test_letters_that_come_while_the_loop_is_busy_wake_it_once() -> None:
+def test_messages_that_come_while_the_loop_is_busy_wake_it_once() -> None:
     async def receive(monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[int]]:
         loop = asyncio.get_running_loop()
-        mailbox: Mailbox[int] = Mailbox(loop)
+        bridge: EventLoopBridge[int] = EventLoopBridge(loop)
         found: list[int] = []
         real, calls = loop.call_soon_threadsafe, []
 
@@ -55,10 +55,10 @@ def test_letters_that_come_while_the_loop_is_busy_wake_it_once() -> None:
 
         monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
         for number in range(16):  # the loop is in this function, and so is busy
-            mailbox.put(found.append, number)
+            bridge.put(found.append, number)
         while len(found) < 16:
             await asyncio.sleep(0)
-        mailbox.put(found.append, 16)
+        bridge.put(found.append, 16)
         while len(found) < 17:
             await asyncio.sleep(0)
         return len(calls), found
@@ -70,7 +70,7 @@ def test_letters_that_come_while_the_loop_is_busy_wake_it_once() -> None:
 def test_a_closed_loop_is_no_error_for_the_engine() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    Mailbox[int](loop).put(print, 1)
+    EventLoopBridge[int](loop).put(print, 1)
 
 
 def test_a_form_that_is_filled_is_the_record() -> None:

@@ -1,4 +1,4 @@
-"""Work that writes no text: in a thread of its own, counted at the gate, and not for longer than somebody waits.
+"""Work that writes no text: in a thread of its own, counted by admission control, not for longer than somebody waits.
 
 Owns: this frame. Knows the service; nothing of the work.
 """
@@ -19,7 +19,7 @@ from ewe.server.streaming import unless_gone
 _T = TypeVar("_T")
 
 
-class Reader:
+class Caller:
     """Whoever waits for the work; work that takes long asks now and then whether it is still there."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Reader:
             yield items[start : start + size]
 
 
-async def beside(request: Request, work: Callable[[Reader], _T]) -> _T:
+async def run_in_thread(request: Request, work: Callable[[Caller], _T]) -> _T:
     """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
-    service, key, reader = service_of(request), key_of(request), Reader()
-    service.gate.enter(key)
-    running = asyncio.ensure_future(asyncio.to_thread(work, reader))
+    service, key, caller = service_of(request), key_of(request), Caller()
+    service.admission.enter(key)
+    running = asyncio.ensure_future(asyncio.to_thread(work, caller))
     try:
         return await unless_gone(request, running, service.settings.deadline)
     finally:
-        reader.leave()
-        service.gate.leave(key)
+        caller.leave()
+        service.admission.leave(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ewe.server.wire import RequestModel
+from ewe.server.schemas.common import RequestModel
 
 
 class RefusedFields(RequestModel):

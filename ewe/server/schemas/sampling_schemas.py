@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ewe.sampling import SamplingParams
-from ewe.server.wire import CHECK_UNICODE, Document, EweOptions, FullText, StreamOptions, Text
-from ewe.server.wire_format import JsonSchema, ResponseFormat
-from ewe.server.wire_memories import MemoryChoice
-from ewe.server.wire_refused import RefusedFields
+from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, StreamOptions, Text
+from ewe.server.schemas.memory_schemas import MemoryChoice
+from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
+from ewe.server.schemas.unsupported_fields import RefusedFields
 
 _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]

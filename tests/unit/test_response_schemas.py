@@ -15,7 +15,7 @@ openai_responses = pytest.importorskip("openai.types.responses", reason="the ope
 from pydantic import TypeAdapter, ValidationError  # noqa: E402
 
 from ewe.server.responses_events import ResponseEvents  # noqa: E402
-from ewe.server.responses_wire import (  # noqa: E402
+from ewe.server.schemas.response_schemas import (  # noqa: E402
     OutputMessage,
     OutputText,
     OutputTokensDetails,

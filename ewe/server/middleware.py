@@ -1,4 +1,4 @@
-"""The border of the app: request ids, keys, body sizes, the log of requests, and errors that nobody foresaw.
+"""Middleware: request ids, keys, body sizes, the log of requests, and errors that nobody foresaw.
 
 Owns: what holds for every request, whatever its route. Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would
 not learn that a client has hung up.
@@ -29,7 +29,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _log = logging.getLogger("ewe.server")
 
 
-class Journal:
+class RequestLogMiddleware:
     """Gives every request an id and a line in the log, and its answer the headers about both. Goes around all else."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -61,7 +61,7 @@ class Journal:
             log_request(scope, request_id, status, time.monotonic() - begin)
 
 
-class Border:
+class AccessMiddleware:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
     A key comes as a bearer token, or as the password of basic authentication, which browsers can ask for.

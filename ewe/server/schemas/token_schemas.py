@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ewe.server.wire import AnswerModel, RequestModel, Text
-from ewe.server.wire_chat import Message
+from ewe.server.schemas.chat_schemas import Message
+from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 
 
 class TokenizeRequest(RequestModel):

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ewe.server.wire import AnswerModel, EweResult, Text, Usage
-from ewe.server.wire_sampling import SamplingRequest
+from ewe.server.schemas.common import AnswerModel, EweResult, Text, Usage
+from ewe.server.schemas.sampling_schemas import SamplingRequest
 
 DEFAULT_MAX_TOKENS = 16
 """OpenAI's."""
