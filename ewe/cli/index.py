@@ -23,12 +23,12 @@ index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documen
 index_app.command("precompute")(precompute_command)
 
 
-class Copies(StrEnum):
-    """Which copies of a passage are left out."""
+class Dedup(StrEnum):
+    """Which duplicates of a passage are left out."""
 
     NEAR = "near"
     EXACT = "exact"
-    KEEP = "keep"
+    OFF = "off"
 
 
 _SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
@@ -91,9 +91,7 @@ def build_command(
         str | None,
         typer.Option(help="Count with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"),
     ] = None,
-    copies: Annotated[
-        Copies, typer.Option(help="Leave out near-duplicates, equal passages only, or keep all.")
-    ] = Copies.NEAR,
+    dedup: Annotated[Dedup, typer.Option(help="Leave out near-duplicates, equal passages, or nothing.")] = Dedup.NEAR,
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
@@ -105,7 +103,7 @@ def build_command(
     request = _request(sources, column, encoding, source, veracity, workers)
     rules = ChunkRules(tokens, overlap, tokenizer)
     with reading() as show:
-        report = build(out, request, rules, copies.value, show)
+        report = build(out, request, rules, dedup.value, show)
     _finish(report, out, indexes, settings)
 
 

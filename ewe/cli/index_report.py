@@ -64,8 +64,8 @@ def tell(report: Report, store: Path) -> None:
     skipped = f" ({report.skipped:,} {were} there already)" if report.skipped else ""
     verb = "is" if counts.passages == 1 else "are"
     print(f"{counted(counts.passages, 'passage')} from {counted(counts.files, 'file')}{skipped} {verb} in {store}")
-    if counts.copies:
-        print(f"{counted(counts.copies, 'copy', 'copies')} left out")
+    if counts.duplicates:
+        print(f"{counted(counts.duplicates, 'duplicate')} left out")
     if counts.empty:
         print(f"{counted(counts.empty, 'document')} without text")
     if report.unknown:

@@ -76,7 +76,7 @@ def read_evidence(sources: Sequence[str]) -> list[Passage]:
     from ewe.retrieval.ingest.work import Worker, WorkRules
 
     reading = ReadOptions()
-    worker = Worker(WorkRules(reading, ChunkRules(), copies="keep"))
+    worker = Worker(WorkRules(reading, ChunkRules(), dedup="off"))
     passages: list[Passage] = []
     for file in find_files(sources, leave_out=Path())[0]:
         for block in read_blocks(file, reading):

@@ -35,7 +35,7 @@ def info(path: Path) -> dict[str, Any]:
             "checksum": store.checksum,
             "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
             "being_built": bool(settings.get("building")),
-            "cut": {**rules.get("chunks", {}), **({"copies": rules["copies"]} if rules else {})},
+            "cut": {**rules.get("chunks", {}), **({"dedup": rules["dedup"]} if rules else {})},
             "read": asdict(ledger.counts()) if ledger else {},
             "largest_sources": dict(by_source),
             "indexes": {folder.name: _state(folder, store) for folder in sorted(store.index_dir("x").parent.glob("*"))},
