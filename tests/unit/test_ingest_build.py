@@ -37,7 +37,7 @@ def rows(path: Path, values: list[dict[str, object]]) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Rows with duplicates and bad lines among them, a long text, a file that holds nothing, and one that breaks off."""
+    """Rows with duplicates and bad lines, a long text, a file that holds nothing, and one that breaks off."""
     monkeypatch.setattr(jsonl, "_BLOCK", 600)
     folder = tmp_path / "source"
     folder.mkdir()

@@ -108,7 +108,15 @@ class TestMarkdown:
         assert "hidden" not in document.text
         [mark] = document.marks
         assert mark.title == "Guide - Use"
-        assert document.text[mark.start :].startswith("\n\nTake it")
+        assert document.text[mark.start :].startswith("Take it")
+
+    def test_lists_tables_and_entities_read_as_text(self, tmp_path: Path) -> None:
+        source = (
+            "- a `b`\n- c\n\n| h | i |\n|---|---|\n| 1 | <b>2</b> |\n\nSalt &amp; ![picture](x.png)\n\nUnder\n=====\n"
+        )
+        [document] = read(written(tmp_path / "a.md", source))
+        assert document.text.split() == ["a", "b", "c", "h", "i", "1", "2", "Salt", "&", "picture"]
+        assert [mark.title for mark in document.marks] == ["a - Under"]
 
     def test_the_first_heading_is_the_title(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.md", "# Rome #\n\nOld.\n\n## Food\n\nGood."))
