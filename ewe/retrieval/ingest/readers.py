@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ewe.retrieval.ingest import html, jsonl, pdf, tables, texts
-from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions, SourceFile, UnreadableError
+from ewe.retrieval.ingest.documents import (
+    Block,
+    Document,
+    Problem,
+    ReadOptions,
+    SourceFile,
+    UnreadableError,
+    whole_file,
+)
 
 Found = Document | Problem | None
 
@@ -25,8 +33,8 @@ class Reader:
 READERS = {
     "text": Reader(texts.blocks, texts.text_documents),
     "markdown": Reader(texts.blocks, texts.markdown_documents),
-    "html": Reader(html.blocks, html.documents),
-    "pdf": Reader(pdf.blocks, pdf.documents),
+    "html": Reader(whole_file, html.documents),
+    "pdf": Reader(whole_file, pdf.documents),
     "jsonl": Reader(jsonl.blocks, jsonl.documents),
     "csv": Reader(tables.csv_blocks, tables.csv_documents),
     "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),

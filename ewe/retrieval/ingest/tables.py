@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from typing import Any
 
 from ewe.retrieval.ingest.documents import (
     FIELDS,
@@ -18,6 +17,7 @@ from ewe.retrieval.ingest.documents import (
     ReadOptions,
     SourceFile,
     UnreadableError,
+    from_extra,
 )
 from ewe.retrieval.ingest.encodings import check_text, open_text
 from ewe.retrieval.ingest.rows import check_columns, document
@@ -72,7 +72,7 @@ def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Pro
 
 def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
     """Batches of 1024 rows with the columns that are needed. Raises UnreadableError for a damaged file."""
-    pyarrow, parquet = _arrow()
+    pyarrow, parquet = from_extra("Parquet", "pyarrow"), from_extra("Parquet", "pyarrow.parquet")
     try:
         with parquet.ParquetFile(file.path) as table:
             names = table.schema_arrow.names
@@ -100,12 +100,3 @@ def _delimiter(file: SourceFile, header: str) -> str:
     if file.path.suffix.lower() == ".tsv":
         return "\t"
     return max(",;\t", key=header.count)
-
-
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UnreadableError("reading Parquet needs pyarrow: pip install 'ewe-engine[documents]'") from error
-    return pyarrow, parquet
