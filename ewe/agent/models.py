@@ -13,8 +13,7 @@ from ewe.errors import ConfigError
 from ewe.sampling import SamplingParams
 from ewe.types import MemoryOptions
 from ewe.verification.endpoint.address import open_endpoint
-from ewe.verification.endpoint.local import LocalCompleter
-from ewe.verification.endpoint.protocol import Completer, CompletionError
+from ewe.verification.endpoint.protocol import Completer, CompletionError, LocalCompleter
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

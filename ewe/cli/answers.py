@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ewe.cli.asking import Asker
-from ewe.cli.live_text import text_view
 from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
+from ewe.cli.text_view import text_view
 from ewe.types import Generation
 
 if TYPE_CHECKING:

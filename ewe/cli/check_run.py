@@ -25,7 +25,7 @@ from ewe.errors import InvalidRequestError
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
 from ewe.protocols import Verifier
 from ewe.report import checked_data, write_check_page
-from ewe.report.errors_file import wrong_calls
+from ewe.report.checked_text import wrong_calls
 from ewe.types import Verdict
 
 CLEAN, REFUTED, FAILED, INTERRUPTED = 0, 1, 2, 130

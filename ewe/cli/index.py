@@ -138,7 +138,7 @@ def remove_command(
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
     from ewe.cli.index_report import say
-    from ewe.retrieval.ingest.remove import remove
+    from ewe.retrieval.ingest.contents import remove
 
     if not (ids or file or source):
         raise typer.BadParameter("name ids, --file or --source")
@@ -190,7 +190,7 @@ def search_command(
 def info_command(store: Store, as_json: AsJSON = False) -> None:
     """Say what a datastore holds and what could not be read."""
     from ewe.cli.terminal import clean
-    from ewe.retrieval.ingest.info import info
+    from ewe.retrieval.ingest.contents import info
 
     values = info(store)
     if as_json:

@@ -57,7 +57,7 @@ def _bar(amount: ProgressColumn) -> Progress:
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
     from ewe.cli.terminal import clean
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     counts = report.counts
     were = "was" if report.skipped == 1 else "were"
@@ -78,7 +78,7 @@ def tell(report: Report, store: Path) -> None:
 
 def _left_out(unknown: Sequence[str]) -> str:
     from ewe.retrieval.ingest.files import KINDS
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
     names = ", ".join([*unknown[:_NAMED], *more])

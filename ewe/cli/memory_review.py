@@ -139,7 +139,7 @@ def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool
     import json
     from collections import Counter
 
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     counts = Counter(map(_outcome, reviewed))
     if as_json:

@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ewe.cli.draft_text import DraftText
 from ewe.cli.terminal import clean, mark, verdict_text
+from ewe.cli.text_view import DraftText
 from ewe.types import Verdict
 
 _MOST_PROOFS = 2

@@ -8,8 +8,7 @@ from ewe.report.check_page import check_page, write_check_page
 from ewe.report.checked_text import checked_data
 from ewe.report.jsonable import jsonable
 from ewe.report.memory_page import memory_page, write_memory_page
-from ewe.report.page import trace_page, write_page
-from ewe.report.trace_file import trace_lines, write_trace
+from ewe.report.page import trace_lines, trace_page, write_page, write_trace
 
 __all__ = [
     "check_page",

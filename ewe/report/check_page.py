@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ewe.checked import CheckedSentence, CheckedText
-from ewe.report.assemble import assemble
+from ewe.report.assemble import assemble, cut_pieces
 from ewe.report.checked_text import outcome_data, sentence_data
 from ewe.report.jsonable import jsonable
-from ewe.report.pieces import cut_pieces
 
 _SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
 _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.

@@ -11,8 +11,7 @@ import pytest
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, jsonl
-from ewe.retrieval.ingest.info import info
-from ewe.retrieval.ingest.remove import remove
+from ewe.retrieval.ingest.contents import info, remove
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
 
