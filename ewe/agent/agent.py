@@ -1,8 +1,4 @@
-"""An agent that reasons, acts and observes in turn, over memories that say how far they can be believed.
-
-Owns: the loop, its bounds and its end (verimem-a.txt 2.6, verimem-b.txt, integration with ReAct). Knows completers and
-the memory service; how steps are read, told and quoted stands beside it.
-"""
+"""An agent that reasons, acts and observes in turn, over memories that say how far they can be believed (VeriMem)."""
 
 from __future__ import annotations
 

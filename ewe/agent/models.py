@@ -1,8 +1,4 @@
-"""Chat models as an agent asks them.
-
-Owns: what may be given as a model, and how an `LLM` of this engine is asked. Knows completers; imports the engine only
-when it is given one.
-"""
+"""Chat models as an agent asks them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How answers are shown: while they are written, or when they are there; and what is said of an empty one.
-
-Owns: which view a place gets. Knows the views and `Asker`.
-"""
+"""How answers are shown: while they are written, or when they are there; and what is said of an empty one."""
 
 from __future__ import annotations
 

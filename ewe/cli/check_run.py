@@ -1,8 +1,4 @@
-"""Checks many texts and brings every result where it belongs: the screen, JSON lines, the page.
-
-Owns: the order of work, the exit status, and what is kept when a text cannot be read or the run is interrupted. Knows
-`check_text`, VeriScore and `ewe.report`.
-"""
+"""Checks many texts and brings every result where it belongs: the screen, JSON lines, the page."""
 
 from __future__ import annotations
 

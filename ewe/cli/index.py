@@ -1,7 +1,4 @@
-"""`ewe index`: datastores made from people's own documents.
-
-Owns: the subcommands and their options. Knows `ewe.retrieval`.
-"""
+"""`ewe index`: datastores made from people's own documents."""
 
 from __future__ import annotations
 

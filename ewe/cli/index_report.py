@@ -1,7 +1,4 @@
-"""How the building of a datastore is shown while it runs and told when it ended.
-
-Owns: the progress bars and the lines of the report. Knows `ewe.retrieval.ingest` by its shapes.
-"""
+"""How the building of a datastore is shown while it runs and told when it ended."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`ewe memory review`: memories checked again by trusted passages, once or again and again.
-
-Owns: the subcommand, its options and its table. Knows the service of long-term memory and what opens retriever and
-judge.
-"""
+"""`ewe memory review`: memories checked again by trusted passages, once or again and again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From options to a verifier and what it checks against.
-
-Owns: how the command line's options name the evidence and the judge. Imports what opens a verifier when it is called.
-"""
+"""From options to a verifier and what it checks against."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What happened to a generation, and what checking a text found, for people and for programs.
-
-Owns: the trace file, the trace page, the data and page of checked texts, and the page of one memory. Knows `ewe.types`
-and `ewe.checked` only.
-"""
+"""What happened to a generation, and what checking a text found, for people and for programs."""
 
 from ewe.report.check_page import check_page, write_check_page
 from ewe.report.checked_text import checked_data

@@ -1,8 +1,7 @@
 """Self-contained HTML pages from a body, the frame of all pages, a style, scripts and data.
 
-Owns: how the files beside this module become one page that is safe to open. Knows nothing of what the pages show. All
-data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's own
-script, by its hash.
+All data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's
+own script, by its hash.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims.
-
-Owns: what that page shows and how long texts are cut into parts. Knows `ewe.checked`; `assemble` makes the page of it.
-"""
+"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A small collection of passages held in memory, read from and written to JSONL.
-
-Owns: the file format and its checks. Knows `ewe.types` and `ewe.errors`; no index and no retriever.
-"""
+"""A small collection of passages held in memory, read from and written to JSONL."""
 
 from __future__ import annotations
 

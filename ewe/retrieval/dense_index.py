@@ -1,8 +1,4 @@
-"""Nearest vectors by inner product: flat, inverted lists, a graph, or compressed.
-
-Owns: which faiss index suits how many vectors, how it is trained, and how hard it has to search. faiss is imported when
-an index is made or read. Knows `ewe.errors`; no passages and no encoder.
-"""
+"""Nearest vectors by inner product: flat, inverted lists, a graph, or compressed."""
 
 from __future__ import annotations
 

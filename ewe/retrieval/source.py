@@ -1,8 +1,4 @@
-"""Where retrievers read passages from, by row.
-
-Owns: the protocol that datastores in memory and on disk satisfy, what text of a passage is searched, and the way from
-an index's positions back to passages. Knows `ewe.types` and the store; no index.
-"""
+"""Where retrievers read passages from, by row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Building a datastore from files, and adding files to one; a run that was killed is gone on with.
-
-Owns: the order of work, what is committed together, and the checks that a later run goes on in the same way. Knows the
-store, the ledger and the workers.
-"""
+"""Building a datastore from files, and adding files to one; a run that was killed is gone on with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What readers hand on: blocks of a file, the documents in them, and what could not be read.
-
-Owns: these plain shapes and the limits on input. Knows nobody; everything here may travel between processes.
-"""
+"""What readers hand on: blocks of a file, the documents in them, and what could not be read."""
 
 from __future__ import annotations
 

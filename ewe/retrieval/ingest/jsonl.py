@@ -1,7 +1,4 @@
-"""Reading JSONL: one JSON object per line.
-
-Owns: how lines are grouped into blocks, and what is wrong with a line. Knows the column mapping.
-"""
+"""Reading JSONL: one JSON object per line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What was read so far: files, how far in each, which passages came from it, what could not be read.
-
-Owns: these tables, in the store's own file, so that progress and passages are committed together. Knows the store.
-"""
+"""What was read so far: files, how far in each, which passages came from it, what could not be read."""
 
 from __future__ import annotations
 

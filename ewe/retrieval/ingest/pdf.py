@@ -1,7 +1,4 @@
-"""Reading PDF through pypdf.
-
-Owns: how pages become one text, and what is said of a file without text. Knows pypdf, loaded when a PDF is met.
-"""
+"""Reading PDF through pypdf."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which reader reads which kind of file.
-
-Owns: the table of readers, and the errors of files that turn into problems. Knows every reader.
-"""
+"""Which reader reads which kind of file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reading CSV and Parquet.
-
-Owns: how rows are grouped into blocks. Knows the column mapping; pyarrow is loaded when a Parquet file is met.
-"""
+"""Reading CSV and Parquet."""
 
 from __future__ import annotations
 
