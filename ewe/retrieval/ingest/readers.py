@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ewe.retrieval.ingest import html, jsonl, pdf, tables, texts
+from ewe.retrieval.ingest import html, pdf, tables, texts
 from ewe.retrieval.ingest.documents import (
     Block,
     Document,
@@ -32,7 +32,7 @@ READERS = {
     "markdown": Reader(texts.blocks, texts.markdown_documents),
     "html": Reader(whole_file, html.documents),
     "pdf": Reader(whole_file, pdf.documents),
-    "jsonl": Reader(jsonl.blocks, jsonl.documents),
+    "jsonl": Reader(tables.jsonl_blocks, tables.jsonl_documents),
     "csv": Reader(tables.csv_blocks, tables.csv_documents),
     "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),
     "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),
