@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli.index_precompute import precompute_command
+from ewe.cli.options import AsJSON, Settings
 
 if TYPE_CHECKING:
     from ewe.config import RetrievalConfig
@@ -62,11 +63,6 @@ Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one pe
 Indexes = Annotated[
     bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting, e.g. retrieval.retriever=hybrid. Repeatable."),
-]
-AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 @index_app.callback()
