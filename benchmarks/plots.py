@@ -61,9 +61,7 @@ def plot_file(name: str) -> Path:
     if path.suffix.lower() not in _ENDINGS:
         raise argparse.ArgumentTypeError(f"{name} must end in {', '.join(_ENDINGS)}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError(
-            "plots need matplotlib, which comes with ewe-engine itself: pip install matplotlib"
-        )
+        raise argparse.ArgumentTypeError("plots need matplotlib: install it with pip install 'ewe-engine[plots]'")
     return path
 
 

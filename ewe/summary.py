@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewe.text.counts import counted
+from ewe.text.words import counted
 from ewe.vocabulary import NONE
 
 

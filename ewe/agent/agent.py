@@ -1,18 +1,13 @@
-"""An agent that reasons, acts and observes in turn, over memories that say how far they can be believed.
-
-Owns: the loop, its bounds and its end (verimem-a.txt 2.6, verimem-b.txt, integration with ReAct). Knows completers and
-the memory service; how steps are read, told and quoted stands beside it.
-"""
+"""An agent that reasons, acts and observes in turn, over memories that say how far they can be believed (VeriMem)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ewe.agent.desk import Desk
+from ewe.agent.memory_tools import MemoryTools
 from ewe.agent.models import as_completer
-from ewe.agent.prompt import ask_again, fill_prompt
-from ewe.agent.quoting import as_data
+from ewe.agent.prompt import as_data, ask_again, fill_prompt
 from ewe.agent.reading import NoStepError, Reply, read_step
 from ewe.agent.records import AgentResult, Call, Step, Stopped, cited
 from ewe.agent.tools import Tool, ToolError
@@ -54,7 +49,7 @@ class VeriMemAgent:
         self._completer = as_completer(model, params)
         self._memories, self._lookup, self._name, self._limit = memories, lookup, name, max_steps
         self._tools = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
-        self._all_tools(Desk(memories, lookup, "user", name))
+        self._all_tools(MemoryTools(memories, lookup, "user", name))
 
     def run(self, question: str, user: str = "") -> AgentResult:
         """The answer to a question of a user, or the honest end of the attempt; see `AgentResult`.
@@ -64,20 +59,20 @@ class VeriMemAgent:
         """
         if not question.strip():
             raise InvalidRequestError("the question is empty: ask something")
-        desk = Desk(self._memories, self._lookup, user, self._name)
-        tools = self._all_tools(desk)
+        memory_tools = MemoryTools(self._memories, self._lookup, user, self._name)
+        tools = self._all_tools(memory_tools)
         steps: list[Step] = []
         stopped, error = None, ""
         while stopped is None:
             step, stopped, error = self._step(question, tools, steps)
             steps.append(step)
         answer = steps[-1].answer
-        memories = cited(desk.shown.values(), answer or "")
-        return AgentResult(question, answer, stopped, tuple(steps), memories, desk.passages, error)
+        memories = cited(memory_tools.shown.values(), answer or "")
+        return AgentResult(question, answer, stopped, tuple(steps), memories, memory_tools.passages, error)
 
-    def _all_tools(self, desk: Desk) -> dict[str, Tool]:
+    def _all_tools(self, memory_tools: MemoryTools) -> dict[str, Tool]:
         tools: dict[str, Tool] = {}
-        for tool in [*map(Tool.of, desk.functions()), *self._tools]:
+        for tool in [*map(Tool.of, memory_tools.functions()), *self._tools]:
             if tool.name in tools:
                 raise ConfigError(f"two tools are called {tool.name}: rename yours")
             tools[tool.name] = tool

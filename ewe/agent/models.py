@@ -1,8 +1,4 @@
-"""Chat models as an agent asks them.
-
-Owns: what may be given as a model, and how an `LLM` of this engine is asked. Knows completers; imports the engine only
-when it is given one.
-"""
+"""Chat models as an agent asks them."""
 
 from __future__ import annotations
 
@@ -13,8 +9,7 @@ from ewe.errors import ConfigError
 from ewe.sampling import SamplingParams
 from ewe.types import MemoryOptions
 from ewe.verification.endpoint.address import open_endpoint
-from ewe.verification.endpoint.local import LocalCompleter
-from ewe.verification.endpoint.protocol import Completer, CompletionError
+from ewe.verification.endpoint.protocol import Completer, CompletionError, LocalCompleter
 
 if TYPE_CHECKING:
     from ewe.llm import LLM

@@ -1,17 +1,18 @@
-"""What an agent tells its model.
+"""What an agent tells its model: instructions, steps and observations.
 
-Owns: the instructions, how steps and observations are written down, and the request to write a step anew. Knows how
-data is quoted; no model.
+Text that an agent was given stays data: no line, no bracket of a control token and no label of a step comes out of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ewe.agent.quoting import as_data, one_line
 from ewe.agent.reading import FORMS
 from ewe.agent.records import Step
 from ewe.agent.tools import Tool
+from ewe.verification.judges.llm_judge import quote
 
 _PROMPT = """\
 You answer a question in steps. In each step you either call one tool and are shown what it returns, or give the answer.
@@ -76,3 +77,38 @@ def _written(step: Step) -> str:
     if step.call is not None:
         lines.append(f"Action: {as_data({'tool': step.call.tool, 'arguments': step.call.arguments})}")
     return "\n".join([*lines, f"Observation: {step.observation}"])
+
+
+_SPECIAL = "<>[]"
+_DEEPEST = 64
+
+
+def as_data(value: Any, depth: int = 0) -> str:
+    """JSON on one line, of what `ewe.report.jsonable` gives; strings in it hold no angle or square bracket as such.
+
+    What is nested more than 64 levels deep is left out.
+    """
+    if depth > _DEEPEST:
+        return '"(nested too deeply)"'
+    if isinstance(value, str):
+        return _visible(quote(value))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{as_data(str(key))}: {as_data(item, depth + 1)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(as_data(item, depth + 1) for item in value) + "]"
+    return json.dumps(value, allow_nan=False)
+
+
+def one_line(text: str) -> str:
+    """A text of the model's own on one line, with every bracket and every invisible character as an escape."""
+    flat = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return _visible("".join(_escape(character) if character in _SPECIAL else character for character in flat))
+
+
+def _visible(text: str) -> str:
+    """Separators of lines, directions of text and the like as escapes: models and terminals read some as line ends."""
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1] if ord(character) > 0xFFFF else f"\\u{ord(character):04x}"

@@ -1,7 +1,6 @@
 """Reading what a model wrote as one step.
 
-Owns: the form of a step and what is said of anything else. Only what the model itself wrote comes here; observations
-are never read.
+Only what the model itself wrote comes here; observations are never read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an agent did: its steps, the memories it was shown, and why it stopped.
-
-Owns: the plain data of a run. Knows the records of long-term memory and `ewe.types`; no model and no tool.
-"""
+"""What an agent did: its steps, the memories it was shown, and why it stopped."""
 
 from __future__ import annotations
 

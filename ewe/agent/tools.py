@@ -1,8 +1,4 @@
-"""Python functions as tools of an agent.
-
-Owns: what a function must be, the JSON schema of its arguments, and their check before every call. Knows pydantic; no
-model and no prompt.
-"""
+"""Python functions as tools of an agent."""
 
 from __future__ import annotations
 

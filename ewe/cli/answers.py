@@ -1,7 +1,4 @@
-"""How answers are shown: while they are written, or when they are there; and what is said of an empty one.
-
-Owns: which view a place gets. Knows the views and `Asker`.
-"""
+"""How answers are shown: while they are written, or when they are there; and what is said of an empty one."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ewe.cli.asking import Asker
-from ewe.cli.live_text import text_view
 from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow, output_console, summary
+from ewe.cli.text_view import text_view
 from ewe.types import Generation
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""How prompts reach the model: through its chat template where it has one, or as they are.
-
-Owns: that choice, and the conversation that a prompt becomes. Knows `LLM`'s calls.
-"""
+"""How prompts reach the model: through its chat template where it has one, or as they are."""
 
 from __future__ import annotations
 

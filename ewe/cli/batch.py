@@ -1,8 +1,4 @@
-"""Runs many prompts and brings every result where it belongs: the screen, files, the trace.
-
-Owns: the order of work and what is kept when a run is interrupted. Knows who asks and what
-shows answers, and `ewe.report`.
-"""
+"""Runs many prompts and brings every result where it belongs: the screen, files, the trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe chat`: a conversation in the terminal, every sentence with its verdict.
-
-Owns: the loop. Knows who asks and what shows answers.
-"""
+"""`ewe chat`: a conversation in the terminal, every sentence with its verdict."""
 
 from __future__ import annotations
 

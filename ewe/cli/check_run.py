@@ -1,8 +1,4 @@
-"""Checks many texts and brings every result where it belongs: the screen, JSON lines, the page.
-
-Owns: the order of work, the exit status, and what is kept when a text cannot be read or the run is interrupted. Knows
-`check_text`, VeriScore and `ewe.report`.
-"""
+"""Checks many texts and brings every result where it belongs: the screen, JSON lines, the page."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from ewe.errors import InvalidRequestError
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
 from ewe.protocols import Verifier
 from ewe.report import checked_data, write_check_page
-from ewe.report.errors_file import wrong_calls
+from ewe.report.checked_text import wrong_calls
 from ewe.types import Verdict
 
 CLEAN, REFUTED, FAILED, INTERRUPTED = 0, 1, 2, 130

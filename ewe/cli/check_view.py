@@ -1,7 +1,4 @@
-"""A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them.
-
-Owns: the layout of the report. Knows `ewe.checked`; marks and colours come from `ewe.cli.terminal`.
-"""
+"""A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe collect-env`: what a bug report should say about the machine.
-
-Owns: what is collected and how it is shown. Knows torch only while it runs.
-"""
+"""`ewe collect-env`: what a bug report should say about the machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe doctor`: does a model read its memory, and where should it stand?
-
-Owns: the subcommand and how the diagnosis is shown. Knows `ewe.eval.doctor`, imported when it runs.
-"""
+"""`ewe doctor`: does a model read its memory, and where should it stand?"""
 
 from __future__ import annotations
 

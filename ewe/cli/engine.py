@@ -1,7 +1,4 @@
-"""From options to settings to an engine.
-
-Owns: how the command line's options become one `Config`. Knows `LLM`, imported when it is called.
-"""
+"""From options to settings to an engine."""
 
 from __future__ import annotations
 

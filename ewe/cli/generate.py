@@ -1,7 +1,4 @@
-"""`ewe generate`: answers to one prompt or to many.
-
-Owns: the subcommand. Knows `LLM` and what reads prompts and shows results.
-"""
+"""`ewe generate`: answers to one prompt or to many."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe index`: datastores made from people's own documents.
-
-Owns: the subcommands and their options. Knows `ewe.retrieval`.
-"""
+"""`ewe index`: datastores made from people's own documents."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli.index_precompute import precompute_command
+from ewe.cli.options import AsJSON, Settings
 
 if TYPE_CHECKING:
     from ewe.config import RetrievalConfig
@@ -23,12 +21,12 @@ index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documen
 index_app.command("precompute")(precompute_command)
 
 
-class Copies(StrEnum):
-    """Which copies of a passage are left out."""
+class Dedup(StrEnum):
+    """Which duplicates of a passage are left out."""
 
     NEAR = "near"
     EXACT = "exact"
-    KEEP = "keep"
+    OFF = "off"
 
 
 _SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
@@ -65,11 +63,6 @@ Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one pe
 Indexes = Annotated[
     bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
 ]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting, e.g. retrieval.retriever=hybrid. Repeatable."),
-]
-AsJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
 @index_app.callback()
@@ -91,9 +84,7 @@ def build_command(
         str | None,
         typer.Option(help="Count with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"),
     ] = None,
-    copies: Annotated[
-        Copies, typer.Option(help="Leave out near-duplicates, equal passages only, or keep all.")
-    ] = Copies.NEAR,
+    dedup: Annotated[Dedup, typer.Option(help="Leave out near-duplicates, equal passages, or nothing.")] = Dedup.NEAR,
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
@@ -105,7 +96,7 @@ def build_command(
     request = _request(sources, column, encoding, source, veracity, workers)
     rules = ChunkRules(tokens, overlap, tokenizer)
     with reading() as show:
-        report = build(out, request, rules, copies.value, show)
+        report = build(out, request, rules, dedup.value, show)
     _finish(report, out, indexes, settings)
 
 
@@ -140,7 +131,7 @@ def remove_command(
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
     from ewe.cli.index_report import say
-    from ewe.retrieval.ingest.remove import remove
+    from ewe.retrieval.ingest.contents import remove
 
     if not (ids or file or source):
         raise typer.BadParameter("name ids, --file or --source")
@@ -192,7 +183,7 @@ def search_command(
 def info_command(store: Store, as_json: AsJSON = False) -> None:
     """Say what a datastore holds and what could not be read."""
     from ewe.cli.terminal import clean
-    from ewe.retrieval.ingest.info import info
+    from ewe.retrieval.ingest.contents import info
 
     values = info(store)
     if as_json:

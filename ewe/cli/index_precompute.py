@@ -1,8 +1,4 @@
-"""`ewe index precompute`: a datastore's passages as encoded units on disk.
-
-Owns: the options, which passages are chosen, and what is said of the result. Knows `ewe.engine.precompute`, imported
-when it runs.
-"""
+"""`ewe index precompute`: a datastore's passages as encoded units on disk."""
 
 from __future__ import annotations
 

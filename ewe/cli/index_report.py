@@ -1,7 +1,4 @@
-"""How the building of a datastore is shown while it runs and told when it ended.
-
-Owns: the progress bars and the lines of the report. Knows `ewe.retrieval.ingest` by its shapes.
-"""
+"""How the building of a datastore is shown while it runs and told when it ended."""
 
 from __future__ import annotations
 
@@ -57,15 +54,15 @@ def _bar(amount: ProgressColumn) -> Progress:
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
     from ewe.cli.terminal import clean
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     counts = report.counts
     were = "was" if report.skipped == 1 else "were"
     skipped = f" ({report.skipped:,} {were} there already)" if report.skipped else ""
     verb = "is" if counts.passages == 1 else "are"
     print(f"{counted(counts.passages, 'passage')} from {counted(counts.files, 'file')}{skipped} {verb} in {store}")
-    if counts.copies:
-        print(f"{counted(counts.copies, 'copy', 'copies')} left out")
+    if counts.duplicates:
+        print(f"{counted(counts.duplicates, 'duplicate')} left out")
     if counts.empty:
         print(f"{counted(counts.empty, 'document')} without text")
     if report.unknown:
@@ -78,7 +75,7 @@ def tell(report: Report, store: Path) -> None:
 
 def _left_out(unknown: Sequence[str]) -> str:
     from ewe.retrieval.ingest.files import KINDS
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
     names = ", ".join([*unknown[:_NAMED], *more])

@@ -1,8 +1,4 @@
-"""The `ewe` command: its subcommands, its errors and its exit codes.
-
-Owns: the list of subcommands and how errors reach the user. Knows the subcommands; none of them imports torch before
-it runs, so that `ewe --help` answers at once.
-"""
+"""The `ewe` command: its subcommands, its errors and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe memory`: memories that last, from the command line.
-
-Owns: the subcommands and their options. Knows `ewe.longterm`; what is printed of a memory is cleaned first.
-"""
+"""`ewe memory`: memories that last, from the command line."""
 
 from __future__ import annotations
 

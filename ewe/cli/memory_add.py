@@ -1,8 +1,4 @@
-"""`ewe memory add`: memories written down from the command line.
-
-Owns: the subcommand and its options. Knows the store, and with a judge the service that compares what is new with what
-is there.
-"""
+"""`ewe memory add`: memories written down from the command line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Options that the subcommands of `ewe memory` share.
-
-Owns: their names and help. Knows typer only.
-"""
+"""Options that the subcommands of `ewe memory` share."""
 
 from __future__ import annotations
 

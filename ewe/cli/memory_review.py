@@ -1,8 +1,4 @@
-"""`ewe memory review`: memories checked again by trusted passages, once or again and again.
-
-Owns: the subcommand, its options and its table. Knows the service of long-term memory and what opens retriever and
-judge.
-"""
+"""`ewe memory review`: memories checked again by trusted passages, once or again and again."""
 
 from __future__ import annotations
 
@@ -139,7 +135,7 @@ def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool
     import json
     from collections import Counter
 
-    from ewe.text.counts import counted
+    from ewe.text.words import counted
 
     counts = Counter(map(_outcome, reviewed))
     if as_json:

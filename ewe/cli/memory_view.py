@@ -1,8 +1,4 @@
-"""How memories look in a terminal, and as JSON.
-
-Owns: the lines of a memory, a history and the counts, and the data of its page. Knows the records and how text is
-cleaned for a terminal.
-"""
+"""How memories look in a terminal, and as JSON."""
 
 from __future__ import annotations
 

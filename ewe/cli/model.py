@@ -1,7 +1,4 @@
-"""`ewe model`: models that have a name of their own.
-
-Owns: the subcommands and how getting one is shown. Knows `ewe.engine.get_model`, imported when it runs.
-"""
+"""`ewe model`: models that have a name of their own."""
 
 from __future__ import annotations
 

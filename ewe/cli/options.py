@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,13 @@ def _place_for_a_file(path: Path | None) -> Path | None:
     if path is not None and not path.absolute().parent.is_dir():
         raise typer.BadParameter(f"the folder {path.parent} does not exist")
     return path
+
+
+def _place_for_a_picture(path: Path | None) -> Path | None:
+    """Also refuses any path where no picture can be drawn."""
+    if path is not None and find_spec("matplotlib") is None:
+        raise typer.BadParameter("plots need matplotlib: install it with pip install 'ewe-engine[plots]'")
+    return _place_for_a_file(path)
 
 
 ConfigFile = Annotated[
@@ -137,7 +145,7 @@ FiguresFile = Annotated[
 PlotFile = Annotated[
     Path | None,
     typer.Option(
-        "--plot", rich_help_panel=_RESULTS, help="Draw the figures into this PNG file.", callback=_place_for_a_file
+        "--plot", rich_help_panel=_RESULTS, help="Draw the figures into this PNG file.", callback=_place_for_a_picture
     ),
 ]
 

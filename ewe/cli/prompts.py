@@ -1,7 +1,4 @@
-"""Where prompts and documents come from: the argument, files, standard input.
-
-Owns: the file formats. Knows conversations and `ewe.retrieval`'s passage files.
-"""
+"""Where prompts and documents come from: the argument, files, standard input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A JSONL file of results that a later run can continue.
-
-Owns: the record format, the settings beside the file, the repair of a torn last line, and the check that the file
-belongs to these prompts and settings. Knows `ewe.report` and `ewe.types`.
-"""
+"""A JSONL file of results that a later run can continue."""
 
 from __future__ import annotations
 

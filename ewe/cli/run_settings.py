@@ -1,7 +1,4 @@
-"""What the answers of a run depend on, to be held against what the answers of a file were written with.
-
-Owns: which settings count, and how differences are told. Knows `ewe.config`; opens datastores for their checksum only.
-"""
+"""What the answers of a run depend on, to be held against what the answers of a file were written with."""
 
 from __future__ import annotations
 

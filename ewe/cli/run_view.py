@@ -1,7 +1,6 @@
 """A run as it happens: the draft in a live region, finished sentences and withdrawn ones above it.
 
-Owns: the drawing of stream events. Knows the event kinds (docs/trace.md), not the engine. Without a terminal the live
-region is left out and the same lines are printed as they become final.
+Without a terminal the live region is left out and the same lines are printed as they become final.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ewe.cli.draft_text import DraftText
 from ewe.cli.terminal import clean, mark, verdict_text
+from ewe.cli.text_view import DraftText
 from ewe.types import Verdict
 
 _MOST_PROOFS = 2

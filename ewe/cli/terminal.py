@@ -1,7 +1,6 @@
 """How results look in a terminal: verdict marks and colours, clean text, the table at the end.
 
-Owns: the signs and styles. Knows `ewe.types`. Text from models and passages is never read as markup, and its control
-characters never reach the terminal.
+Text from models and passages is never read as markup, and its control characters never reach the terminal.
 """
 
 from __future__ import annotations

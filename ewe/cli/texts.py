@@ -1,7 +1,4 @@
-"""Where the texts to check come from: files, result files of `ewe generate`, standard input.
-
-Owns: what is a text and what is refused as none. Knows encodings and `ewe.errors`.
-"""
+"""Where the texts to check come from: files, result files of `ewe generate`, standard input."""
 
 from __future__ import annotations
 

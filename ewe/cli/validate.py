@@ -1,7 +1,4 @@
-"""`ewe validate`: are these configuration files right?
-
-Owns: the report per file. Knows the settings of the engine, and of the server where a file has some.
-"""
+"""`ewe validate`: are these configuration files right?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From options to a verifier and what it checks against.
-
-Owns: how the command line's options name the evidence and the judge. Imports what opens a verifier when it is called.
-"""
+"""From options to a verifier and what it checks against."""
 
 from __future__ import annotations
 
@@ -76,7 +73,7 @@ def read_evidence(sources: Sequence[str]) -> list[Passage]:
     from ewe.retrieval.ingest.work import Worker, WorkRules
 
     reading = ReadOptions()
-    worker = Worker(WorkRules(reading, ChunkRules(), copies="keep"))
+    worker = Worker(WorkRules(reading, ChunkRules(), dedup="off"))
     passages: list[Passage] = []
     for file in find_files(sources, leave_out=Path())[0]:
         for block in read_blocks(file, reading):

@@ -1,7 +1,4 @@
-"""`ewe verify`: texts checked against a datastore or documents.
-
-Owns: the subcommand and its options. Knows what opens a verifier and what runs the check.
-"""
+"""`ewe verify`: texts checked against a datastore or documents."""
 
 from __future__ import annotations
 

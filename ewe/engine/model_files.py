@@ -79,8 +79,9 @@ def _check_gguf(path: Path) -> None:
 
 def require_gguf(what: object) -> None:
     """Raises ConfigError unless the package is there that reads GGUF files; what: the file or model that needs it."""
-    if find_spec("gguf") is None:
-        raise ConfigError(f'{what} needs the package gguf: pip install "ewe-engine[gguf]"')
+    missing = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f'{what} needs the package {missing[0]}: pip install "ewe-engine[gguf]"')
 
 
 def _check_directory(path: Path, config: ModelConfig) -> None:

@@ -1,8 +1,7 @@
 """Self-contained HTML pages from a body, the frame of all pages, a style, scripts and data.
 
-Owns: how the files beside this module become one page that is safe to open. Knows nothing of what the pages show. All
-data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's own
-script, by its hash.
+All data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's
+own script, by its hash.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ewe.report.jsonable import jsonable
+from ewe.types import Sentence
 
 _HERE = Path(__file__).parent / "assets"
 
@@ -46,3 +46,19 @@ def _script_safe(data: Any) -> str:
 
 def _asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
+
+
+def cut_pieces(
+    text: str, sentences: Sequence[Sentence], start: int = 0, end: int | None = None
+) -> list[dict[str, Any]]:
+    """{text, sentence} for every piece of text[start:end], in order; sentence is an index of `sentences`, or None."""
+    pieces: list[dict[str, Any]] = []
+    position, end = start, len(text) if end is None else end
+    for number, sentence in enumerate(sentences):
+        if sentence.start > position:
+            pieces.append({"text": text[position : sentence.start], "sentence": None})
+        pieces.append({"text": text[sentence.start : sentence.end], "sentence": number})
+        position = max(position, sentence.end)
+    if position < end:
+        pieces.append({"text": text[position:end], "sentence": None})
+    return pieces

@@ -1,7 +1,4 @@
-"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims.
-
-Owns: what that page shows and how long texts are cut into parts. Knows `ewe.checked`; `assemble` makes the page of it.
-"""
+"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ewe.checked import CheckedSentence, CheckedText
-from ewe.report.assemble import assemble
+from ewe.report.assemble import assemble, cut_pieces
 from ewe.report.checked_text import outcome_data, sentence_data
 from ewe.report.jsonable import jsonable
-from ewe.report.pieces import cut_pieces
 
 _SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
 _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.

@@ -1,11 +1,11 @@
-"""A checked text as plain data: what `ewe verify --json` prints, and what the page of checked texts draws.
+"""A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with.
 
-Owns: the shape of that data (docs/guides/verification.md describes it). Knows `ewe.checked` and `ewe.types`.
+docs/guides/verification.md describes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ewe.checked import CheckedSentence, CheckedText
@@ -66,3 +66,26 @@ def sentence_data(checked: CheckedSentence) -> dict[str, Any]:
 
 def _named(counts: Mapping[Verdict, int]) -> dict[str, int]:
     return {verdict.value: count for verdict, count in counts.items()}
+
+
+def wrong_calls(checked: CheckedText, expected: Verdict) -> Iterator[dict[str, Any]]:
+    """One pair per claim that has another verdict than it should, and piece of evidence that speaks for the wrong side.
+
+    Keys: evidence, title, claim, label (what it should have been), given (the verdict it had), score. A claim without
+    evidence gives none: there is nothing to learn from.
+    """
+    for item in checked.sentences:
+        for claim in item.sentence.claims:
+            if claim.verdict is expected:
+                continue
+            for piece in item.evidence_of(claim):
+                if piece.stance is not expected:
+                    pair = {
+                        "evidence": piece.excerpt or piece.passage.text,
+                        "title": piece.passage.title,
+                        "claim": claim.text,
+                        "label": expected.value,
+                        "given": claim.verdict.value,
+                        "score": piece.score,
+                    }
+                    yield jsonable(pair)

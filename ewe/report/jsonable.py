@@ -1,7 +1,4 @@
-"""Turns what generations hold into what JSON can hold.
-
-Owns: the conversion. Knows nobody.
-"""
+"""Turns what generations hold into what JSON can hold."""
 
 from __future__ import annotations
 

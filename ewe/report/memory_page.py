@@ -1,8 +1,4 @@
-"""One memory as a self-contained HTML page: its scores over time, and every change with reason and evidence.
-
-Owns: what that page shows. Knows memories as plain data, by the names that `ewe memory show --json` prints; `assemble`
-makes the page of it.
-"""
+"""One memory as a self-contained HTML page: its scores over time, and every change with reason and evidence."""
 
 from __future__ import annotations
 

@@ -1,18 +1,15 @@
-"""The trace as one self-contained HTML page: no network, no script or font from elsewhere, nothing executed from data.
-
-Owns: the page's data. Knows `ewe.types`; `assemble` makes the page of it.
-"""
+"""The trace as JSONL, one event per line, and as one self-contained HTML page without network or foreign scripts."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ewe.report.assemble import assemble
+from ewe.report.assemble import assemble, cut_pieces
 from ewe.report.jsonable import jsonable
-from ewe.report.pieces import cut_pieces
 from ewe.report.timeline import build_axis, build_lanes
 from ewe.types import Generation, Sentence
 
@@ -85,3 +82,18 @@ def _plain(generation: Generation) -> str:
     """The answer for readers without scripts."""
     prompt, text = (html.escape(jsonable(part)) for part in (generation.prompt, generation.text))
     return f"<h2>{prompt}</h2>\n<p>{text}</p>"
+
+
+def trace_lines(generations: Iterable[Generation], ids: Iterable[str] | None = None) -> Iterator[str]:
+    """One JSON document per event: {id, index, kind, time_s, num_tokens, data}; without `ids` they count from 0."""
+    generations = list(generations)
+    names = list(ids) if ids is not None else [str(number) for number in range(len(generations))]
+    for name, generation in zip(names, generations, strict=True):
+        for event in generation.trace:
+            yield json.dumps({"id": name, "index": generation.index, **jsonable(event)}, ensure_ascii=False)
+
+
+def write_trace(path: str | Path, generations: Iterable[Generation], ids: Iterable[str] | None = None) -> None:
+    """Writes `trace_lines` to a file, replacing it."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in trace_lines(generations, ids))

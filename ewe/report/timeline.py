@@ -1,7 +1,6 @@
 """Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included.
 
-Owns: the reconstruction of the axis, of the sentences on it and of the memory lanes from trace events. Knows
-`ewe.types`. Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
+Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
 """
 
 from __future__ import annotations

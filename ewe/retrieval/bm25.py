@@ -1,8 +1,4 @@
-"""Lexical retrieval with BM25 over titles and texts.
-
-Owns: which words of a query count, how ties are broken, and when an index on disk is made again. Knows `ewe.text`,
-`ewe.types` and the store.
-"""
+"""Lexical retrieval with BM25 over titles and texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A small collection of passages held in memory, read from and written to JSONL.
-
-Owns: the file format and its checks. Knows `ewe.types` and `ewe.errors`; no index and no retriever.
-"""
+"""A small collection of passages held in memory, read from and written to JSONL."""
 
 from __future__ import annotations
 
@@ -18,7 +15,25 @@ from ewe.types import Passage
 _FIELDS = frozenset(field.name for field in fields(Passage))
 
 
-class Datastore:
+class PassageList:
+    """Any passages as a source, copies included; the first has row 1."""
+
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        self.passages = tuple(passages)
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def rows(self, rowids: Sequence[int]) -> list[Passage]:
+        """The passages of these rows, in this order."""
+        return [self.passages[rowid - 1] for rowid in rowids]
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """(row, passage) of every row after `after_rowid`, in order."""
+        yield from enumerate(self.passages[after_rowid:], after_rowid + 1)
+
+
+class Datastore(PassageList):
     """Passages with unique ids, in the order given.
 
     The same text of the same source under the same title is kept once. Raises DatastoreError if one id stands for two
@@ -36,18 +51,7 @@ class Datastore:
             if content not in seen:
                 seen.add(content)
                 by_id[passage.id] = passage
-        self.passages: tuple[Passage, ...] = tuple(by_id.values())
-
-    def __len__(self) -> int:
-        return len(self.passages)
-
-    def rows(self, rowids: Sequence[int]) -> list[Passage]:
-        """The passages in these rows, counted from 1, in this order."""
-        return [self.passages[rowid - 1] for rowid in rowids]
-
-    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
-        """(row, passage) of every row after `after_rowid`, in order."""
-        yield from enumerate(self.passages[after_rowid:], after_rowid + 1)
+        super().__init__(by_id.values())
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Datastore:

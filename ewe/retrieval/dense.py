@@ -1,8 +1,4 @@
-"""Retrieval by meaning: passages whose vectors lie nearest to the query's.
-
-Owns: when vectors and index of a store are made again, and where they lie. Knows the encoder's protocol, the store and
-`ewe.types`.
-"""
+"""Retrieval by meaning: passages whose vectors lie nearest to the query's."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
-"""Nearest vectors by inner product: flat, inverted lists, a graph, or compressed.
-
-Owns: which faiss index suits how many vectors, how it is trained, and how hard it has to search. faiss is imported when
-an index is made or read. Knows `ewe.errors`; no passages and no encoder.
-"""
+"""Nearest vectors by inner product: flat, inverted lists, a graph, or compressed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,8 +57,8 @@ class DenseIndex:
         if not built._index.is_trained:
             size = min(count, _PER_LIST * max(built._index.nlist, _LEAST))
             built._index.train(_gather(take, np.sort(random.choice(count, size, replace=False)), dimension))
-        for start in range(0, count, _CHUNK):
-            built._index.add(take(start, min(start + _CHUNK, count)))
+        for chunk in _chunks(take, count):
+            built._index.add(chunk)
         if kind != "flat":
             built._tune(take, count, recall, random)
         return built
@@ -124,17 +121,21 @@ class DenseIndex:
 
     def _tune(self, take: Take, count: int, recall: float, random: np.random.Generator) -> None:
         """Sets the least effort that reaches `recall`, or the one beyond which it no longer rises."""
+        knn_ground_truth = import_module("faiss.contrib.exhaustive_search").knn_ground_truth
         sample = _gather(take, np.sort(random.choice(count, min(count, _SAMPLE), replace=False)), self.dimension)
         noise = random.standard_normal(sample.shape, dtype=np.float32)
         noise *= _NOISE * np.linalg.norm(sample, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
         queries = sample + noise
-        exact = _exact(take, count, queries, _DEPTH)
+        _, exact = knn_ground_truth(queries, _chunks(take, count), _DEPTH, _faiss().METRIC_INNER_PRODUCT, ngpu=0)
         most = self._most if self._is_lists else _MOST_CANDIDATES
         best, effort = -1.0, 1 if self._is_lists else 2 * _DEPTH
         while True:
             self.effort = effort = min(effort, most)
-            found = [set(positions.tolist()) for positions, _ in self.search(queries, _DEPTH)]
-            reached = sum(len(a & b) for a, b in zip(found, exact, strict=True)) / sum(map(len, exact))
+            found = [
+                np.isin(best, positions).mean()
+                for best, (positions, _) in zip(exact, self.search(queries, _DEPTH), strict=True)
+            ]
+            reached = float(np.mean(found))
             if reached >= recall or effort == most or (reached >= 0.5 and reached - best < 0.001):
                 return
             best, effort = reached, max(effort + 1, round(effort * 1.4))
@@ -160,17 +161,9 @@ def _empty(kind: IndexKind, count: int, dimension: int) -> Any:
     return index
 
 
-def _exact(take: Take, count: int, queries: np.ndarray, depth: int) -> list[set[int]]:
-    """The positions of the `depth` largest inner products per query, from all vectors."""
-    scores = np.full((len(queries), depth), -np.inf, dtype=np.float32)
-    positions = np.full((len(queries), depth), -1, dtype=np.int64)
+def _chunks(take: Take, count: int) -> Iterator[np.ndarray]:
     for start in range(0, count, _CHUNK):
-        stop = min(start + _CHUNK, count)
-        scores = np.hstack([scores, queries @ take(start, stop).T])
-        positions = np.hstack([positions, np.broadcast_to(np.arange(start, stop), (len(queries), stop - start))])
-        best = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
-        scores, positions = np.take_along_axis(scores, best, 1), np.take_along_axis(positions, best, 1)
-    return [set(row[row >= 0].tolist()) for row in positions]
+        yield take(start, min(start + _CHUNK, count))
 
 
 def _gather(take: Take, positions: np.ndarray, dimension: int) -> np.ndarray:

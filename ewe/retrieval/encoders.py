@@ -1,8 +1,4 @@
-"""Turning queries and passages into vectors with a sentence encoder.
-
-Owns: which encoder there is without a hub, prefixes and batches. Knows `sentence_models` and `ewe.errors`; no passages
-and no index.
-"""
+"""Turning queries and passages into vectors with a sentence encoder."""
 
 from __future__ import annotations
 

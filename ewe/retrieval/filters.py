@@ -1,21 +1,17 @@
 """Which passages may be found at all: by source, date, address and veracity.
 
-Owns: what a filter says and how a retriever that knows none is filtered. Knows `ewe.protocols` and `ewe.types`.
+A year or a month stands for all of its days.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ewe.errors import ConfigError
-from ewe.protocols import Retriever
-from ewe.retrieval.source import Keep
-from ewe.types import Passage, ScoredPassage
+from ewe.types import Passage
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?(?!\d)")
-_DEEPER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +56,6 @@ class PassageFilter:
         # ISO dates order as texts; a shorter one means all of its days.
         since, until = _common(self.since, found[0]), _common(self.until, found[0])
         return since[0] <= since[1] and (not self.until or until[1] <= until[0])
-
-
-class Filtered:
-    """Any retriever, its passages filtered after the search.
-
-    It asks for more until `top_k` remain or the retriever has no more, four times as many each time. The retrievers of
-    this package take a filter themselves (`keep`), which costs less where few passages meet it.
-    """
-
-    def __init__(self, retriever: Retriever, keep: Keep) -> None:
-        self._retriever, self._keep = retriever, keep
-
-    def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
-        """Per query, at most `top_k` passages that meet the filter, best first."""
-        results: list[list[ScoredPassage]] = [[] for _ in queries]
-        waiting, depth = list(range(len(queries))), top_k
-        while waiting:
-            depth *= _DEEPER
-            found = self._retriever.retrieve([queries[index] for index in waiting], depth)
-            unfinished = []
-            for index, row in zip(waiting, found, strict=True):
-                results[index] = [scored for scored in row if self._keep(scored.passage)][:top_k]
-                if len(results[index]) < top_k and len(row) >= depth:
-                    unfinished.append(index)
-            waiting = unfinished
-        return results
 
 
 def _common(limit: str, date: str) -> tuple[str, str]:

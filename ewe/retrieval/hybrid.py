@@ -1,7 +1,4 @@
-"""Several retrievers as one, by reciprocal rank fusion.
-
-Owns: how ranks are put together and ties are broken. Knows `ewe.protocols` and `ewe.types`; no retriever.
-"""
+"""Several retrievers as one, by reciprocal rank fusion."""
 
 from __future__ import annotations
 

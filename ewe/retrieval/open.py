@@ -1,7 +1,4 @@
-"""One retriever from a source and settings: the best that is installed, unless the settings say which.
-
-Owns: what "best" means, and in which order filters, rerankers and veracity are put on. Knows every retriever.
-"""
+"""One retriever from a source and settings: the best that is installed, unless the settings say which."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Building a BM25 index from a stream of passages, of which only a batch is held at a time.
-
-Owns: the postings in columns, one per word, their weights and their files. Knows `ewe.text` and `ewe.types`.
-"""
+"""Building a BM25 index from a stream of passages, of which only a batch is held at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A second look at the best passages by a model that reads query and passage together.
-
-Owns: how a cross-encoder's scores order passages. Knows `sentence_models`, `ewe.protocols` and `ewe.types`.
-"""
+"""A second look at the best passages by a model that reads query and passage together."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Loading a model of sentence-transformers, safely.
-
-Owns: what may be loaded, from where, what is checked before, the errors of it, and how texts are counted.
-sentence-transformers is imported with the first model. Knows `ewe.errors`.
-"""
+"""Loading a model of sentence-transformers, safely."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Where retrievers read passages from, by row.
-
-Owns: the protocol that datastores in memory and on disk satisfy, what text of a passage is searched, and the way from
-an index's positions back to passages. Knows `ewe.types` and the store; no index.
-"""
+"""Where retrievers read passages from, by row."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ewe.errors import DatastoreError
+from ewe.retrieval.datastore import PassageList
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage, ScoredPassage
 
@@ -33,24 +30,6 @@ class PassageSource(Protocol):
     def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
         """(rowid, passage) of every row after `after_rowid`, in order."""
         ...
-
-
-class PassageList:
-    """Any passages as a source, copies included; the first has row 1."""
-
-    def __init__(self, passages: Iterable[Passage]) -> None:
-        self._passages = tuple(passages)
-
-    def __len__(self) -> int:
-        return len(self._passages)
-
-    def rows(self, rowids: Sequence[int]) -> list[Passage]:
-        """The passages of these rows, in this order."""
-        return [self._passages[rowid - 1] for rowid in rowids]
-
-    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
-        """(row, passage) of every row after `after_rowid`, in order."""
-        yield from enumerate(self._passages[after_rowid:], after_rowid + 1)
 
 
 def as_source(passages: PassageSource | Iterable[Passage]) -> PassageSource:

@@ -1,8 +1,4 @@
-"""The vectors of passages, encoded once: on disk they outlive a killed build and a changed datastore.
-
-Owns: the files that keep vectors by the text they stand for, and which texts still have to be encoded. Knows the
-encoder's protocol and `ewe.errors`; no index.
-"""
+"""The vectors of passages, encoded once: on disk they outlive a killed build and a changed datastore."""
 
 from __future__ import annotations
 

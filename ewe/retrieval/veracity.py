@@ -1,8 +1,4 @@
-"""How far retrieved passages can be believed: by source, by age, and by what the others say.
-
-Owns: the scorers and how their parts are put together (mma.txt, eq. 1 to 5). Knows `ewe.protocols`, `ewe.text` and
-`ewe.types`; what a veracity does to memory is the memory's matter.
-"""
+"""How far retrieved passages can be believed: by source, by age, and by what the others say (MMA, equations 1 to 5)."""
 
 from __future__ import annotations
 

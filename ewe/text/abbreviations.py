@@ -1,7 +1,7 @@
 """Which of nupunkt's abbreviations are ordinary words.
 
-Owns: the correction of nupunkt's learnt list, which holds words that often end lines in its training text ("book",
-"life", "century", "park"): with those in it, "It is a book. Keller wrote it." is one sentence. Knows nobody.
+The list holds words that often end lines in its training text ("book", "life", "century", "park"): with those in it,
+"It is a book. Keller wrote it." is one sentence.
 """
 
 from __future__ import annotations

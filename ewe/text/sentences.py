@@ -1,8 +1,4 @@
-"""Sentence boundaries in finished and in streaming text.
-
-Owns: where a sentence starts and ends, and when an end can no longer be undone. Knows nupunkt, which judges a full
-stop from the word before it and the word after it; knows no tokens and no engine.
-"""
+"""Sentence boundaries in finished and in streaming text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Words and numbers as retrieval and comparison see them: lower-cased, without accents, never translated.
-
-Owns: the tokenisation of text into words. Knows nobody.
-"""
+"""Words and numbers as retrieval and comparison see them, and counts in words for people."""
 
 from __future__ import annotations
 
@@ -35,3 +32,8 @@ def _normal(word: str) -> str:
     if word[-2:] in ("'s", "’s"):
         return word[:-2]
     return word.replace("’", "'")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """ "1 passage", "1,234 passages"; plural: where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

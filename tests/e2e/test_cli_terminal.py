@@ -12,10 +12,9 @@ import pytest
 from rich.console import Console
 from show_fixture import HOSTILE, PASSAGES, generation, stream_events
 
-from ewe.cli.live_text import LiveText, text_view
 from ewe.cli.run_view import RunView
 from ewe.cli.terminal import answer_text, clean, follow
-from ewe.cli.text_view import TextView
+from ewe.cli.text_view import LiveText, TextView, text_view
 from ewe.types import Verdict
 
 

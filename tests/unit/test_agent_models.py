@@ -12,7 +12,7 @@ from ewe.agent import Stopped
 from ewe.agent.models import STOP, as_completer
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.verification.endpoint.chat import EndpointCompleter
-from ewe.verification.endpoint.local import LocalCompleter
+from ewe.verification.endpoint.protocol import LocalCompleter
 
 ANSWER = "Thought: easy\nAnswer: 4"
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from ewe.agent.prompt import ask_again, fill_prompt
-from ewe.agent.quoting import as_data, one_line
+from ewe.agent.prompt import as_data, ask_again, fill_prompt, one_line
 from ewe.agent.reading import FORMS, NoStepError, read_step
 from ewe.agent.records import Call, Step
 from ewe.agent.tools import Tool, ToolError

@@ -110,5 +110,5 @@ def test_what_cannot_be_written_is_refused_before_the_run(monkeypatch: pytest.Mo
     with pytest.raises(argparse.ArgumentTypeError, match=r"must end in \.png"):
         plots.plot_file("figure.jpeg")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(argparse.ArgumentTypeError, match="pip install matplotlib"):
+    with pytest.raises(argparse.ArgumentTypeError, match="pip install 'ewe-engine\\[plots\\]'"):
         plots.plot_file("figure.png")

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ewe.cli.live_text import LiveText
 from ewe.cli.run_view import RunView
-from ewe.cli.text_view import TextView
+from ewe.cli.text_view import LiveText, TextView
 from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
 from ewe.report.page import page_data

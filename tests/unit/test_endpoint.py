@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 
 from ewe.errors import ConfigError
-from ewe.verification.endpoint.budget import Budget
-from ewe.verification.endpoint.chat import EndpointCompleter, chat_url
-from ewe.verification.endpoint.local import LocalCompleter
-from ewe.verification.endpoint.protocol import BudgetError, Completer, CompletionError, complete_each
+from ewe.verification.endpoint.chat import Budget, EndpointCompleter, chat_url
+from ewe.verification.endpoint.protocol import BudgetError, Completer, CompletionError, LocalCompleter, complete_each
 from ewe.verification.endpoint.transport import retry_after
 
 

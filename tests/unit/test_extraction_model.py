@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.types import Claim, VerificationRequest
-from ewe.verification.endpoint.local import LocalCompleter
-from ewe.verification.endpoint.protocol import BudgetError, CompletionError
+from ewe.verification.endpoint.protocol import BudgetError, CompletionError, LocalCompleter
 from ewe.verification.extraction.alignment import align
 from ewe.verification.extraction.model import ModelClaims, parse_claims
 from ewe.verification.extraction.protocol import ClaimExtractor, ExtractionError, extract_each

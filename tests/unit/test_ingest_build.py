@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, jsonl
-from ewe.retrieval.ingest.info import info
-from ewe.retrieval.ingest.remove import remove
+from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, tables
+from ewe.retrieval.ingest.contents import info, remove
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
 
@@ -37,8 +36,8 @@ def rows(path: Path, values: list[dict[str, object]]) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Rows with copies and bad lines among them, a long text, a file that holds nothing, and one that breaks off."""
-    monkeypatch.setattr(jsonl, "_BLOCK", 600)
+    """Rows with duplicates and bad lines, a long text, a file that holds nothing, and one that breaks off."""
+    monkeypatch.setattr(tables, "_BLOCK", 600)
     folder = tmp_path / "source"
     folder.mkdir()
     values: list[dict[str, object]] = [
@@ -67,7 +66,7 @@ def test_a_build_tells_what_came_of_everything(source: Path, whole) -> None:
     report, passages = whole
     assert report.counts.files == 4
     assert report.counts.passages == len(passages) == 30 + len([p for _, p in passages if "#" in p.id])
-    assert report.counts.copies == 60 - 2 - 30
+    assert report.counts.duplicates == 60 - 2 - 30
     assert (report.counts.empty, report.counts.problems) == (1, 3)
     label = str(source / "a.jsonl")
     assert [problem.where for problem in report.problems] == [f"{label}:8", label, str(source / "d.csv")]
@@ -170,7 +169,7 @@ def test_an_interrupted_add_goes_on(source, tmp_path, monkeypatch) -> None:
 
 
 def test_a_file_whose_beginning_makes_no_sense_is_given_up(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(jsonl, "_BLOCK", 50)
+    monkeypatch.setattr(tables, "_BLOCK", 50)
     path = rows(tmp_path / "a.jsonl", [{"body": f"Body {i}."} for i in range(50)] + [{"text": "Never reached."}])
     report = build(tmp_path / "ds", request(path), RULES)
     assert report.counts.passages == 0
@@ -193,15 +192,15 @@ def test_veracity_comes_from_the_row_the_table_or_its_default(tmp_path: Path) ->
     assert [passage.veracity for _, passage in content(tmp_path / "plain")] == [0.1, 0.2, 1.0]
 
 
-@pytest.mark.parametrize(("copies", "expected"), [("near", 1), ("exact", 2), ("keep", 3)])
-def test_copies_are_left_out_as_far_as_asked_for(tmp_path: Path, copies, expected: int) -> None:
+@pytest.mark.parametrize(("dedup", "expected"), [("near", 1), ("exact", 2), ("off", 3)])
+def test_duplicates_are_left_out_as_far_as_asked_for(tmp_path: Path, dedup, expected: int) -> None:
     text = (
         "The river rises in hills north of town and flows past two old mills before it meets the sea at a small port."
     )
     texts = [text, text.replace("small", "little"), text.replace(" ", "  ")]
     path = rows(tmp_path / "a.jsonl", [{"text": text} for text in texts])
-    report = build(tmp_path / "ds", request(path), ChunkRules(), copies)
-    assert (report.counts.passages, report.counts.copies) == (expected, 3 - expected)
+    report = build(tmp_path / "ds", request(path), ChunkRules(), dedup)
+    assert (report.counts.passages, report.counts.duplicates) == (expected, 3 - expected)
 
 
 def test_removing_by_id_file_and_source(tmp_path: Path) -> None:

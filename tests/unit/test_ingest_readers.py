@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest import jsonl, tables, texts
+from ewe.retrieval.ingest import tables, texts
 from ewe.retrieval.ingest.documents import Document, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.files import KINDS, find_files
 from ewe.retrieval.ingest.readers import read_blocks, read_documents
@@ -108,7 +108,15 @@ class TestMarkdown:
         assert "hidden" not in document.text
         [mark] = document.marks
         assert mark.title == "Guide - Use"
-        assert document.text[mark.start :].startswith("\n\nTake it")
+        assert document.text[mark.start :].startswith("Take it")
+
+    def test_lists_tables_and_entities_read_as_text(self, tmp_path: Path) -> None:
+        source = (
+            "- a `b`\n- c\n\n| h | i |\n|---|---|\n| 1 | <b>2</b> |\n\nSalt &amp; ![picture](x.png)\n\nUnder\n=====\n"
+        )
+        [document] = read(written(tmp_path / "a.md", source))
+        assert document.text.split() == ["a", "b", "c", "h", "i", "1", "2", "Salt", "&", "picture"]
+        assert [mark.title for mark in document.marks] == ["a - Under"]
 
     def test_the_first_heading_is_the_title(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.md", "# Rome #\n\nOld.\n\n## Food\n\nGood."))
@@ -285,8 +293,8 @@ class TestJSONL:
         assert told[13] == "fine too"
 
     def test_a_line_that_is_too_long_is_passed_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(jsonl, "LONGEST_ROW", 64)
-        monkeypatch.setattr(jsonl, "_BLOCK", 100)
+        monkeypatch.setattr(tables, "LONGEST_ROW", 64)
+        monkeypatch.setattr(tables, "_BLOCK", 100)
         lines = ['{"text": "%s"}' % ("x" * length) for length in (10, 300, 10, 52, 51, 10)]
         found = read(written(tmp_path / "a.jsonl", "\n".join(lines)))
         assert [isinstance(entry, Problem) for entry in found] == [False, True, False, True, False, False]

@@ -2,7 +2,7 @@ import pytest
 
 from ewe.checked import CheckedSentence, CheckedText
 from ewe.report import checked_data
-from ewe.report.errors_file import wrong_calls
+from ewe.report.checked_text import wrong_calls
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 
 FOR = Evidence(Passage("a", "Ada was born in Oslo.", "Ada"), Verdict.SUPPORTED, 0.6, "Ada was born in Oslo.", "claim")

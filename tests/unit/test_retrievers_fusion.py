@@ -1,18 +1,16 @@
-"""Reciprocal rank fusion, filters, thresholds and reranking against their definitions."""
+"""Reciprocal rank fusion, filters and reranking against their definitions."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from retrieval_bench import FixedRetriever, ids, made_up_passages
+from retrieval_bench import FixedRetriever, ids
 
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever
-from ewe.retrieval.bm25 import BM25Retriever
-from ewe.retrieval.filters import Filtered, PassageFilter
+from ewe.retrieval.filters import PassageFilter
 from ewe.retrieval.hybrid import HybridRetriever, fuse
 from ewe.retrieval.reranker import Reranked
-from ewe.retrieval.thresholds import Thresholded, calibrate_threshold
 from ewe.types import Passage, ScoredPassage
 
 RANKINGS = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), min_size=1, max_size=4)
@@ -99,54 +97,6 @@ def test_a_filter_keeps_what_meets_every_condition(conditions, kept):
 def test_a_filter_without_sense_is_refused(conditions):
     with pytest.raises(ConfigError, match=next(iter(conditions))):
         PassageFilter(**conditions)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.booleans(), max_size=80), st.integers(1, 9))
-def test_filtering_after_the_search_finds_what_filtering_everything_would(kept, depth):
-    passages = [Passage(str(number), "x") for number in range(len(kept))]
-    wanted = {passage.id for passage, keep in zip(passages, kept, strict=True) if keep}
-    filtered = Filtered(FixedRetriever(passages), lambda passage: passage.id in wanted)
-    expected = [passage.id for passage in passages if passage.id in wanted][:depth]
-    assert ids(filtered.retrieve(["a", "b"], depth)) == [expected, expected]
-
-
-def test_filtering_before_and_after_the_search_agree():
-    passages = made_up_passages(300)
-    keep = PassageFilter(sources=("s3",))
-    queries = ["w0 w40", "w200", "zebra"]
-    before = BM25Retriever(passages, keep=keep).retrieve(queries, 7)
-    assert Filtered(BM25Retriever(passages), keep).retrieve(queries, 7) == before
-    assert before[0]
-
-
-def test_a_threshold_drops_what_scores_less():
-    retriever = FixedRetriever(PASSAGES, [0.9, 0.5, 0.5, 0.1])
-    assert ids(Thresholded(retriever, 0.5).retrieve(["q"], 4)) == [["a", "b", "c"]]
-    assert ids(Thresholded(retriever, 0.5).retrieve(["q"], 2)) == [["a", "b"]]
-
-
-class LabelledRetriever:
-    """Scores 1.0, 0.9, ... per query; the query lists which of its passages are there."""
-
-    def retrieve(self, queries, top_k):
-        return [[ScoredPassage(Passage(name, "x"), float(score)) for name, score in query] for query in queries]
-
-
-def test_a_calibrated_threshold_is_the_lowest_with_enough_precision():
-    rows = [(("r1", 0.9), ("w1", 0.6)), (("r2", 0.7), ("w2", 0.5)), (("w3", 0.65),), (("r3", 0.4),)]
-    sample = [(row, {"r1", "r2", "r3"}) for row in rows]
-    exact = calibrate_threshold(LabelledRetriever(), sample, precision=1.0)
-    assert (exact.threshold, exact.precision, exact.recall, exact.reached) == (0.7, 1.0, pytest.approx(2 / 3), True)
-    loose = calibrate_threshold(LabelledRetriever(), sample, precision=0.5)
-    assert (loose.threshold, loose.precision, loose.recall) == (0.4, 0.5, 1.0)
-    best = calibrate_threshold(LabelledRetriever(), [(row, {"w3"}) for row in rows], precision=0.9)
-    assert (best.threshold, best.reached) == (0.65, False)
-
-
-def test_a_sample_that_finds_nothing_sets_no_threshold():
-    with pytest.raises(ConfigError, match="no threshold"):
-        calibrate_threshold(LabelledRetriever(), [((("w1", 1.0),), {"r"})])
 
 
 class LengthScorer:

@@ -1,8 +1,4 @@
-"""Building a datastore from files, and adding files to one; a run that was killed is gone on with.
-
-Owns: the order of work, what is committed together, and the checks that a later run goes on in the same way. Knows the
-store, the ledger and the workers.
-"""
+"""Building a datastore from files, and adding files to one; a run that was killed is gone on with."""
 
 from __future__ import annotations
 
@@ -16,13 +12,13 @@ from typing import Any
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest.chunker import ChunkRules
-from ewe.retrieval.ingest.copies import CopyFinder
+from ewe.retrieval.ingest.dedup import Deduplicator
 from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.encodings import check_encoding
 from ewe.retrieval.ingest.files import find_files
 from ewe.retrieval.ingest.ledger import Counts, FileRecord, Ledger
 from ewe.retrieval.ingest.readers import read_blocks
-from ewe.retrieval.ingest.work import Copies, Outcome, WorkRules
+from ewe.retrieval.ingest.work import Dedup, Outcome, WorkRules
 from ewe.retrieval.ingest.workers import work_in_order
 from ewe.retrieval.store import PassageStore
 
@@ -65,7 +61,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def build(
-    path: Path, request: Request, chunks: ChunkRules, copies: Copies = "near", on_progress: OnProgress | None = None
+    path: Path, request: Request, chunks: ChunkRules, dedup: Dedup = "near", on_progress: OnProgress | None = None
 ) -> Report:
     """Makes a datastore in `path`, or goes on with one whose building was interrupted.
 
@@ -73,7 +69,7 @@ def build(
     """
     check_encoding(request.read.encoding)
     begun: dict[str, Any] = {"sources": request.sources, "read": asdict(request.read), "veracity": request.veracity}
-    rules = {"chunks": asdict(chunks), "copies": copies}
+    rules = {"chunks": asdict(chunks), "dedup": dedup}
     find_files(request.sources, path)  # an argument that is wrong leaves no empty datastore behind
     with _open_or_create(path) as store:
         ledger = Ledger(store)
@@ -105,7 +101,7 @@ def add(path: Path, request: Request, on_progress: OnProgress | None = None) -> 
         if known.get("building"):
             raise DatastoreError(f"the building of {path} was interrupted: run the same 'ewe index build' again first")
         if not known:
-            ledger.set(rules={"chunks": asdict(ChunkRules()), "copies": "near"})
+            ledger.set(rules={"chunks": asdict(ChunkRules()), "dedup": "near"})
         return _Run(store, ledger, request, on_progress).all()
 
 
@@ -132,8 +128,8 @@ class _Run:
     def __init__(self, store: PassageStore, ledger: Ledger, request: Request, on_progress: OnProgress | None) -> None:
         rules = ledger.settings()["rules"]
         self._store, self._ledger, self._request = store, ledger, request
-        self._rules = WorkRules(request.read, ChunkRules(**rules["chunks"]), rules["copies"], request.veracity)
-        self._copies = CopyFinder(store) if self._rules.copies != "keep" else None
+        self._rules = WorkRules(request.read, ChunkRules(**rules["chunks"]), rules["dedup"], request.veracity)
+        self._dedup = Deduplicator(store) if self._rules.dedup != "off" else None
         self._on_progress = on_progress or (lambda progress: None)
         self._given_up: set[int] = set()
         self._done = self._total = self._added = 0
@@ -207,12 +203,12 @@ class _Run:
             self._write(record, step.size, outcome)
 
     def _write(self, record: FileRecord, size: int, outcome: Outcome) -> None:
-        """The passages of one block, the keys of their copies and the progress, in the transaction that is open."""
-        kept = self._copies.without_copies(outcome.prepared) if self._copies else outcome.prepared
+        """The passages of one block, the keys of their duplicates and the progress, in the transaction that is open."""
+        kept = self._dedup.unique(outcome.prepared) if self._dedup else outcome.prepared
         result = self._store.add(item.passage for item in kept)
         added = [(row, item) for row, item in zip(result.rowids, kept, strict=True) if row is not None]
-        if self._copies:
-            self._copies.remember(added)
+        if self._dedup:
+            self._dedup.remember(added)
         problems = outcome.problems + [
             Problem(record.file.label, f"the id {name!r} stands for another passage already: that row is left out")
             for name in result.conflicts
@@ -222,8 +218,8 @@ class _Run:
             self._ledger.finish(record)
             problems.append(Problem(record.file.label, "nothing at its beginning can be read: the rest is left out"))
         record.blocks += 1
-        copies = len(outcome.prepared) - len(added) - len(result.conflicts)
-        self._ledger.advance(record, size, [row for row, _ in added], copies, outcome.empty, problems)
+        duplicates = len(outcome.prepared) - len(added) - len(result.conflicts)
+        self._ledger.advance(record, size, [row for row, _ in added], duplicates, outcome.empty, problems)
         self._done += size
         self._added += len(added)
 

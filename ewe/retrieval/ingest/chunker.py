@@ -1,8 +1,4 @@
-"""Cutting documents into passages at the ends of sentences.
-
-Owns: the budget, the overlap, and where a sentence that exceeds the budget is cut. Knows `ewe.text`; a tokenizer is
-loaded only if one is named.
-"""
+"""Cutting documents into passages at the ends of sentences."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
-"""What readers hand on: blocks of a file, the documents in them, and what could not be read.
-
-Owns: these plain shapes and the limits on input. Knows nobody; everything here may travel between processes.
-"""
+"""What readers hand on: blocks of a file, the documents in them, and what could not be read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +91,18 @@ class UnreadableError(Exception):
     """Raised inside readers when the rest of a file cannot be read; the message becomes a `Problem`."""
 
 
-def whole_size(file: SourceFile) -> int:
-    """The bytes of a file that is read whole. Raises UnreadableError if it is too large for that."""
+def whole_file(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """The whole file as one block, which whoever works on it reads. Raises UnreadableError if it is too large."""
     size = file.path.stat().st_size
     if size > LARGEST_WHOLE:
         raise UnreadableError(f"it has {size >> 20} MiB; {file.kind} of at most {LARGEST_WHOLE >> 20} MiB can be read")
-    return size
+    yield Block(file, None, 1, size)
+
+
+def from_extra(kind: str, package: str) -> Any:
+    """A package that reads a kind of file, imported when such a file is met. Raises UnreadableError without it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.partition(".")[0]
+        raise UnreadableError(f"reading {kind} needs {name}: pip install 'ewe-engine[documents]'") from error

@@ -1,7 +1,4 @@
-"""From bytes to text: which encoding, and what is no text at all.
-
-Owns: the marks of encodings, the signs of binary data. Knows no file format.
-"""
+"""From bytes to text: which encoding, and what is no text at all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which files the user means.
-
-Owns: file kinds by their ending, folders and wildcards, the order of files. Knows the file system; reads no file.
-"""
+"""Which files the user means."""
 
 from __future__ import annotations
 

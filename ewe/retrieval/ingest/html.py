@@ -1,6 +1,7 @@
 """Reading HTML: what a reader of the page would read.
 
-Owns: which elements hold text, paragraphs and headings, and where title, address and date stand. Knows encodings.
+Nothing that a page says is left out but menus and controls: trafilatura, tried here, drops text that stands outside of
+paragraphs and takes dates from running text.
 """
 
 from __future__ import annotations
@@ -10,16 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from ewe.retrieval.ingest.documents import (
-    Block,
-    Document,
-    Mark,
-    Problem,
-    ReadOptions,
-    SourceFile,
-    UnreadableError,
-    whole_size,
-)
+from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.encodings import decode
 from ewe.retrieval.ingest.rows import document
 
@@ -38,11 +30,6 @@ _SPACE = re.compile(r"[ \t\r\n\f]+")
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}encoding=["']([\w.:-]+)""", re.IGNORECASE
 )
-
-
-def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
-    """The whole file as one block, which whoever works on it reads. Raises UnreadableError if it is too large."""
-    yield Block(file, None, 1, whole_size(file))
 
 
 def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:

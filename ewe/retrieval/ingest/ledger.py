@@ -1,7 +1,4 @@
-"""What was read so far: files, how far in each, which passages came from it, what could not be read.
-
-Owns: these tables, in the store's own file, so that progress and passages are committed together. Knows the store.
-"""
+"""What was read so far: files, how far in each, which passages came from it, what could not be read."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _SCHEMA = (
         finished INTEGER NOT NULL DEFAULT 0,
         bytes INTEGER NOT NULL DEFAULT 0,
         passages INTEGER NOT NULL DEFAULT 0,
-        copies INTEGER NOT NULL DEFAULT 0,
+        duplicates INTEGER NOT NULL DEFAULT 0,
         empty INTEGER NOT NULL DEFAULT 0,
         problems INTEGER NOT NULL DEFAULT 0
     )""",
@@ -35,7 +32,7 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS ingest_origins_file ON ingest_origins (file)",
 )
 _KEPT_PROBLEMS = 100  # messages per file; all are counted
-_COUNTS = "passages, copies, empty, problems"
+_COUNTS = "passages, duplicates, empty, problems"
 
 
 @dataclass(slots=True)
@@ -51,11 +48,11 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What came of files: passages kept, copies left out, documents without text, problems."""
+    """What came of files: passages kept, duplicates left out, documents without text, problems."""
 
     files: int = 0
     passages: int = 0
-    copies: int = 0
+    duplicates: int = 0
     empty: int = 0
     problems: int = 0
 
@@ -115,14 +112,20 @@ class Ledger:
             return FileRecord(number, named, 0, False, 0)
 
     def advance(
-        self, record: FileRecord, size: int, rows: Sequence[int], copies: int, empty: int, problems: Sequence[Problem]
+        self,
+        record: FileRecord,
+        size: int,
+        rows: Sequence[int],
+        duplicates: int,
+        empty: int,
+        problems: Sequence[Problem],
     ) -> None:
         """One more block of a file is in the store: its rows, and how much came to nothing."""
         with self._store.transaction() as connection:
             connection.execute(
                 "UPDATE ingest_files SET blocks = blocks + 1, bytes = bytes + ?, passages = passages + ?,"
-                " copies = copies + ?, empty = empty + ? WHERE file = ?",
-                (size, len(rows), copies, empty, record.number),
+                " duplicates = duplicates + ?, empty = empty + ? WHERE file = ?",
+                (size, len(rows), duplicates, empty, record.number),
             )
             connection.executemany("INSERT INTO ingest_origins VALUES (?, ?)", ((row, record.number) for row in rows))
             self.report(record, problems)
@@ -189,7 +192,7 @@ class Ledger:
             connection.execute("DELETE FROM ingest_origins WHERE file = ?", (number,))
             connection.execute("DELETE FROM ingest_problems WHERE file = ?", (number,))
             connection.execute(
-                "UPDATE ingest_files SET blocks = 0, finished = 0, bytes = 0, passages = 0, copies = 0, empty = 0,"
+                "UPDATE ingest_files SET blocks = 0, finished = 0, bytes = 0, passages = 0, duplicates = 0, empty = 0,"
                 " problems = 0 WHERE file = ?",
                 (number,),
             )

@@ -1,7 +1,4 @@
-"""Reading PDF through pypdf.
-
-Owns: how pages become one text, and what is said of a file without text. Knows pypdf, loaded when a PDF is met.
-"""
+"""Reading PDF through pypdf."""
 
 from __future__ import annotations
 
@@ -11,16 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ewe.retrieval.ingest.documents import (
-    Block,
-    Document,
-    Mark,
-    Problem,
-    ReadOptions,
-    SourceFile,
-    UnreadableError,
-    whole_size,
-)
+from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
 from ewe.retrieval.ingest.rows import document
 
 _HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
@@ -28,17 +16,9 @@ _LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
-    """The whole file as one block, which whoever works on it reads. Raises UnreadableError if it is too large."""
-    yield Block(file, None, 1, whole_size(file))
-
-
 def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
     """The document of the file; a passage's url names the page it begins on. Raises UnreadableError."""
-    try:
-        import pypdf
-    except ImportError as error:
-        raise UnreadableError("reading PDF needs pypdf: pip install 'ewe-engine[documents]'") from error
+    pypdf = from_extra("PDF", "pypdf")
     # It warns of every small fault on standard error; what cannot be read is reported by us.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:

@@ -1,15 +1,20 @@
-"""Which reader reads which kind of file.
-
-Owns: the table of readers, and the errors of files that turn into problems. Knows every reader.
-"""
+"""Which reader reads which kind of file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ewe.retrieval.ingest import html, jsonl, pdf, tables, texts
-from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions, SourceFile, UnreadableError
+from ewe.retrieval.ingest import html, pdf, tables, texts
+from ewe.retrieval.ingest.documents import (
+    Block,
+    Document,
+    Problem,
+    ReadOptions,
+    SourceFile,
+    UnreadableError,
+    whole_file,
+)
 
 Found = Document | Problem | None
 
@@ -25,9 +30,9 @@ class Reader:
 READERS = {
     "text": Reader(texts.blocks, texts.text_documents),
     "markdown": Reader(texts.blocks, texts.markdown_documents),
-    "html": Reader(html.blocks, html.documents),
-    "pdf": Reader(pdf.blocks, pdf.documents),
-    "jsonl": Reader(jsonl.blocks, jsonl.documents),
+    "html": Reader(whole_file, html.documents),
+    "pdf": Reader(whole_file, pdf.documents),
+    "jsonl": Reader(tables.jsonl_blocks, tables.jsonl_documents),
     "csv": Reader(tables.csv_blocks, tables.csv_documents),
     "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),
     "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),

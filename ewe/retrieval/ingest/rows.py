@@ -1,7 +1,4 @@
-"""One row of a table or one JSON object as a document.
-
-Owns: the column mapping and the checks of values. Knows no file format.
-"""
+"""One row of a table or one JSON object as a document."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How far each source can be believed, as a file says.
-
-Owns: the format of the table (YAML or CSV). Knows `ewe.errors`.
-"""
+"""How far each source can be believed, as a file says."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""Reading CSV and Parquet.
-
-Owns: how rows are grouped into blocks. Knows the column mapping; pyarrow is loaded when a Parquet file is met.
-"""
+"""Reading rows: CSV, Parquet, and JSONL with one object per line."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 from ewe.retrieval.ingest.documents import (
     FIELDS,
@@ -18,6 +16,7 @@ from ewe.retrieval.ingest.documents import (
     ReadOptions,
     SourceFile,
     UnreadableError,
+    from_extra,
 )
 from ewe.retrieval.ingest.encodings import check_text, open_text
 from ewe.retrieval.ingest.rows import check_columns, document
@@ -72,7 +71,7 @@ def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Pro
 
 def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
     """Batches of 1024 rows with the columns that are needed. Raises UnreadableError for a damaged file."""
-    pyarrow, parquet = _arrow()
+    pyarrow, parquet = from_extra("Parquet", "pyarrow"), from_extra("Parquet", "pyarrow.parquet")
     try:
         with parquet.ParquetFile(file.path) as table:
             names = table.schema_arrow.names
@@ -102,10 +101,58 @@ def _delimiter(file: SourceFile, header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UnreadableError("reading Parquet needs pyarrow: pip install 'ewe-engine[documents]'") from error
-    return pyarrow, parquet
+_TOO_LONG = None
+
+
+def jsonl_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
+    """Lines in groups of about 256 KiB; one that is too long to hold is left out of its group, as None."""
+    with file.path.open("rb") as raw:
+        lines: list[bytes | None] = []
+        first, size = 1, 0
+        for line, length in _lines(raw):
+            lines.append(line)
+            size += length
+            if size >= _BLOCK:
+                yield Block(file, lines, first, size)
+                first, size, lines = first + len(lines), 0, []
+        if lines:
+            yield Block(file, lines, first, size)
+
+
+def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
+    """One entry per line that is not blank: a document, a problem, or None for an empty text."""
+    for number, line in enumerate(block.payload, block.first):
+        where = f"{block.file.label}:{number}"
+        if line is _TOO_LONG:
+            yield Problem(where, f"the line is longer than {LONGEST_ROW >> 20} MiB")
+            continue
+        try:
+            text = line.decode(options.encoding or "utf-8")
+            if text.strip("\ufeff \t\r\n"):
+                yield _parsed(json.loads(text.lstrip("\ufeff")), number, block, options)
+        except UnicodeDecodeError as error:
+            yield Problem(
+                where, f"it is not {error.encoding.upper()} ({error.reason} at byte {error.start} of the line)"
+            )
+        except (ValueError, RecursionError) as error:
+            yield Problem(where, f"it is not valid JSON ({error})")
+
+
+def _parsed(values: Any, number: int, block: Block, options: ReadOptions) -> Document | Problem | None:
+    if not isinstance(values, dict):
+        return Problem(f"{block.file.label}:{number}", f"expected a JSON object, found {type(values).__name__}")
+    return document(values, number, block, options)
+
+
+def _lines(raw: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    """(line or None if it is too long, bytes read)."""
+    while line := raw.readline(LONGEST_ROW):
+        length = len(line)
+        if length < LONGEST_ROW or line.endswith(b"\n"):
+            yield line, length
+            continue
+        while rest := raw.readline(LONGEST_ROW):
+            length += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield _TOO_LONG, length

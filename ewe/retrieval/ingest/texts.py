@@ -1,16 +1,16 @@
-"""Reading plain text and Markdown of any length.
-
-Owns: how long texts are cut into parts, what of Markdown is text, headings as titles, front matter. Knows encodings.
-"""
+"""Reading plain text and Markdown of any length."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.encodings import check_text, open_text
@@ -19,18 +19,16 @@ from ewe.retrieval.ingest.rows import document
 _PART = 1 << 20  # characters; longer texts are cut at the best place before
 _CUTS = (re.compile(r"\n[ \t\r]*\n(?=\S)"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-# A fenced block, in which "#" begins a comment, or a heading.
-_STRUCTURE = re.compile(
-    r"^ {0,3}(?P<fence>```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^ {0,3}(?P=fence)[^\n]*$|\Z)"
-    r"|^ {0,3}#{1,6}[ \t](?P<heading>[^\n]*)$",
-    re.MULTILINE | re.DOTALL,
-)
-# Lengths are bounded, so that a text full of opening brackets costs no more than another.
-_COMMENT = re.compile(r"<!--.{0,5000}?-->", re.DOTALL)
-_IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)")
-_LINK = re.compile(r"\[([^\]\n]{1,500})\](?:\([^)\n]{0,2000}\)|\[[^\]\n]{0,200}\])")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)([^\n]{1,500}?)(?<=\S)\1")
-_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]*>", re.DOTALL)
+_ENDS = {
+    "paragraph_close": "\n\n",
+    "tr_close": "\n\n",
+    "th_close": " ",
+    "td_close": " ",
+    "fence": "\n",
+    "code_block": "\n",
+}
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
@@ -107,27 +105,21 @@ def _front_matter(text: str) -> dict[str, Any]:
 
 def _plain(markdown: str) -> tuple[str, list[Mark]]:
     """The text without markup, headings taken out, and a mark where each heading's section begins."""
-    parts: list[str] = []
-    marks, length, position = [], 0, 0
-
-    def keep(text: str) -> None:
-        nonlocal length
-        parts.append(text)
-        length += len(text)
-
-    for found in _STRUCTURE.finditer(markdown):
-        keep(_without_markup(markdown[position : found.start()]))
-        if found["heading"] is None:
-            keep(found["code"])
-        else:
-            marks.append(Mark(length, _without_markup(found["heading"]).strip(" \t\r#")))
-        position = found.end()
-    keep(_without_markup(markdown[position:]))
-    return "".join(parts), marks
+    text, marks, is_heading = StringIO(), [], False
+    for token in _MARKDOWN.parse(markdown):
+        if token.type.startswith("heading_"):
+            is_heading = token.type == "heading_open"
+        elif token.type == "inline" and is_heading:
+            marks.append(Mark(text.tell(), _inline(token)))
+        elif token.type == "inline":
+            text.write(_inline(token))
+        elif token.content:  # code or HTML
+            text.write(_TAG.sub("", token.content) if token.type == "html_block" else token.content)
+        text.write(_ENDS.get(token.type, ""))
+    return text.getvalue(), marks
 
 
-def _without_markup(text: str) -> str:
-    text = _COMMENT.sub("", text)
-    for pattern in (_IMAGE, _LINK, _EMPHASIS):
-        text = pattern.sub(r"\1", text)
-    return _STRONG.sub(r"\2", text)
+def _inline(token: Token) -> str:
+    """The text of a paragraph, a heading or a cell."""
+    ends = {"softbreak": "\n", "hardbreak": "\n", "html_inline": ""}
+    return "".join(ends.get(child.type, child.content) for child in token.children or ())

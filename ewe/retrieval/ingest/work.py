@@ -1,7 +1,6 @@
 """What is done to a block apart from writing: read it, cut it, and find the keys of its passages.
 
-Owns: how documents become passages and their ids. Knows readers, chunker and likeness; no store, so that it can run in
-any process.
+It needs no store, so that it can run in any process.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from typing import Literal
 
 from ewe.retrieval.ingest.chunker import Chunker, ChunkRules
 from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions
-from ewe.retrieval.ingest.likeness import exact_key, near_keys
+from ewe.retrieval.ingest.minhash import exact_key, near_keys
 from ewe.retrieval.ingest.readers import read_documents
 from ewe.types import Passage
 
-Copies = Literal["near", "exact", "keep"]
-"""Which copies are left out: near-duplicates too, equal passages only, or none."""
+Dedup = Literal["near", "exact", "off"]
+"""Which duplicates are left out: near ones too, equal passages only, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,13 @@ class WorkRules:
 
     read: ReadOptions
     chunks: ChunkRules
-    copies: Copies = "near"
+    dedup: Dedup = "near"
     veracity: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A passage and the keys under which its copies would be found, the exact one first."""
+    """A passage and the keys under which its duplicates would be found, the exact one first."""
 
     passage: Passage
     keys: tuple[int, ...]
@@ -84,7 +83,7 @@ class Worker:
             )
 
     def _keys(self, passage: Passage) -> tuple[int, ...]:
-        if self._rules.copies == "keep":
+        if self._rules.dedup == "off":
             return ()
         exact = exact_key(passage.title, passage.text)
-        return (exact, *near_keys(passage.title, passage.text)) if self._rules.copies == "near" else (exact,)
+        return (exact, *near_keys(passage.title, passage.text)) if self._rules.dedup == "near" else (exact,)

@@ -1,7 +1,4 @@
-"""Work on blocks in several processes, with the results in the order of the blocks.
-
-Owns: the processes, how far they may run ahead, and that they end with the process that started them. Knows `Worker`.
-"""
+"""Work on blocks in several processes, with the results in the order of the blocks."""
 
 from __future__ import annotations
 

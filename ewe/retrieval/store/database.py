@@ -1,9 +1,4 @@
-"""The SQLite file of a store: its tables, how it is made and opened, and what its errors mean.
-
-Owns: the schema and its version; for every store of ours how a file is made whole or not at all, the pragmas, the
-checks of a file before it is trusted, the one-writer lock, and the translation of SQLite's errors into what to do.
-Knows `ewe.errors`; no passages.
-"""
+"""The SQLite file of a store: its tables, how it is made and opened, and what its errors mean."""
 
 from __future__ import annotations
 

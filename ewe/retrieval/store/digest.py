@@ -1,7 +1,4 @@
-"""Fingerprints of passages, and the checksum of a whole store that adding and removing keep up to date.
-
-Owns: what is hashed and how. Knows `ewe.types`; no database.
-"""
+"""Fingerprints of passages, and the checksum of a whole store that adding and removing keep up to date."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What an index was made from, and whether it may still be used.
-
-Owns: the manifest beside an index's files, how an index is published whole or not at all, and the check of both. Knows
-`ewe.errors`; not what the files hold.
-"""
+"""What an index was made from, and whether it may still be used."""
 
 from __future__ import annotations
 

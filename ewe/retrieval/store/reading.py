@@ -1,8 +1,4 @@
-"""Reading the passages of a store.
-
-Owns: lookups, the streaming scan, consistent views, and the check of every row against its digest. Knows `ewe.types`
-and the database file; changes nothing.
-"""
+"""Reading the passages of a store."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The passages of a datastore on disk.
-
-Owns: adding and removing passages, the transaction, the generation and the checksum. Knows `ewe.types` and the
-database file; no retriever and no document format.
-"""
+"""The passages of a datastore on disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The page about the API: every route of the OpenAPI description with its fields, readable without any script.
-
-Owns: how a description becomes a page. Knows OpenAPI's form; nothing of what the routes do.
-"""
+"""The page about the API: every route of the OpenAPI description with its fields, readable without any script."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The routes of the web page: its four files, and what it says before the first question.
 
-Owns: how the files beside this module and those of the report pages become one page, script and style, and the headers
-that keep the page to itself. Answers come to the page by the public routes, as to every other client.
+Answers come to the page by the public routes, as to every other client.
 """
 
 from __future__ import annotations

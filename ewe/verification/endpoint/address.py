@@ -1,8 +1,4 @@
-"""Endpoints by name.
-
-Owns: the form "openai:MODEL@URL", by which judges and extractors are told which language model to ask. Imports the HTTP
-client only when an endpoint is opened.
-"""
+"""Endpoints by name."""
 
 from __future__ import annotations
 

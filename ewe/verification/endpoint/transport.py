@@ -1,7 +1,4 @@
-"""One JSON document posted to a server, one JSON document back, within a time.
-
-Owns: which failures are worth another try, and the limits of time and size. Knows urllib3; nothing of what is sent.
-"""
+"""One JSON document posted to a server, one JSON document back, within a time."""
 
 from __future__ import annotations
 

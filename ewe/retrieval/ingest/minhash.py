@@ -1,10 +1,8 @@
-"""Which passages say the same.
-
-Owns: the keys under which equal and nearly equal passages meet, and the test of a pair. Knows `ewe.text`.
+"""Near-duplicates by MinHash: the keys under which they meet, and the test of a pair.
 
 Two passages are near-duplicates if they share their telling words (the title, numbers, words with a capital, words
 that deny) and at least 0.8 of their runs of three words (Jaccard). So a passage that differs in a name, a number or a
-"not" is never taken for a copy: to whoever checks facts, that difference is the point.
+"not" is never taken for a duplicate: to whoever checks facts, that difference is the point.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 from ewe.text.words import fold
 
 SIMILAR = 0.8
-_BANDS, _ROWS = 8, 6  # a pair of likeness 0.8 meets with probability 0.91, of 0.9 with 0.998
+_BANDS, _ROWS = 8, 6  # a pair of similarity 0.8 meets with probability 0.91, of 0.9 with 0.998
 # A number with its sign, currency and per cent, or a word.
 _WORD = re.compile(r"[-−+<>=~$€£]{0,2}\d+(?:[.,]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _DENYING = frozenset(
@@ -40,29 +38,31 @@ _FACTORS, _OFFSETS = _constants("factor") | np.uint64(1), _constants("offset")
 
 def exact_key(title: str, text: str) -> int:
     """A signed 64-bit key; equal for passages that differ in case, accents and white space only."""
-    return _key("exact", normal(title), normal(text))
+    return _key("exact", normalized(title), normalized(text))
 
 
 def near_keys(title: str, text: str) -> list[int]:
     """Eight keys; near-duplicates share at least one of them, nearly always (MinHash, in bands)."""
     telling = " ".join(sorted(_telling(text)))
     bands = _signature(_run_hashes(text)).reshape(_BANDS, _ROWS)
-    return [_key(f"band {number}", normal(title), telling, band.tobytes().hex()) for number, band in enumerate(bands)]
+    return [
+        _key(f"band {number}", normalized(title), telling, band.tobytes().hex()) for number, band in enumerate(bands)
+    ]
 
 
-def are_alike(text: str, other: str) -> bool:
+def are_similar(text: str, other: str) -> bool:
     """Whether two texts share at least 0.8 of their runs of three words."""
     first, second = set(_run_hashes(text).tolist()), set(_run_hashes(other).tolist())
     return len(first & second) >= SIMILAR * len(first | second)
 
 
-def normal(text: str) -> str:
+def normalized(text: str) -> str:
     """The text folded, with single spaces."""
     return " ".join(fold(text).split())
 
 
 def _telling(text: str) -> set[str]:
-    """The words that a copy must share: numbers, words with a capital, words that deny."""
+    """The words that a duplicate must share: numbers, words with a capital, words that deny."""
     found = _WORD.findall(text)
     return {fold(word) for word in found if not word.islower() or word in _DENYING or word.endswith(("n't", "n’t"))}
 

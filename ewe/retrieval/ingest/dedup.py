@@ -1,14 +1,11 @@
-"""Finding out whether a passage is in the store already under other words.
-
-Owns: the table of keys in the store's file. Knows likeness and the store.
-"""
+"""Leaving out passages that are in the store already, word for word or nearly so."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.retrieval.ingest.likeness import are_alike, normal
+from ewe.retrieval.ingest.minhash import are_similar, normalized
 from ewe.retrieval.ingest.work import Prepared
 from ewe.retrieval.store import PassageStore
 
@@ -20,16 +17,16 @@ _ASKED_AT_ONCE = 500
 _COMPARED = 16  # passages under one key that are compared; more of them under one key say the same anyway
 
 
-class CopyFinder:
-    """Which of the passages to come are copies of what is there, or of each other. Use inside a transaction."""
+class Deduplicator:
+    """Finds the passages to come that duplicate what is there, or each other. Use inside a transaction."""
 
     def __init__(self, store: PassageStore) -> None:
         self._store = store
         with store.transaction() as connection:
             connection.execute(_TABLE)
 
-    def without_copies(self, prepared: Sequence[Prepared]) -> list[Prepared]:
-        """Those that are no copies, in order; of several that say the same, the first stays."""
+    def unique(self, prepared: Sequence[Prepared]) -> list[Prepared]:
+        """Those that duplicate nothing, in order; of several duplicates the first stays."""
         there = self._stored(key for item in prepared for key in item.keys)
         kept = []
         for item in prepared:
@@ -65,7 +62,7 @@ class CopyFinder:
 
 
 def _same(item: Prepared, text: str) -> bool:
-    """Whether a passage that shares a key with another of this text is a copy of it."""
-    if normal(item.passage.text) == normal(text):
+    """Whether a passage that shares a key with another of this text duplicates it."""
+    if normalized(item.passage.text) == normalized(text):
         return True
-    return len(item.keys) > 1 and are_alike(item.passage.text, text)
+    return len(item.keys) > 1 and are_similar(item.passage.text, text)

@@ -1,4 +1,4 @@
-"""Copies: what counts as one, and that it is found across runs."""
+"""Duplicates: what counts as one, and that it is found across runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.retrieval.ingest.copies import CopyFinder
-from ewe.retrieval.ingest.likeness import are_alike, exact_key, near_keys
+from ewe.retrieval.ingest.dedup import Deduplicator
+from ewe.retrieval.ingest.minhash import are_similar, exact_key, near_keys
 from ewe.retrieval.ingest.work import Prepared
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
@@ -27,14 +27,14 @@ def prepared(name: str, text: str, title: str = "River", near: bool = True) -> P
 
 
 def meet(one: str, other: str) -> bool:
-    return bool(set(near_keys("t", one)) & set(near_keys("t", other))) and are_alike(one, other)
+    return bool(set(near_keys("t", one)) & set(near_keys("t", other))) and are_similar(one, other)
 
 
 def test_a_small_change_of_wording_is_a_near_duplicate() -> None:
     changed = LONG.replace("rises in the hills", "springs in the hills", 1)
     assert changed != LONG
     assert meet(LONG, changed)
-    assert not are_alike(LONG, LONG[: len(LONG) // 2])
+    assert not are_similar(LONG, LONG[: len(LONG) // 2])
 
 
 @pytest.mark.parametrize(
@@ -85,38 +85,40 @@ def test_keys_stay_what_they_are_on_disk() -> None:
     assert near_keys("t", WORDS)[0] == 3768009780452170540
 
 
-def finder(path: Path) -> tuple[PassageStore, CopyFinder]:
+def finder(path: Path) -> tuple[PassageStore, Deduplicator]:
     store = PassageStore.open(path, read_only=False) if path.exists() else PassageStore.create(path)
-    return store, CopyFinder(store)
+    return store, Deduplicator(store)
 
 
-def keep(store: PassageStore, copies: CopyFinder, items: list[Prepared]) -> list[str]:
+def keep(store: PassageStore, duplicates: Deduplicator, items: list[Prepared]) -> list[str]:
     with store.transaction():
-        kept = copies.without_copies(items)
+        kept = duplicates.unique(items)
         result = store.add(item.passage for item in kept)
-        copies.remember(zip(result.rowids, kept, strict=True))
+        duplicates.remember(zip(result.rowids, kept, strict=True))
     return [item.passage.id for item in kept]
 
 
-def test_copies_are_found_within_a_batch_and_in_later_runs(tmp_path: Path) -> None:
+def test_duplicates_are_found_within_a_batch_and_in_later_runs(tmp_path: Path) -> None:
     near = LONG.replace("rises in the hills", "springs in the hills", 1)
-    store, copies = finder(tmp_path / "ds")
-    assert keep(store, copies, [prepared("a", LONG), prepared("b", LONG.upper()), prepared("c", "Other words.")]) == [
+    store, duplicates = finder(tmp_path / "ds")
+    assert keep(
+        store, duplicates, [prepared("a", LONG), prepared("b", LONG.upper()), prepared("c", "Other words.")]
+    ) == [
         "a",
         "c",
     ]
     store.close()
-    store, copies = finder(tmp_path / "ds")
+    store, duplicates = finder(tmp_path / "ds")
     with store:
-        assert keep(store, copies, [prepared("d", near), prepared("e", "Other  words.")]) == []
-        assert keep(store, copies, [prepared("f", near, near=False)]) == ["f"]
+        assert keep(store, duplicates, [prepared("d", near), prepared("e", "Other  words.")]) == []
+        assert keep(store, duplicates, [prepared("f", near, near=False)]) == ["f"]
         store.remove(["a", "f"])
-        assert keep(store, copies, [prepared("g", near)]) == ["g"]
+        assert keep(store, duplicates, [prepared("g", near)]) == ["g"]
 
 
-def test_a_shared_key_alone_makes_no_copy(tmp_path: Path) -> None:
-    store, copies = finder(tmp_path / "ds")
+def test_a_shared_key_alone_makes_no_duplicate(tmp_path: Path) -> None:
+    store, duplicates = finder(tmp_path / "ds")
     with store:
         first = prepared("a", LONG)
         other = Prepared(Passage("b", "Quite another text.", title="River"), first.keys)
-        assert keep(store, copies, [first, other]) == ["a", "b"]
+        assert keep(store, duplicates, [first, other]) == ["a", "b"]

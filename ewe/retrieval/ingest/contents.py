@@ -1,10 +1,8 @@
-"""What a datastore holds, for people and programs.
-
-Owns: which facts are told. Knows the store and the ledger.
-"""
+"""What a datastore holds, and taking passages out of it by id, file or source."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ def info(path: Path) -> dict[str, Any]:
             "checksum": store.checksum,
             "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
             "being_built": bool(settings.get("building")),
-            "cut": {**rules.get("chunks", {}), **({"copies": rules["copies"]} if rules else {})},
+            "cut": {**rules.get("chunks", {}), **({"dedup": rules["dedup"]} if rules else {})},
             "read": asdict(ledger.counts()) if ledger else {},
             "largest_sources": dict(by_source),
             "indexes": {folder.name: _state(folder, store) for folder in sorted(store.index_dir("x").parent.glob("*"))},
@@ -52,3 +50,32 @@ def _state(folder: Path, store: PassageStore) -> str:
         return str(error)
     fresh = (manifest.generation, manifest.checksum) == (store.generation, store.checksum)
     return f"{manifest.kind}, {'fresh' if fresh else 'to be made again'}"
+
+
+def remove(
+    path: Path, ids: Sequence[str] = (), files: Sequence[str] = (), sources: Sequence[str] = ()
+) -> tuple[int, list[str]]:
+    """Removes everything in one transaction; the number of passages, and the names that were not there.
+
+    A file that is named is forgotten, so that adding it again reads it again. Passages that were removed by id or
+    source do not come back when their unchanged file is added again. Raises DatastoreError.
+    """
+    removed, missing = 0, []
+    with PassageStore.open(path, read_only=False) as store, store.transaction():
+        ledger = Ledger(store)
+        for name in files:
+            count = ledger.forget(name)
+            if count is None and (count := ledger.forget(str(Path(name).resolve()))) is None:
+                missing.append(f"the file {name}")
+            removed += count or 0
+        for name in sources:
+            rows = store.query("SELECT id FROM passages WHERE source = ?", (name,))
+            removed += store.remove(found for (found,) in rows)
+            if not rows:
+                missing.append(f"the source {name}")
+        for name in ids:
+            count = store.remove([name])
+            removed += count
+            if not count:
+                missing.append(f"the passage {name}")
+    return removed, missing
