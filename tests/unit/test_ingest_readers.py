@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -341,6 +342,14 @@ class TestTables:
         content = (tmp_path / "a.parquet").read_bytes()
         assert "is damaged or no Parquet" in problem(written(tmp_path / "b.parquet", content[:-20]), options)
         assert "is damaged or no Parquet" in problem(written(tmp_path / "c.parquet", b"nothing of the kind"), options)
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.pdf", "pypdf"), ("a.parquet", "pyarrow")])
+def test_a_missing_package_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert f"needs {package}: pip install 'ewe-engine[documents]'" in problem(written(tmp_path / name, b"PAR1"))
 
 
 class TestFiles:
