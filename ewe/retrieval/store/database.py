@@ -13,7 +13,7 @@ from typing import BinaryIO
 from ewe.errors import DatastoreError
 
 FILE_NAME = "passages.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x45574550  # "EWEP" in the header tells our files from other people's
 _MAGIC = b"SQLite format 3\0"
 _BUSY_S = 30.0
