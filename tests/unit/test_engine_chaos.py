@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import GatedBench, Reader
 from engine_parts import Judge, Library, number, sentences
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.pauses import Action
