@@ -165,7 +165,7 @@ def test_the_servers_own_limit_holds_where_it_is_set() -> None:
 
 
 def test_echo_repeats_the_prompt(client: Any, served: Any) -> None:
-    asked: Any = {"model": "builtin", "max_tokens": 16}
+    asked: Any = {"model": "builtin", "max_tokens": 12}
     ids = served.llm.tokenizer("The bridge")["input_ids"]
     for prompt, text in (([PROMPT, "The bridge"], [PROMPT, "The bridge"]), ([ids], ["The bridge"])):
         bare = client.completions.create(prompt=prompt, **asked)

@@ -76,7 +76,7 @@ requests = st.lists(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     requests=requests,
     block_size=st.sampled_from([1, 3, 4, 16]),
