@@ -19,7 +19,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 ARGS ?=
 WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc | awk '{ print ($$1 > 8) ? 8 : $$1 }')
 # Not in pyproject.toml: the interpreter that runs the GPU tests may not have pytest-xdist.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Its processes share what each of them would compile.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo installed test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
 

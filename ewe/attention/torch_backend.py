@@ -14,13 +14,11 @@ from torch.nn.functional import scaled_dot_product_attention
 from ewe.attention.attribution import segment_lse, segment_shares
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import FlatBatch
-from ewe.attention.torch_plan import DecodeGroup, GroupLimits, PrefillRow, SharedUnits, TorchPlan, make_plan
+from ewe.attention.torch_plan import DecodeGroup, PrefillRow, SharedUnits, TorchPlan, make_plan
 from ewe.kvcache.fp8 import FP8, dequantise, quantise
 
-# On a CPU, gathering this much padding takes as long as the calls that one more decode group costs,
-_PADDING_BYTES = 192 * 1024
-# and a group larger than this has left the cache before attention reads it.
-_GROUP_BYTES = 4 * 1024 * 1024
+# What a decode group gathers on a CPU is read at once: it should still lie in the second cache, of any processor.
+_GROUP_BYTES = 1024 * 1024
 # Attribution holds the logits of this many tokens of a row at a time.
 _SHARE_TOKENS = 256
 
@@ -33,13 +31,12 @@ class TorchBackend:
 
     def __init__(self, device: torch.device, slot_bytes: int, scaled: bool = False) -> None:
         self._device, self._scaled = device, scaled
-        self._limits = GroupLimits(_PADDING_BYTES // slot_bytes, _GROUP_BYTES // slot_bytes)
+        self._most_slots = _GROUP_BYTES // slot_bytes if device.type == "cpu" else None
         self._buffers: dict[tuple[str, torch.Size], torch.Tensor] = {}
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TorchPlan:
         """See AttentionBackend.plan."""
-        limits = self._limits if self._device.type == "cpu" else None
-        return make_plan(batch, window, attribution, self._device, limits, self._scaled)
+        return make_plan(batch, window, attribution, self._device, self._most_slots, self._scaled)
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write."""

@@ -17,17 +17,8 @@ from ewe.attention.metadata import FlatBatch, PlacedRow
 
 # Slot 0 lies in the pool's null block: always zero, so that padding can never bring in a NaN.
 _PADDING_SLOT = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
-    """The most slots of padding that a decode group may have, and the most slots in all (of several rows).
-
-    Rows that share their units make a group of their own if that spares gathering more than `padding` slots.
-    """
-
-    padding: int
-    slots: int
+# Of the slots that a group's rows need: how many more may be padding, and how many sharing has to spare.
+_MOST_PADDING, _LEAST_SPARED = 0.5, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +86,15 @@ def make_plan(
     window: int | None,
     attribution: bool,
     device: torch.device,
-    limits: GroupLimits | None,
+    most_slots: int | None,
     scaled: bool = False,
 ) -> TorchPlan:
-    """The plan of one step; without limits all rows of one token make one group. scaled: whether the pool is in fp8."""
+    """The plan of one step. most_slots: of a decode group of several rows; None: all rows of one token make one group.
+
+    scaled: whether the pool is in fp8.
+    """
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-    groups = [_Group(singles, False)] if limits is None else _groups(singles, window, limits, not attribution)
+    groups = [_Group(singles, False)] if most_slots is None else _groups(singles, window, most_slots, not attribution)
     decodes: list[DecodeGroup] = []
     for group in groups:
         if group.rows:
@@ -117,17 +111,15 @@ class _Group(NamedTuple):
     share: bool
 
 
-def _groups(rows: Sequence[PlacedRow], window: int | None, limits: GroupLimits, may_share: bool) -> list[_Group]:
+def _groups(rows: Sequence[PlacedRow], window: int | None, most_slots: int, may_share: bool) -> list[_Group]:
     """All rows in groups: those that share their units, memory by memory, then the others in their order."""
-    sharing, alone = _by_memory(rows, limits) if may_share else ([], rows)
+    sharing, alone = _by_memory(rows, window) if may_share else ([], rows)
     groups: list[_Group] = []
     for found in sharing:
-        # One more group costs gathering the units once more.
-        num_shared = sum(map(len, found[0].row.memory_slots))
-        wider = GroupLimits(limits.padding + num_shared, limits.slots + num_shared)
+        num_shared = _num_shared(found)
         lengths = [row.num_keys(window) - num_shared for row in found]
-        groups += [_Group(part, len(part) > 1) for part in _split(found, lengths, wider)]
-    return groups + [_Group(part, False) for part in _split(alone, [row.num_keys(window) for row in alone], limits)]
+        groups += [_Group(part, len(part) > 1) for part in _split(found, lengths, most_slots, num_shared)]
+    return groups + [_Group(part, False) for part in _split(alone, [row.num_keys(window) for row in alone], most_slots)]
 
 
 def _orders(
@@ -142,7 +134,7 @@ def _orders(
 
 
 def _by_memory(
-    rows: Sequence[PlacedRow], limits: GroupLimits
+    rows: Sequence[PlacedRow], window: int | None
 ) -> tuple[Sequence[Sequence[PlacedRow]], Sequence[PlacedRow]]:
     """The rows that share all their units, memory by memory, where that spares enough; and the rest, in their order."""
     memories: dict[tuple[int, ...], list[PlacedRow]] = {}
@@ -152,20 +144,27 @@ def _by_memory(
     sharing = [
         found
         for found in memories.values()
-        if (len(found) - 1) * sum(map(len, found[0].row.memory_slots)) > limits.padding
+        if (len(found) - 1) * _num_shared(found) > _LEAST_SPARED * sum(item.num_keys(window) for item in found)
     ]
     taken = {item.index for found in sharing for item in found}
     return sharing, [item for item in rows if item.index not in taken]
 
 
-def _split(rows: Sequence[PlacedRow], lengths: Sequence[int], limits: GroupLimits) -> list[Sequence[PlacedRow]]:
-    """Neighbouring rows, of these lengths, in groups within the limits."""
+def _num_shared(rows: Sequence[PlacedRow]) -> int:
+    return sum(map(len, rows[0].row.memory_slots))
+
+
+def _split(
+    rows: Sequence[PlacedRow], lengths: Sequence[int], most_slots: int, num_shared: int = 0
+) -> list[Sequence[PlacedRow]]:
+    """Neighbouring rows, of these lengths, in groups; one more of them gathers num_shared slots once more."""
     groups: list[Sequence[PlacedRow]] = []
     begin, longest, total = 0, 0, 0
     for index, length in enumerate(lengths):
         longest, total = max(longest, length), total + length
         padded = longest * (index + 1 - begin)
-        if index > begin and (padded - total > limits.padding or padded > limits.slots):
+        too_much = padded - total > _MOST_PADDING * total + num_shared or padded > most_slots + num_shared
+        if index > begin and too_much:
             groups.append(rows[begin:index])
             begin, longest, total = index, length, length
     return [*groups, rows[begin:]]

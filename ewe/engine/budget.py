@@ -110,7 +110,7 @@ def make_pool(budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.d
     """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
         return KVPool(shapes, budget.blocks, budget.block_size, dtype, budget.device)
-    except RuntimeError as error:  # torch.OutOfMemoryError on a GPU, and as bare as this on a CPU
+    except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU
         raise DeviceMemoryError(
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "
             f"{budget.summary()}"

@@ -6,6 +6,7 @@ slot = block * block_size + offset.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,11 +42,19 @@ class HostBlocks:
         return sum(tensor.nbytes for tensor in self.tensors)
 
 
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros; on a CPU the system's own, whose pages take time and memory only when they are first written."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    return torch.from_numpy(np.zeros(math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(shape)
+
+
 class KVPool:
     """Per layer `keys[i]` [num_slots, Hkv, Dk] and `values[i]` [num_slots, Hkv, Dv] of `dtype`, all zero at first.
 
     In fp8 (`ewe.kvcache.fp8`) `key_scales[i]` and `value_scales[i]` are float32 [num_slots, Hkv], else None.
-    num_slots = num_blocks * block_size; block 0 is the null block and stays zero. Raises ValueError without layers.
+    num_slots = num_blocks * block_size; block 0 is the null block and stays zero. Raises ValueError without layers,
+    RuntimeError or MemoryError without room.
     """
 
     def __init__(
@@ -68,7 +77,7 @@ class KVPool:
         num_slots = num_blocks * block_size
 
         def zeros(*shape: int, dtype: torch.dtype = self._plain) -> Tensor:
-            return torch.zeros(num_slots, *shape, dtype=dtype, device=self.device)
+            return _zeros((num_slots, *shape), dtype, self.device)
 
         keys = [zeros(shape.num_kv_heads, shape.key_dim) for shape in layer_shapes]
         values = [zeros(shape.num_kv_heads, shape.value_dim) for shape in layer_shapes]

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from conftest import with_read_token
+from mock_engine import with_read_token
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 from unit.engine_tokenizers import byte_level

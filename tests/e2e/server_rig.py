@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,6 +24,26 @@ LONG = 400.0
 # One for all: making a client takes longer than most requests. Connections are not kept, since servers come and go.
 http = httpx.Client(timeout=LONG, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 PROMPT = "Who was Nurim Nurner?"
+
+
+@cache
+def _openai_transport() -> Any:
+    import openai
+
+    return openai.DefaultHttpxClient(timeout=LONG)
+
+
+def openai_client(url: str, strict: bool = False) -> Any:
+    """The openai client of a server, as it comes or with every answer validated; one transport for all of them."""
+    import openai
+
+    return openai.OpenAI(
+        base_url=f"{url}/v1",
+        api_key="none",
+        max_retries=0,
+        http_client=_openai_transport(),
+        _strict_response_validation=strict,
+    )
 
 
 @contextmanager

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
+from typer.testing import CliRunner
 
+from ewe.cli.main import app
 from ewe.world.builtin import example_prompts, load_world, model_path
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +30,8 @@ def ewe(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("demo")
     page, trace = folder / "run.html", folder / "run.jsonl"
-    done = ewe("demo", "--json", "--html", str(page), "--trace", str(trace))
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, ["demo", "--json", "--html", str(page), "--trace", str(trace)])
+    assert done.exit_code == 0, done.output
     events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
     return {"result": json.loads(done.stdout), "events": events, "page": page.read_text(encoding="utf-8")}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from server_rig import PROMPT, serving, wait_until_idle
+from server_rig import PROMPT, openai_client, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
@@ -15,8 +15,10 @@ from ewe.types import Generation
 
 openai = pytest.importorskip("openai", reason="the openai package is not installed")
 
+# Its answer has two sentences and soon ends.
+QUESTION = "Compare the births of Starard Trillow and Nuruna Flurton."
 TOKENS = 400
-BRIEF = 24
+BRIEF = 12
 OPENING = ["response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"]
 CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"]
 
@@ -30,32 +32,29 @@ def llm() -> Iterator[LLM]:
 @pytest.fixture(scope="module")
 def url(llm: LLM) -> Iterator[str]:
     with serving(create_app(llm)) as address:
-        yield f"{address}/v1"
+        yield address
 
 
 @pytest.fixture(scope="module")
 def expected(llm: LLM) -> Generation:
     """What the engine itself says to the prompt."""
-    return llm.chat([{"role": "user", "content": PROMPT}], SamplingParams(max_tokens=TOKENS))[0]
+    return llm.chat([{"role": "user", "content": QUESTION}], SamplingParams(max_tokens=TOKENS))[0]
 
 
 @pytest.fixture(scope="module")
 def brief(llm: LLM) -> Generation:
     """The same, cut."""
-    return llm.chat([{"role": "user", "content": PROMPT}], SamplingParams(max_tokens=BRIEF))[0]
+    return llm.chat([{"role": "user", "content": QUESTION}], SamplingParams(max_tokens=BRIEF))[0]
 
 
 @pytest.fixture(params=[False, True], ids=["lax", "strict"])
 def responses(request: pytest.FixtureRequest, url: str) -> Any:
     """The client's `responses`."""
-    strict = request.param
-    return openai.OpenAI(
-        base_url=url, api_key="none", max_retries=0, timeout=120, _strict_response_validation=strict
-    ).responses
+    return openai_client(url, request.param).responses
 
 
 def ask(responses: Any, **more: Any) -> Any:
-    return responses.create(model="builtin", input=PROMPT, **{"max_output_tokens": TOKENS, **more})
+    return responses.create(model="builtin", **{"input": QUESTION, "max_output_tokens": TOKENS, **more})
 
 
 def citations(expected: Generation) -> set[tuple[int, int, str]]:
@@ -98,7 +97,7 @@ def test_a_stream_is_openais_events_in_their_order(responses: Any, expected: Gen
 
 
 def test_the_streaming_helper_reads_it(responses: Any, expected: Generation) -> None:
-    with responses.stream(model="builtin", input=PROMPT, max_output_tokens=TOKENS) as stream:
+    with responses.stream(model="builtin", input=QUESTION, max_output_tokens=TOKENS) as stream:
         deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
         final = stream.get_final_response()
     assert "".join(deltas) == final.output_text == expected.text
@@ -123,8 +122,8 @@ def test_log_probabilities_are_those_of_the_text(responses: Any, brief: Generati
 
 
 def test_a_conversation_goes_on_with_what_was_answered(responses: Any) -> None:
-    first = ask(responses, max_output_tokens=20)
-    said = [{"role": "user", "content": PROMPT}, *[item.model_dump() for item in first.output]]
+    first = ask(responses, max_output_tokens=5)
+    said = [{"role": "user", "content": QUESTION}, *[item.model_dump() for item in first.output]]
     more = [*said, {"role": "user", "content": "Go on."}]
     second = responses.create(model="builtin", input=more, max_output_tokens=5)
     assert second.usage.input_tokens > first.usage.input_tokens
@@ -149,7 +148,7 @@ def test_documents_fill_the_memory(responses: Any) -> None:
     ],
 )
 def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], param: str) -> None:
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai_client(url)
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client.responses, **asked)
     assert caught.value.param == param
@@ -161,8 +160,9 @@ def test_what_is_not_there_is_refused_by_name(url: str, asked: dict[str, Any], p
 
 
 def test_events_of_the_engine_come_if_they_are_asked_for(url: str) -> None:
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
-    events = list(ask(client.responses, stream=True, max_output_tokens=40, extra_body={"ewe": {"events": True}}))
+    client = openai_client(url)
+    asked: Any = {"input": PROMPT, "max_output_tokens": 30, "extra_body": {"ewe": {"events": True}}}
+    events = list(ask(client.responses, stream=True, **asked))
     happened = [event.event for event in events if event.type == "response.ewe.event"]
     assert {"draft", "retrieval", "verification", "refresh", "sentence"} <= set(happened)
     assert events[-1].type == "response.incomplete"
@@ -175,7 +175,7 @@ def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.
 
     for module in ("responses", "streaming"):  # the streamed and the whole answer
         monkeypatch.setattr(f"ewe.server.{module}.check_finished", fail)
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai_client(url)
     *_, last = ask(client.responses, stream=True, max_output_tokens=5)
     assert last.type == "response.failed"
     assert (last.response.status, last.response.error.message) == ("failed", "NaN in the logits")
@@ -184,7 +184,7 @@ def test_a_stream_that_fails_ends_with_the_reason(url: str, monkeypatch: pytest.
 
 
 def test_who_goes_leaves_nothing_behind(url: str, llm: LLM) -> None:
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai_client(url)
     with ask(client.responses, stream=True, extra_body={"ignore_eos": True}) as stream:
         for event in stream:
             if event.type == "response.output_text.delta":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builtin_rig import CHAT, CONFIG, loaded_model, server
-from server_rig import PROMPT, events_of, http, serving
+from server_rig import PROMPT, events_of, http, openai_client, serving
 
 from ewe import LLM, SamplingParams
 from ewe.client import resolve_config
@@ -29,9 +29,8 @@ def served() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def client(served: Any) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{served.base_url}/v1", api_key="none", max_retries=0) as opened:
-        yield opened
+def client(served: Any) -> Any:
+    return openai_client(str(served.base_url))
 
 
 def prompt_tokens(served: Any) -> int:
@@ -57,7 +56,8 @@ def test_a_model_answers_to_its_names(
     name = str(folder) if given == "FOLDER" else given
     with LLM(config=resolve_config(name, CONFIG), loaded=loaded_model()) as llm:
         app = create_app(llm, ServerSettings(served_model_name=served_names))
-        with serving(app) as url, openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client:
+        with serving(app) as url:
+            client = openai_client(url)
             models = client.models.list().data
             assert [model.id for model in models] == listed
             assert str(tmp_path) not in repr(models)
@@ -165,7 +165,7 @@ def test_the_servers_own_limit_holds_where_it_is_set() -> None:
 
 
 def test_echo_repeats_the_prompt(client: Any, served: Any) -> None:
-    asked: Any = {"model": "builtin", "max_tokens": 16}
+    asked: Any = {"model": "builtin", "max_tokens": 12}
     ids = served.llm.tokenizer("The bridge")["input_ids"]
     for prompt, text in (([PROMPT, "The bridge"], [PROMPT, "The bridge"]), ([ids], ["The bridge"])):
         bare = client.completions.create(prompt=prompt, **asked)

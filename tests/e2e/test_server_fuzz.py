@@ -11,23 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from server_rig import PROMPT, wait_until_idle
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from fastapi.testclient import TestClient  # noqa: E402
-from schemathesis.checks import not_a_server_error  # noqa: E402
-from schemathesis.specs.openapi.checks import (  # noqa: E402
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
+from fastapi.testclient import TestClient
 
-from ewe import LLM  # noqa: E402
-from ewe.server.app import create_app  # noqa: E402
-from ewe.server.settings import ServerSettings  # noqa: E402
+from ewe import LLM
+from ewe.server.app import create_app
+from ewe.server.settings import ServerSettings
 
 APP = create_app(None, ServerSettings(max_tokens=3, max_n=2, deadline=60, max_body_bytes=200_000))
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 PATHS = (
     *("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses"),
     *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
@@ -51,10 +43,26 @@ def client(llm: LLM) -> Iterator[TestClient]:
         yield opened
 
 
-@SCHEMA.parametrize()
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
-def test_answers_are_those_that_are_described(case: Any) -> None:
-    case.validate_response(case.call(), checks=CHECKS)
+@pytest.mark.parametrize("examples", [2, pytest.param(60, marks=pytest.mark.slow)])
+def test_answers_are_those_that_are_described(examples: int) -> None:
+    """Imported here: schemathesis takes seconds, and only one of the processes that run the tests needs it."""
+    schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks as openapi
+
+    checks = [not_a_server_error, openapi.status_code_conformance]
+    checks += [openapi.content_type_conformance, openapi.response_schema_conformance]
+    described = schemathesis.openapi.from_asgi("/openapi.json", APP)
+    operations = [found.ok() for found in described.get_all_operations()]
+    assert len(operations) > 20
+    for operation in operations:
+
+        @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+        @given(case=operation.as_strategy())
+        def check(case: Any) -> None:
+            case.validate_response(case.call(), checks=checks)
+
+        check()
 
 
 TEXT = st.text(max_size=40) | st.sampled_from([PROMPT, "\ud800", "<|end|>", "\x00", "a" * 3000, "{{ 7 * 7 }}", ""])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
-from server_rig import PROMPT, serving, wait_until_idle
+from server_rig import PROMPT, openai_client, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
@@ -35,7 +35,8 @@ FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "person", "schema"
 
 @pytest.fixture(scope="module")
 def llm() -> Iterator[LLM]:
-    with LLM(model="builtin") as opened:
+    # JSON and the verifier together are tested without a server.
+    with LLM(model="builtin", verifier="none") as opened:
         yield opened
         wait_until_idle(opened)
 
@@ -43,14 +44,12 @@ def llm() -> Iterator[LLM]:
 @pytest.fixture(scope="module")
 def url(llm: LLM) -> Iterator[str]:
     with serving(create_app(llm)) as address:
-        yield f"{address}/v1"
+        yield address
 
 
 @pytest.fixture(params=["lax", "strict"])
-def client(request: pytest.FixtureRequest, url: str) -> Iterator[Any]:
-    strict = request.param == "strict"
-    with openai.OpenAI(base_url=url, api_key="none", max_retries=0, _strict_response_validation=strict) as opened:
-        yield opened
+def client(request: pytest.FixtureRequest, url: str) -> Any:
+    return openai_client(url, request.param == "strict")
 
 
 def test_chat_is_parsed_as_the_engine_wrote_it(client: Any, llm: LLM) -> None:
@@ -104,7 +103,7 @@ def test_text_completions_take_a_format_too(client: Any) -> None:
 
 def test_langchain_gets_an_object(url: str) -> None:
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
-    model = langchain.ChatOpenAI(base_url=url, api_key="none", model="builtin", max_retries=0)
+    model = langchain.ChatOpenAI(base_url=f"{url}/v1", api_key="none", model="builtin", max_retries=0)
     assert isinstance(model.with_structured_output(Person, method="json_schema").invoke(PROMPT), Person)
 
 
@@ -122,7 +121,7 @@ def test_langchain_gets_an_object(url: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_kept_to_is_refused_by_name(url: str, asked: Any, param: str, code: str | None) -> None:
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai_client(url)
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="builtin", messages=MESSAGES, response_format=asked)
     assert (caught.value.param, caught.value.code) == (param, code)
@@ -130,7 +129,7 @@ def test_what_cannot_be_kept_to_is_refused_by_name(url: str, asked: Any, param: 
 
 def test_without_the_package_json_is_a_400_that_names_the_extra(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
-    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai_client(url)
     schema = {"type": "object", "description": json.dumps("seen by no one before")}
     form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     with pytest.raises(openai.BadRequestError, match="structured") as caught:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_rig import LONG, PROMPT, ServerProcess, events_of, httpx, serving, wait_for, wait_until_idle
+from server_rig import LONG, PROMPT, ServerProcess, events_of, httpx, openai_client, serving, wait_for, wait_until_idle
 
 from ewe import LLM, MemoryOptions, SamplingParams
 from ewe.longterm.records import Scope
@@ -78,9 +78,8 @@ def client(url: str) -> Client:
 
 
 @pytest.fixture
-def chat(url: str) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, _strict_response_validation=True) as opened:
-        yield opened
+def chat(url: str) -> Any:
+    return openai_client(url, strict=True)
 
 
 def remembered(answer: Any) -> set[str]:

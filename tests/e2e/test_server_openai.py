@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from server_rig import PROMPT, serving, wait_until_idle
+from server_rig import PROMPT, openai_client, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
@@ -17,6 +17,8 @@ openai = pytest.importorskip("openai", reason="the openai client is not installe
 
 LENGTH = 26
 MESSAGES: Any = [{"role": "user", "content": PROMPT}]
+# The answer to this one soon ends.
+QUESTION: Any = [{"role": "user", "content": "Where did Nurim Nurner study?"}]
 SAMPLED: Any = {"temperature": 0.9, "seed": 5, "max_tokens": 10}
 
 
@@ -34,11 +36,8 @@ def url(llm: LLM) -> Iterator[str]:
 
 
 @pytest.fixture(params=["lax", "strict"])
-def client(request: pytest.FixtureRequest, url: str) -> Iterator[Any]:
-    with openai.OpenAI(
-        base_url=f"{url}/v1", api_key="none", max_retries=0, _strict_response_validation=request.param == "strict"
-    ) as opened:
-        yield opened
+def client(request: pytest.FixtureRequest, url: str) -> Any:
+    return openai_client(url, request.param == "strict")
 
 
 @pytest.fixture(autouse=True)
@@ -155,14 +154,14 @@ def test_every_chunk_says_the_counts_of_then(client: Any, expected: Any, events:
 @pytest.fixture(scope="module")
 def whole(llm: LLM) -> Any:
     """The same to its end: the streaming helper takes another end for an error."""
-    [generation] = llm.chat(MESSAGES, SamplingParams(max_tokens=200))
+    [generation] = llm.chat(QUESTION, SamplingParams(max_tokens=200))
     assert generation.finish_reason == "stop"
     return generation
 
 
 def test_the_stream_helper(client: Any, whole: Any) -> None:
     with client.chat.completions.stream(
-        model="builtin", messages=MESSAGES, extra_body={"ewe": {"events": True}}, logprobs=True
+        model="builtin", messages=QUESTION, extra_body={"ewe": {"events": True}}, logprobs=True
     ) as stream:
         deltas = [event.delta for event in stream if event.type == "content.delta"]
         final = stream.get_final_completion()

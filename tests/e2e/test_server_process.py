@@ -71,7 +71,7 @@ def test_start_up_report_drain_and_a_second_start(tmp_path: Path) -> None:
         places = [server.output.index(step) for step in steps]
         assert places == sorted(places)
         assert places[0] == 0
-        body = {**CHAT, "max_tokens": 200, "ignore_eos": True, "stream": True}
+        body = {**CHAT, "max_tokens": 100, "ignore_eos": True, "stream": True}
         thread, answers = ask_in_background(url, body)
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "draining" in server.output, "it drains")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builtin_rig import server
+from server_rig import openai_client
 from unit.bert_folder import write_bert
 
 from ewe.retrieval.encoders import SentenceEncoder
@@ -39,9 +40,8 @@ def served(folders: tuple[Path, Path]) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def client(served: Any) -> Iterator[Any]:
-    with openai.OpenAI(base_url=f"{served.base_url}/v1", api_key="none", max_retries=0) as opened:
-        yield opened
+def client(served: Any) -> Any:
+    return openai_client(str(served.base_url))
 
 
 def test_vectors_are_the_encoders_in_either_form(client: Any, folders: tuple[Path, Path]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from builtin_rig import CHAT, server
-from server_rig import LONG, PROMPT
+from server_rig import LONG, PROMPT, openai_client
 
 from ewe import SamplingParams
 from ewe.server.settings import ServerSettings
@@ -91,7 +91,7 @@ class Shelves:
 
 
 def openai_of(client: Any) -> Any:
-    return openai.OpenAI(base_url=f"{client.base_url}/v1", api_key="none", max_retries=0, timeout=LONG)
+    return openai_client(str(client.base_url))
 
 
 def lines_of(client: Any, path: str, **more: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 from script_rig import scripted_llm
-from server_rig import http, serving, wait_until_idle
+from server_rig import http, openai_client, serving, wait_until_idle
 
 from ewe import LLM
 from ewe.server.app import create_app
@@ -65,7 +65,7 @@ def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
 @pytest.fixture(scope="module")
 def url(llm: LLM) -> Iterator[str]:
     with serving(create_app(llm, ServerSettings(served_model_name=["scripted"], max_tokens=400))) as address:
-        yield f"{address}/v1"
+        yield address
 
 
 @pytest.fixture(autouse=True)
@@ -75,11 +75,8 @@ def nothing_is_left(llm: LLM) -> Iterator[None]:
 
 
 @pytest.fixture(params=["lax", "strict"])
-def client(request: pytest.FixtureRequest, url: str) -> Iterator[Any]:
-    with openai.OpenAI(
-        base_url=url, api_key="none", max_retries=0, _strict_response_validation=request.param == "strict"
-    ) as opened:
-        yield opened
+def client(request: pytest.FixtureRequest, url: str) -> Any:
+    return openai_client(url, request.param == "strict")
 
 
 def content_of(llm: Any) -> str | None:
@@ -193,7 +190,9 @@ def test_langchain(url: str) -> None:
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     from langchain_core.messages import HumanMessage, ToolMessage
 
-    model = langchain.ChatOpenAI(base_url=url, api_key="none", model="scripted", max_retries=0).bind_tools([Weather])
+    model = langchain.ChatOpenAI(base_url=f"{url}/v1", api_key="none", model="scripted", max_retries=0).bind_tools(
+        [Weather]
+    )
     asked = model.invoke([HumanMessage(PROMPT)])
     assert [(call["name"], call["args"]) for call in asked.tool_calls] == [("Weather", {"city": c}) for c in CITIES]
     found = [ToolMessage(f"sunny in {call['args']['city']}", tool_call_id=call["id"]) for call in asked.tool_calls]
@@ -207,7 +206,13 @@ def test_langchain(url: str) -> None:
 
 def test_litellm(url: str) -> None:
     litellm = pytest.importorskip("litellm", reason="litellm is not installed")
-    ask: Any = {"model": "openai/scripted", "api_base": url, "api_key": "none", "tools": [TOOL], "num_retries": 0}
+    ask: Any = {
+        "model": "openai/scripted",
+        "api_base": f"{url}/v1",
+        "api_key": "none",
+        "tools": [TOOL],
+        "num_retries": 0,
+    }
     message = litellm.completion(messages=MESSAGES, **ask).choices[0].message
     assert [json.loads(call.function.arguments) for call in message.tool_calls] == [{"city": c} for c in CITIES]
     told = litellm.completion(messages=[*MESSAGES, message, *results(message.tool_calls)], **ask)
@@ -242,7 +247,7 @@ def test_litellm(url: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_served_is_refused_in_words(url: str, change: Any, param: str, message: str) -> None:
-    answer = http.post(f"{url}/chat/completions", json={"messages": MESSAGES, **change})
+    answer = http.post(f"{url}/v1/chat/completions", json={"messages": MESSAGES, **change})
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, param)
     assert message in error["message"]

@@ -68,11 +68,6 @@ print(json.dumps(refused))
 """
 
 
-def test_importing_the_server_imports_no_torch() -> None:
-    """Its address is printed before what takes long is imported."""
-    assert run("import json, ewe.server.process, ewe.server.app\nprint(json.dumps(heavy()))") == []
-
-
 def test_what_is_wrong_is_refused_before_torch_is_imported(model: Path) -> None:
     passages = model.with_name("passages.jsonl")
     passages.write_text('{"id": "a", "text": "The bridge is long."}\n')
@@ -119,11 +114,12 @@ found = []
 for arguments in json.loads(sys.argv[1]):
     result = CliRunner().invoke(app, arguments)
     found.append([result.exit_code, result.output, heavy()])
-print(json.dumps(found))
+import ewe.server.app, ewe.server.process
+print(json.dumps([found, heavy()]))
 """
 
 
-def test_commands_that_run_no_model_import_no_torch(tmp_path: Path) -> None:
+def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Path) -> None:
     store, notes, answer = tmp_path / "store", tmp_path / "notes.txt", tmp_path / "answer.txt"
     notes.write_text("The old bridge over the Lind was built in 1932.\n")
     answer.write_text("The old bridge over the Lind was built in 1940.\n")
@@ -145,8 +141,9 @@ def test_commands_that_run_no_model_import_no_torch(tmp_path: Path) -> None:
         ["generate", "Who?", "--datastore", store, "--verifier", "claims", "--set", "verification.judge=./nowhere"],
         ["verify", answer, "--datastore", store, "--judge", "./nowhere", *bm25],
     ]
-    found = run(COMMANDS, json.dumps([[str(part) for part in command] for command in ending_well + refused]))
+    found, server = run(COMMANDS, json.dumps([[str(part) for part in command] for command in ending_well + refused]))
     assert [heavy for _, _, heavy in found] == [[]] * len(found)
+    assert server == [], "its address is printed before what takes long is imported"
     assert [code for code, _, _ in found] == [0] * len(ending_well) + [2] * len(refused), found
     assert "The old bridge over the Lind" in found[4][1]
     assert "1 claim: 1" in found[5][1]

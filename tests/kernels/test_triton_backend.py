@@ -40,5 +40,7 @@ def run(model, triton):
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_equals_the_torch_backend(family):
     model = build(family)
+    # One layer of each kind; the interpreter is slow.
+    model.model.layers, model.config.num_hidden_layers = model.model.layers[:2], 2
     found, expected = run(model, True), run(model, False)
     torch.testing.assert_close(found.log_softmax(-1), expected.log_softmax(-1), atol=LOGPROBS, rtol=0)

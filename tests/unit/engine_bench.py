@@ -9,9 +9,9 @@ from itertools import chain, repeat
 from typing import Any
 
 import torch
-from conftest import ALPHABET, Bench, MockRunner, with_read_token
 from engine_parts import number
 from hypothesis import strategies as st
+from mock_engine import ALPHABET, Bench, MockRunner, with_read_token
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardResult, ForwardRow

@@ -14,7 +14,15 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What scripts share; no benchmarks by themselves.
 SHARED = {"__init__", "common", "plots", "rig", "run_all", "sessions", "shapes", "session_figures"}
 SHARED |= {"verdicts_changes", "verdicts_edits", "verdicts_sets", "verdicts_texts", "verdicts_words"}
-SHARED |= {"attention_peers", "attention_problem", "decode_limit", "decode_peers", "serve_client", "serve_guidellm"}
+SHARED |= {
+    "attention_peers",
+    "attention_problem",
+    "decode_limit",
+    "decode_peers",
+    "serve_client",
+    "serve_guidellm",
+    "overhead_client",
+}
 
 
 @pytest.mark.parametrize(

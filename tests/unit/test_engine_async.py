@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, number, sentences, words
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine import flight

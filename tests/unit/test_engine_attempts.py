@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import Reader
 from engine_parts import Answers, words
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine import flight

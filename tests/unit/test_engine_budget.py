@@ -105,9 +105,12 @@ def test_what_does_not_fit_is_refused_with_the_budget(
         assert part in str(caught.value)
 
 
-def test_a_pool_that_cannot_be_allocated_is_told_with_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
+def test_a_pool_that_cannot_be_allocated_is_told_with_the_budget(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
     def refuse(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error("out of memory")
 
     budget = plan(monkeypatch, {"cache": {"num_blocks": 4}}, 6 * GIB, 8 * GIB, gpu=False)
     monkeypatch.setattr(module, "KVPool", refuse)

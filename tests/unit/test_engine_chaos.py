@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import GatedBench, Reader
 from engine_parts import Judge, Library, number, sentences
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams
@@ -34,11 +34,11 @@ def refute_some(sentence: str) -> Verdict:
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("mode", ["blocking", "optimistic"])
 def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
-    """500 per mode, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
+    """250 per case, in a pool that just holds one of them; aborts and deadlines hit them in any state."""
     choose = random.Random(mode)
     bench = GatedBench(config(mode, ahead=ahead), Library(), Judge(refute_some), sentences, num_blocks=45)
     bench.runner.strength = 6.0
-    waiting = list(range(500))
+    waiting = list(range(250))
     expected: dict[str, int] = {}
     readers: dict[str, Reader] = {}
     states: set[str] = set()

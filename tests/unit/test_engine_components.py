@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import Reader
 from engine_parts import Judge, Library, sentences
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams

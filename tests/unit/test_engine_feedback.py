@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_parts import Answers, words
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.sampling import SamplingParams

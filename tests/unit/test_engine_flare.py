@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conftest import Bench, MockRunner
 from engine_parts import Notebook, words
+from mock_engine import Bench, MockRunner
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardRow

@@ -45,7 +45,7 @@ class Fp8Bench(GatedBench):
     pool_dtype = FP8
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     requests=requests,
     block_size=st.sampled_from([1, 3, 4, 16]),

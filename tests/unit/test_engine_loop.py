@@ -7,9 +7,9 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import GatedBench
 from engine_parts import Judge, sentences
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_parts import Answers, Judge, Notebook, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine import calls

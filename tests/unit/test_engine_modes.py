@@ -54,7 +54,7 @@ def run(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_both_modes_give_the_same_under_any_latency(temperature: float, data: st.DataObject) -> None:
     feedback = {

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import ALPHABET, EOS, Bench
 from engine_bench import Reader
 from engine_parts import number, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import ALPHABET, EOS, Bench
 
 from ewe.config import Config
 from ewe.errors import InvalidRequestError

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_parts import Judge, Notebook, words
 from engine_tokenizers import PieceTokenizer
+from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig
 from ewe.engine.draft import Draft

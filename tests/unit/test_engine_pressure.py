@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.pauses import Action
@@ -76,7 +76,7 @@ requests = st.lists(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     requests=requests,
     block_size=st.sampled_from([1, 3, 4, 16]),

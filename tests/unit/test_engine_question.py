@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_parts import Answers, Notebook, words
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.conversation import question_of

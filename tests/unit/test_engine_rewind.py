@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import CharTokenizer
 from engine_bench import LATENCIES, DeepRunner, GatedBench, Latencies, Reader
 from engine_parts import Judge, Library, number, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import CharTokenizer
 
 from ewe.config import Config
 from ewe.engine.sequence import Sequence as EngineSequence

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from conftest import Bench
 from engine_parts import sentences
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop

@@ -1,6 +1,7 @@
 """The pool's tensors: layout, block copies, swapping to the host and back, bit for bit."""
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from hypothesis import given
@@ -45,6 +46,16 @@ def test_starts_zero_with_one_slot_per_token() -> None:
     assert [tuple(tensor.shape) for tensor in pool.keys] == [(24, 2, 4), (24, 1, 8)]
     assert [tuple(tensor.shape) for tensor in pool.values] == [(24, 2, 3), (24, 1, 8)]
     assert all(tensor.dtype == torch.bfloat16 and not tensor.any() for tensor in (*pool.keys, *pool.values))
+
+
+def test_on_a_cpu_memory_is_taken_when_it_is_written() -> None:
+    process, size = psutil.Process(), 1 << 28
+    before = process.memory_info().rss
+    pool = KVPool([LayerShape(1, 512, 512)], size // 4096, 1, torch.float32, "cpu")
+    assert process.memory_info().rss - before < size / 2
+    for tensor in tensors(pool):
+        tensor.fill_(1)
+    assert process.memory_info().rss - before > size / 2
 
 
 def test_in_fp8_every_token_and_head_has_a_scale() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import Bench
 from engine_bench import LATENCIES, GatedBench, Latencies
 from engine_parts import Judge, Library, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.kvcache import BlockManager, KVPool, LayerShape
