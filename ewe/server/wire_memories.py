@@ -43,6 +43,13 @@ class MemoryDeletion(MemoryPlace):
     scrub: Annotated[bool, Field(strict=False)] = False  # in an address it is text
 
 
+class MemoryListing(MemoryPlace):
+    """Whose memories are listed: a user's with every agent, or what else is named; with neither all that there are."""
+
+    offset: Annotated[int, Field(ge=0, strict=False)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000, strict=False)] = 100
+
+
 class MemoryChoice(MemoryPlace):
     """Whose long-term memories a request may use.
 
@@ -142,6 +149,23 @@ class MemoryList(AnswerModel):
     threshold: float
 
 
+class MemoryOwner(AnswerModel):
+    """A user, an agent or both, and how many memories are theirs; with neither name: everybody's."""
+
+    user: str
+    agent: str
+    memories: int
+
+
+class MemoryPage(AnswerModel):
+    """Memories as they were added, whose they are, and whether there are more behind them."""
+
+    object: Literal["list"] = "list"
+    data: list[WireMemory]
+    owners: list[MemoryOwner]
+    has_more: bool
+
+
 class WireRevision(AnswerModel):
     """One change of a memory: when, why, on what evidence; content_before: what was replaced, empty if nothing was."""
 
@@ -169,8 +193,21 @@ class FeedbackAnswer(AnswerModel):
     memory: WireMemory
 
 
+class ErasedPart(AnswerModel):
+    """What was deleted with one agent: memories, their revisions, entries of both indexes, entries of the log."""
+
+    agent: str
+    memories: int
+    revisions: int
+    words: int
+    vectors: int
+    log: int
+
+
 class Deleted(AnswerModel):
-    """How many memories were deleted."""
+    """How many memories were deleted; receipt: of a whole user, agent by agent; scrubbed: no trace is in the files."""
 
     object: Literal["memory.deleted"] = "memory.deleted"
     deleted: int
+    receipt: list[ErasedPart] = Field(default_factory=list)
+    scrubbed: bool = False

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from ewe.errors import DatastoreError
+from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add
 from ewe.longterm.store.database import create_database
+from ewe.longterm.store.erasing import Eraser, Erasure
 from ewe.longterm.store.reading import MemoryReader, missing
 from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_of, memory_values, revision_values
 from ewe.longterm.store.session import Session
@@ -63,6 +64,10 @@ class MemoryStore(MemoryReader):
     memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
     naming the file and what to do, for damage, a full disk and files that may not be written.
     """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._eraser = Eraser(session, self.lexicon, self.embeddings)
 
     @classmethod
     def create(cls, path: str | Path) -> MemoryStore:
@@ -158,28 +163,31 @@ class MemoryStore(MemoryReader):
         where it moved rows about; `scrub` takes those away as well.
         """
         with self._session.transaction() as connection:
-            [scope_number] = self.scope_numbers([scope]) or [0]
-            select = "SELECT number, scope, content, id FROM memories WHERE scope = ?"
-            if ids is None:
-                rows = self._session.query(select, (scope_number,))
-            else:
-                rows = self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), (scope_number,))
-            self.lexicon.remove(connection, [(number, within, content) for number, within, content, _ in rows])
-            self.embeddings.forget(connection, [scope_number], [number for number, *_ in rows])
-            connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number, *_ in rows])
-            connection.executemany(
-                "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, ?, ?, ?)",
-                [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
-            )
-            connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
-            connection.execute("DELETE FROM scopes WHERE memories = 0")
-            connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
+            taken = self._eraser.delete(connection, scope, ids, at, reason)
         self._wipe()
-        return len(rows)
+        return taken.memories
+
+    def erase(self, user: str, *, at: float, reason: str) -> list[Erasure]:
+        """Deletes all memories of a user, with every agent, from all tables; what was taken, a receipt per agent.
+
+        The log forgets the user too: one entry stays, with a digest of the name, so that an old copy does not bring
+        the memories back. What memories of other scopes cite stays with them. `scrub` takes the last traces from the
+        file, as after `delete`. Raises InvalidRequestError for nobody.
+        """
+        if not user:
+            raise InvalidRequestError("name the user whose memories are to be erased")
+        with self._session.transaction() as connection:
+            taken = self._eraser.erase(connection, user, at, reason)
+        self._wipe()
+        return taken
 
     def note_deletions(self, entries: Iterable[Deletion]) -> None:
-        """Takes over entries of another store's log that are not in this one's; deletes nothing."""
-        values = [(entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason) for entry in entries]
+        """Takes over entries of another store's log that are not in this one's, nor of a user erased here."""
+        values = [
+            (entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason)
+            for entry in entries
+            if not self.was_erased(entry.scope.user, entry.at)
+        ]
         with self._session.transaction() as connection:
             connection.executemany(
                 "INSERT INTO deletions (at, user, agent, id, reason) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS "
