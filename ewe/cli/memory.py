@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,9 @@ def search_command(
     agent: Agent = "",
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = 5,
     encoder: EncoderName = None,
+    as_of: Annotated[
+        datetime | None, typer.Option("--as-of", help="Only what holds at this time (UTC).", show_default="now")
+    ] = None,
     by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
     as_json: AsJSON = False,
 ) -> None:
@@ -51,7 +55,8 @@ def search_command(
     with MemoryStore.open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
-        [found] = search.search([query], visible(user, agent), top_k)
+        at = time.time() if as_of is None else as_of.replace(tzinfo=UTC).timestamp()
+        [found] = search.search([query], visible(user, agent), top_k, at)
     show_found(found, search.description, as_json)
 
 

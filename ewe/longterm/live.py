@@ -112,6 +112,10 @@ class LiveMemories:
         self._count(f"{what}_failed")
         _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
 
+    def warm(self) -> None:
+        """Loads the models that the first memory would wait for."""
+        self.service.warm()
+
     def close(self) -> None:
         """Ends the reviews, learns what is still to be learnt, and closes the store if it owns it.
 

@@ -26,7 +26,6 @@ from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
-from ewe.verification.value_verifier import ValueVerifier
 
 
 def open_memories(
@@ -92,9 +91,11 @@ def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundRevi
 
 
 def _judge(config: Config, verifier: Verifier | None) -> Judge:
-    """What memories are judged by: the judge that sentences are judged by."""
+    """What memories are judged by: the judge of claims, also where sentences are checked by comparing values.
+
+    Comparing values finds hardly any of the contradictions between short facts (docs/longterm_scoring.md).
+    """
     if isinstance(verifier, ClaimVerifier):
         return verifier.judge
     settings = config.verification
-    name = "values" if isinstance(verifier, ValueVerifier) else settings.judge
-    return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))
+    return CachedJudge(load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels))

@@ -47,8 +47,10 @@ class MemorySearch:
             store.embeddings.check(encoder)
             self.description = f"hybrid: BM25 + {encoder.name.rsplit('/', 1)[-1]}"
 
-    def search(self, queries: Sequence[str], scopes: Sequence[Scope], top_k: int) -> list[list[Found]]:
-        """Per query, at most `top_k` memories of exactly these scopes, best first.
+    def search(
+        self, queries: Sequence[str], scopes: Sequence[Scope], top_k: int, as_of: float | None = None
+    ) -> list[list[Found]]:
+        """Per query, at most `top_k` memories of exactly these scopes, best first; as_of: those that hold at that time.
 
         Nothing in other scopes has any part in it: neither in what is found nor in its score. Raises ValueError if
         top_k < 1.
@@ -56,16 +58,20 @@ class MemorySearch:
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
         numbers = self._store.scope_numbers(scopes)
-        depth = max(_DEPTH, top_k) if self._encoder is not None else top_k
+        depth = max(_DEPTH, 2 * top_k)  # some of what is found may not hold any more
         rankings = [[self._store.lexicon.search(query, numbers, depth) for query in queries]]
         if self._encoder is not None and queries:
             vectors = self._encoder.encode_queries(queries)
             found = [self._store.embeddings.search(vector, numbers, depth) for vector in vectors]
             rankings.append([[hit for hit in row if hit[1] >= self._least] for row in found])
-        return [self._joined(row, scopes, top_k) for row in zip(*rankings, strict=True)]
+        return [self._joined(row, scopes, top_k, as_of) for row in zip(*rankings, strict=True)]
 
     def _joined(
-        self, rankings: Sequence[Sequence[tuple[int, float]]], scopes: Sequence[Scope], top_k: int
+        self,
+        rankings: Sequence[Sequence[tuple[int, float]]],
+        scopes: Sequence[Scope],
+        top_k: int,
+        as_of: float | None,
     ) -> list[Found]:
         """The memories of rankings by number, in the order of their joint scores."""
         if len(rankings) > 1:
@@ -74,9 +80,10 @@ class MemorySearch:
             best = [(int(hit.passage.id), hit.score) for hit in fuse(named, LEXICAL_AND_DENSE)]
         else:
             best = list(rankings[0])
-        memories = self._store.rows([number for number, _ in best[:top_k]], scopes)
+        memories = self._store.rows([number for number, _ in best], scopes)
         # One that was deleted a moment ago is left out.
-        return [Found(memories[number], score) for number, score in best[:top_k] if number in memories]
+        found = [Found(memories[number], score) for number, score in best if number in memories]
+        return [hit for hit in found if as_of is None or hit.memory.holds_at(as_of)][:top_k]
 
 
 def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query, Request
 from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.service import MemoryService
+from ewe.longterm.store import Change
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.memory_caller import Caller
@@ -23,6 +24,7 @@ from ewe.server.wire_memories import (
     ErasedPart,
     FeedbackAnswer,
     MemoryDeletion,
+    MemoryEdit,
     MemoryFeedback,
     MemoryList,
     MemoryListing,
@@ -49,7 +51,7 @@ async def add_memory(body: NewMemory, request: Request) -> WireMemory:
     caller, source = Caller(request), _source(body.source, body.user)
 
     def add(service: MemoryService) -> Memory:
-        return service.add(body.content, caller.scope(body), source, body.kind, body.metadata)
+        return service.add(body.content, caller.scope(body), source, body.kind, body.metadata, body.valid_from)
 
     return caller.told(await caller.served(add))
 
@@ -65,8 +67,8 @@ async def list_memories(wanted: _Listing, request: Request) -> MemoryPage:
 async def search_memories(body: MemorySearchRequest, request: Request) -> MemoryList:
     """What is remembered for a query, and what may be used of it; memories below the threshold are checked first."""
     caller = Caller(request)
-    scopes = caller.scopes(body)
-    recall = await caller.served(lambda service: service.search(body.query, scopes, body.top_k, body.threshold))
+    scopes, asked = caller.scopes(body), (body.top_k, body.threshold, body.as_of)
+    recall = await caller.served(lambda service: service.search(body.query, scopes, *asked))
     return MemoryList(
         data=[caller.found(one) for one in recall.used],
         disregarded=[caller.found(one) for one in recall.disregarded],
@@ -79,6 +81,21 @@ async def get_memory(memory_id: str, place: _Place, request: Request) -> WireMem
     """One memory."""
     caller = Caller(request)
     return caller.told(await caller.served(lambda service: caller.find(service, place, memory_id)))
+
+
+@router.patch("/{memory_id}")
+async def edit_memory(memory_id: str, body: MemoryEdit, request: Request) -> WireMemory:
+    """Changes what a memory says, or when it holds; what it said before stays in its history."""
+    caller, given = Caller(request), body.model_fields_set
+
+    def edit(service: MemoryService) -> Memory:
+        memory = caller.find(service, body, memory_id, to_change=True)
+        since = body.valid_from if "valid_from" in given else memory.valid_from
+        until = body.valid_until if "valid_until" in given else memory.valid_until
+        change = Change(content=body.content, metadata=body.metadata, valid=(since, until))
+        return service.edit(memory.scope, memory.id, change)
+
+    return caller.told(await caller.served(edit))
 
 
 @router.get("/{memory_id}/history")

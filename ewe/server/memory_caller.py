@@ -72,7 +72,10 @@ class Caller:
         """A memory as the caller reads it."""
         user, agent = self.names(memory.scope)
         source = WireSource(kind=memory.source.kind, id=memory.source.id, reliability=memory.source.reliability)
-        same = ("id", "content", "kind", "created_at", "updated_at", "veracity", "uncertainty")
+        same = (
+            *("id", "content", "kind", "created_at", "updated_at", "veracity", "uncertainty"),
+            *("valid_from", "valid_until"),
+        )
         counts = ("recall_count", "correct_count", "incorrect_count")
         return WireMemory(
             user=user,

@@ -22,6 +22,7 @@ _Metadata = Annotated[
     Field(max_length=16),
 ]
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Time = Annotated[float, Field(allow_inf_nan=False)]
 Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]
 
 
@@ -69,19 +70,30 @@ class Source(RequestModel):
 
 
 class NewMemory(MemoryPlace):
-    """Something to remember; kind: what sort of memory it is."""
+    """Something to remember; kind: what sort of memory it is; valid_from: since when it holds (seconds since 1970)."""
 
     content: _Content
     kind: _Kind = "fact"
     source: Source = Source()
     metadata: _Metadata = Field(default_factory=dict)
+    valid_from: _Time | None = None
+
+
+class MemoryEdit(MemoryPlace):
+    """What is to be changed of a memory: fields that are left out stay, null opens a time."""
+
+    content: _Content | None = None
+    metadata: _Metadata | None = None
+    valid_from: _Time | None = None
+    valid_until: _Time | None = None
 
 
 class MemorySearchRequest(MemoryChoice):
-    """A question to the memories."""
+    """A question to the memories; as_of: when they must hold, in seconds since 1970 (now)."""
 
     query: FullText
     top_k: Annotated[int, Field(ge=1, le=100)] = 5
+    as_of: _Time | None = None
 
 
 class MemoryFeedback(MemoryPlace):
@@ -103,7 +115,7 @@ class WireMemory(AnswerModel):
     """A memory; times in seconds since 1970. shared: whether it is everybody's.
 
     veracity: how far it can be believed; uncertainty: how little is known about that. contradicts: ids of memories that
-    say otherwise.
+    say otherwise. valid_from, valid_until: when it holds, null where that is open.
     """
 
     object: Literal["memory"] = "memory"
@@ -123,6 +135,8 @@ class WireMemory(AnswerModel):
     correct_count: int
     incorrect_count: int
     contradicts: list[str]
+    valid_from: float | None
+    valid_until: float | None
 
 
 class FoundMemory(AnswerModel):

@@ -130,6 +130,24 @@ def test_a_scrubbed_store_holds_no_trace_of_what_was_deleted(client: Client, llm
     assert client.call("DELETE", "/v1/memories", 400, user="ann", scrub="perhaps")["error"]["param"] == "scrub"
 
 
+def test_where_ann_lives_changes_and_her_memories_with_it(client: Client) -> None:
+    old = client.add("I live in Berlin", "ann")
+    client.add("I live in Paris", "ann")
+    asked: Any = {"user": "ann", "scope": "own", "query": "Where do I live?"}
+    assert client.contents(**asked) == ["I live in Paris"]
+    until = client.call("GET", f"/v1/memories/{old}", user="ann")["valid_until"]
+    assert client.contents(**asked, as_of=until - 0.001) == ["I live in Berlin"]
+    changed = client.call("PATCH", f"/v1/memories/{old}", user="ann", content="I live in Bern", valid_from=1.0)
+    assert (changed["content"], changed["valid_from"], changed["valid_until"]) == ("I live in Bern", 1.0, until)
+    assert client.contents(**asked, as_of=2.0) == ["I live in Bern"]
+    reopened = client.call("PATCH", f"/v1/memories/{old}", user="ann", valid_until=None)
+    assert (reopened["content"], reopened["valid_until"]) == ("I live in Bern", None)
+    last = client.call("GET", f"/v1/memories/{old}/history", user="ann")["data"][2]
+    assert (last["reason"], last["content_before"]) == ("edited", "I live in Berlin")
+    client.call("PATCH", f"/v1/memories/{old}", 404, user="bob", content="mine")
+    client.call("PATCH", f"/v1/memories/{old}", 400, user="ann", valid_until=0.0)
+
+
 def test_erasing_a_user_takes_what_was_told_to_every_agent(client: Client, llm: LLM) -> None:
     store = llm.memories.service.store
     mine = client.add("The safe opens with xylophone nine.", "ann")

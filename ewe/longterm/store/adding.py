@@ -18,7 +18,7 @@ from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_val
 from ewe.longterm.store.session import Session
 
 ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_ADD_MEMORY = f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions) VALUES ({','.join('?' * 19)})"  # noqa: S608
+_ADD_MEMORY = f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions) VALUES ({','.join('?' * 21)})"  # noqa: S608
 _BATCH = 1000
 History = tuple[Memory, Sequence[Revision]]
 

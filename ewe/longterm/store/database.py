@@ -23,6 +23,8 @@ UPDATE memories SET confirmed_at = coalesce(
     (SELECT max(at) FROM revisions WHERE memory = memories.number AND veracity_after > veracity_before), 0)
 """,
     3: """
+ALTER TABLE memories ADD COLUMN valid_from REAL;
+ALTER TABLE memories ADD COLUMN valid_until REAL;
 CREATE TABLE erasing (user TEXT NOT NULL);
 DROP TRIGGER deletions_stay;
 CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
@@ -70,6 +72,8 @@ CREATE TABLE memories (
     incorrect_count INTEGER NOT NULL,
     contradicts TEXT NOT NULL,
     confirmed_at REAL NOT NULL DEFAULT 0,
+    valid_from REAL,
+    valid_until REAL,
     revisions INTEGER NOT NULL,
     cell INTEGER,
     UNIQUE (scope, id)

@@ -16,7 +16,7 @@ from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 # The order of `memory_values`.
 MEMORY_COLUMNS = (
     "id, content, kind, source_kind, source_id, reliability, metadata, created_at, updated_at, veracity, uncertainty, "
-    "recall_count, correct_count, incorrect_count, contradicts, confirmed_at"
+    "recall_count, correct_count, incorrect_count, contradicts, confirmed_at, valid_from, valid_until"
 )
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
 
@@ -50,12 +50,14 @@ def memory_values(memory: Memory) -> tuple[object, ...]:
         memory.incorrect_count,
         _text(memory.contradicts),
         memory.confirmed_at,
+        memory.valid_from,
+        memory.valid_until,
     )
 
 
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
     """The memory of a row with `MEMORY_COLUMNS`."""
-    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts, confirmed_at = values
+    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values[:-3]
     created_at, updated_at, veracity, uncertainty, recalls, correct, incorrect = numbers
     return Memory(
         identity,
@@ -72,7 +74,7 @@ def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
         correct,
         incorrect,
         tuple(json.loads(contradicts)),
-        confirmed_at,
+        *values[-3:],
     )
 
 

@@ -7,7 +7,7 @@ records, the session and what is kept beside the memories (words, vectors); no s
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,8 @@ ADDED = "added"
 class Change:
     """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
 
+    valid: valid_from and valid_until, either of which may be None (open).
+
     A higher veracity, or feedback that a memory is correct, confirms it at the time of the revision.
     """
 
@@ -36,11 +38,14 @@ class Change:
     uncertainty: float | None = None
     content: str | None = None
     contradicts: tuple[str, ...] | None = None
+    metadata: Mapping[str, str] | None = None
+    valid: tuple[float | None, float | None] | None = None
     correct: int = 0
     incorrect: int = 0
 
     def apply(self, memory: Memory, at: float) -> Memory:
         """The memory after the change. Raises InvalidRequestError if it would be none."""
+        since, until = (memory.valid_from, memory.valid_until) if self.valid is None else self.valid
         confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
         return replace(
             memory,
@@ -49,6 +54,9 @@ class Change:
             uncertainty=memory.uncertainty if self.uncertainty is None else self.uncertainty,
             content=memory.content if self.content is None else self.content,
             contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
+            metadata=memory.metadata if self.metadata is None else self.metadata,
+            valid_from=since,
+            valid_until=until,
             correct_count=memory.correct_count + self.correct,
             incorrect_count=memory.incorrect_count + self.incorrect,
             confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
