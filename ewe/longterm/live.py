@@ -128,6 +128,7 @@ class LiveMemories:
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
+            self.service.close()
             self.service.store.close()
 
     def _recalled(self, query: Query) -> list[ScoredPassage]:

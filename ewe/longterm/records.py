@@ -122,13 +122,17 @@ class Memory:
 
     def holds_at(self, at: float) -> bool:
         """Whether it is valid at a time, in seconds since 1970."""
-        begun = self.valid_from is None or self.valid_from <= at
-        return begun and (self.valid_until is None or at < self.valid_until)
+        return holds(self.valid_from, self.valid_until, at)
 
     @property
     def last_said_at(self) -> float:
         """When it was said or last confirmed, in seconds since 1970."""
         return max(self.created_at, self.confirmed_at)
+
+
+def holds(valid_from: float | None, valid_until: float | None, at: float) -> bool:
+    """Whether a time lies between two others, of which None is open and the later does not count in."""
+    return (valid_from is None or valid_from <= at) and (valid_until is None or at < valid_until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ewe.lazy import warm
+from ewe.longterm.embedding import BackgroundEmbedding
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
@@ -47,8 +48,9 @@ class MemoryService:
     """Decides about the memories of a store, which must be open for writing; the store stays the caller's to close.
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
-    there is feedback. trusted: passages to check memories by. encoder: that of the store's vectors; new memories get
-    theirs at once. clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
+    there is feedback. evidence_judge: reads evidence in its place. trusted: passages to check memories by. encoder:
+    that of the store's vectors; new memories get theirs at once, or a moment later where they are made `in_background`
+    (call `close` then). clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
     InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
     judge does.
     """
@@ -58,17 +60,20 @@ class MemoryService:
         store: MemoryStore,
         *,
         judge: Judge | None = None,
+        evidence_judge: Judge | None = None,
         trusted: Retriever | None = None,
         encoder: Encoder | None = None,
+        in_background: bool = False,
         rules: MemoryRules | None = None,
         clock: Clock = time.time,
     ) -> None:
         rules = rules or MemoryRules()
         self.store = store
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
-        self._models = (judge, encoder)
+        self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
+        self._models = (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
-        self._evidence = EvidenceBook(store, judge, clock)
+        self._evidence = EvidenceBook(store, evidence_judge or judge, clock)
         self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
@@ -77,6 +82,11 @@ class MemoryService:
         """Has judge and encoder load their models, if they have any."""
         for part in self._models:
             warm(part)
+
+    def close(self) -> None:
+        """Ends the thread that makes vectors, if there is one; the store stays open."""
+        if self._embedding is not None:
+            self._embedding.close()
 
     @property
     def can_weigh(self) -> bool:
@@ -135,8 +145,8 @@ class MemoryService:
     ) -> Recall:
         """As `search`, with the counting left to the caller: one who asks again and again for the same answer."""
         recall = self._recaller.recall(query, scopes, top_k, threshold, as_of)
-        if self._encoder is not None and self._trusted is not None:
-            self.store.embeddings.embed(self._encoder)  # what was looked up
+        if self._trusted is not None:
+            self._embed()  # what was looked up
         return recall
 
     def count_recalls(self, places: Iterable[tuple[Scope, str]]) -> None:
@@ -216,5 +226,7 @@ class MemoryService:
         return memory
 
     def _embed(self) -> None:
-        if self._encoder is not None:
+        if self._embedding is not None:
+            self._embedding.start()
+        elif self._encoder is not None:
             self.store.embeddings.embed(self._encoder)

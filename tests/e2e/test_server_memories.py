@@ -150,26 +150,26 @@ def test_where_ann_lives_changes_and_her_memories_with_it(client: Client) -> Non
 
 def test_erasing_a_user_takes_what_was_told_to_every_agent(client: Client, llm: LLM) -> None:
     store = llm.memories.service.store
-    mine = client.add("The safe opens with xylophone nine.", "ann")
-    client.add("The cellar opens with xylophone ten.", "ann", agent="helper")
-    client.add("The attic is Bob's.", "bob", agent="helper")
-    client.call("DELETE", f"/v1/memories/{mine}", user="ann")
-    listed = client.call("GET", "/v1/memories", user="ann")
+    mine = client.add("The safe opens with xylophone nine.", "carol")
+    client.add("The cellar opens with xylophone ten.", "carol", agent="helper")
+    client.add("The attic is Dave's.", "dave", agent="helper")
+    client.call("DELETE", f"/v1/memories/{mine}", user="carol")
+    listed = client.call("GET", "/v1/memories", user="carol")
     assert [memory["content"] for memory in listed["data"]] == ["The cellar opens with xylophone ten."]
-    assert {"user": "bob", "agent": "helper", "memories": 1} in client.call("GET", "/v1/memories")["owners"]
+    assert {"user": "dave", "agent": "helper", "memories": 1} in client.call("GET", "/v1/memories")["owners"]
     assert client.call("GET", "/v1/memories", limit=1, offset=1)["has_more"] is False
 
-    gone = client.call("DELETE", "/v1/memories", user="ann", scrub="true")
+    gone = client.call("DELETE", "/v1/memories", user="carol", scrub="true")
     alone, helper = gone["receipt"]
     assert (gone["deleted"], gone["scrubbed"], alone["agent"], helper["agent"]) == (1, True, "", "helper")
     assert (alone["log"], helper["memories"], helper["revisions"], helper["words"]) == (1, 1, 1, 6)
-    assert client.call("GET", "/v1/memories", user="ann") == {
+    assert client.call("GET", "/v1/memories", user="carol") == {
         "object": "list", "data": [], "owners": [], "has_more": False
     }  # fmt: skip
-    assert client.contents("xylophone", user="ann", agent="helper") == []
+    assert client.contents("xylophone", user="carol", agent="helper") == []
     left = b"".join(file.read_bytes() for file in store.path.iterdir())
     assert b"xylophone" not in left
-    assert client.call("DELETE", "/v1/memories", user="bob", agent="helper")["deleted"] == 1
+    assert client.call("DELETE", "/v1/memories", user="dave", agent="helper")["deleted"] == 1
 
 
 def test_the_memories_of_one_user_do_not_exist_for_another(client: Client) -> None:

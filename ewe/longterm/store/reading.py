@@ -16,6 +16,7 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
+from ewe.longterm.store.moments import MOMENT_COLUMNS, Moment
 from ewe.longterm.store.rows import (
     MEMORY_COLUMNS,
     REVISION_COLUMNS,
@@ -91,6 +92,12 @@ class MemoryReader:
         allowed = set(scopes)
         found = ((number, Scope(user, agent), values) for number, user, agent, *values in rows)
         return {number: memory_of(scope, values) for number, scope, values in found if scope in allowed}
+
+    def moments(self, numbers: Sequence[int], scopes: Sequence[int]) -> dict[int, Moment]:
+        """Per number of a memory its times, if it is there and in one of the scopes (by number)."""
+        select = f"SELECT number, {MOMENT_COLUMNS} FROM memories WHERE number IN"  # noqa: S608
+        rows = self._session.lookup(select, numbers)
+        return {number: Moment(*values) for number, *values in rows if values[0] in scopes}
 
     def scopes(self) -> dict[Scope, int]:
         """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
