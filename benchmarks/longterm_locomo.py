@@ -7,8 +7,8 @@ that name no turn of their conversation are left out. words: BM25; vectors: all-
 search of `ewe.longterm.search`. Then the first forty of both, put in order by each scorer (what a scorer would not use
 is left out). Nobody in these conversations is more reliable than another and no memory was checked, so scorers can only
 keep or spoil the order of the search here: what they do to recall is the price of their other habits. --judge lets MMA
-ask a judge about every close pair (slow on a CPU; --questions takes only the first of each conversation). The weights of
-the search were tuned on the first three conversations of the public copy; --part held-out takes the others.
+ask a judge about every close pair (slow on a CPU; --questions takes only the first of each conversation). The weights
+of the search were tuned on the first three conversations of the public copy; --part held-out takes the others.
 """
 
 from __future__ import annotations
