@@ -230,7 +230,8 @@ def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_c
         connection.execute("DROP TABLE erasing")
         connection.execute("CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions BEGIN SELECT 1; END")
         connection.execute("ALTER TABLE revisions DROP COLUMN uncertainty")
-        for column in ("confirmed_at", "valid_from", "valid_until"):
+        connection.execute("ALTER TABLE revisions DROP COLUMN checksum")
+        for column in ("confirmed_at", "valid_from", "valid_until", "checksum"):
             connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 1")
     connection.close()

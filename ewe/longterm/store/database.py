@@ -25,6 +25,8 @@ UPDATE memories SET confirmed_at = coalesce(
     3: """
 ALTER TABLE memories ADD COLUMN valid_from REAL;
 ALTER TABLE memories ADD COLUMN valid_until REAL;
+ALTER TABLE memories ADD COLUMN checksum INTEGER;
+ALTER TABLE revisions ADD COLUMN checksum INTEGER;
 CREATE TABLE erasing (user TEXT NOT NULL);
 DROP TRIGGER deletions_stay;
 CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
@@ -36,6 +38,7 @@ _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other 
 # AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
 # memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
 # memories.revisions: how many there have to be; a lost one shows.
+# memories.checksum, revisions.checksum: of the row; NULL where schema 3 or earlier wrote it.
 # erasing: whose log entries may go; empty but inside the transaction that erases a user.
 # revisions.uncertainty: after the revision; NULL where schema 1 wrote it.
 _SCHEMA = """
@@ -76,6 +79,7 @@ CREATE TABLE memories (
     valid_until REAL,
     revisions INTEGER NOT NULL,
     cell INTEGER,
+    checksum INTEGER,
     UNIQUE (scope, id)
 );
 CREATE INDEX memories_by_cell ON memories (scope, cell);
@@ -90,6 +94,7 @@ CREATE TABLE revisions (
     evidence TEXT NOT NULL,
     content_before TEXT NOT NULL,
     uncertainty REAL,
+    checksum INTEGER,
     PRIMARY KEY (memory, number)
 ) WITHOUT ROWID;
 CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions

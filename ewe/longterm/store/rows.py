@@ -6,6 +6,7 @@ Owns: which column and which key holds which field. Knows the records; no databa
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -19,6 +20,9 @@ MEMORY_COLUMNS = (
     "recall_count, correct_count, incorrect_count, contradicts, confirmed_at, valid_from, valid_until"
 )
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
+
+
+_UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,17 @@ def memory_values(memory: Memory) -> tuple[object, ...]:
         memory.valid_from,
         memory.valid_until,
     )
+
+
+def memory_checksum(values: Sequence[Any]) -> int:
+    """The checksum of a row with `MEMORY_COLUMNS`, but for the count of recalls."""
+    return checksum([*values[:_UNCHECKED], *values[_UNCHECKED + 1 :]])
+
+
+def checksum(values: Sequence[Any]) -> int:
+    """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
+    told = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]  # -0.0 is 0.0
+    return zlib.crc32(json.dumps(told).encode())
 
 
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:

@@ -15,11 +15,11 @@ from types import TracebackType
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
-from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add
+from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
 from ewe.longterm.store.database import create_database
 from ewe.longterm.store.erasing import Eraser, Erasure
 from ewe.longterm.store.reading import MemoryReader, missing
-from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_of, memory_values, revision_values
+from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
 from ewe.longterm.store.session import Session
 
 ADDED = "added"
@@ -143,10 +143,10 @@ class MemoryStore(MemoryReader):
             )  # fmt: skip
             settings = ", ".join(f"{column} = ?" for column in MEMORY_COLUMNS.split(", "))
             connection.execute(
-                f"UPDATE memories SET {settings}, revisions = ? WHERE number = ?",  # noqa: S608
-                (*memory_values(new), count + 1, number),
+                f"UPDATE memories SET {settings}, revisions = ?, checksum = ? WHERE number = ?",  # noqa: S608
+                (*memory_values(new), count + 1, memory_checksum(memory_values(new)), number),
             )
-            connection.execute(ADD_REVISION, (number, *revision_values(revision)))
+            connection.execute(ADD_REVISION, revision_row(number, revision))
             if before:
                 [within] = self.scope_numbers([scope])
                 self.lexicon.remove(connection, [(number, within, old.content)])
