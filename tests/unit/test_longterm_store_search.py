@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.retriever import MemoryRetriever
-from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id, visible
+from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.store.cells import centres_of
 from ewe.longterm.store.terms import terms
-from ewe.protocols import Retriever
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob")
@@ -352,23 +350,16 @@ def test_centres_find_groups_that_lie_apart() -> None:
     assert float(np.median(nearest.min(axis=1))) < 1.0
 
 
-def test_memories_are_a_retriever_with_their_veracity(store: MemoryStore) -> None:
+def test_a_memory_is_a_passage_with_its_veracity() -> None:
     source = MemorySource("user", "ann", 0.4)
-    store.add([Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3)])
-    store.add([Memory("y", "red tea", veracity=0.9), Memory("z", "red wine", scope=BOB)])
-    retriever = MemoryRetriever(store, visible("ann"))
-    assert isinstance(retriever, Retriever)
-    wine, nothing = retriever.retrieve(["red wine", "silence"], 5)
-    assert nothing == []
-    assert [(hit.passage.text, hit.passage.veracity) for hit in wine] == [("red wine", 0.3), ("red tea", 0.9)]
-    first = wine[0].passage
-    assert (first.source, first.date, scope_and_id(first.id)) == ("user:ann", "1970-01-02", (ANN, "x/1"))
-    believed = MemoryRetriever(store, visible("ann"), admit=lambda memory: memory.veracity > 0.5)
-    assert [hit.passage.text for hit in believed.retrieve(["red wine"], 1)[0]] == ["red tea"]
-    with pytest.raises(ConfigError, match="scope"):
-        MemoryRetriever(store, [])
+    passage = as_passage(Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3))
+    assert (passage.text, passage.veracity, passage.source) == ("red wine", 0.3, "user:ann")
+    assert (passage.date, scope_and_id(passage.id)) == ("1970-01-02", (ANN, "x/1"))
+
+
+def test_a_search_for_nothing_is_refused(store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="top_k"):
-        retriever.retrieve(["red"], 0)
+        MemorySearch(store).search(["red"], [ANN], 0)
 
 
 @given(user=st.text(max_size=5), agent=st.text(max_size=5), memory_id=st.text(min_size=1, max_size=5))
