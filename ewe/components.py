@@ -43,8 +43,8 @@ class Components:
         return (self.retriever or self.verifier or self.memories) is not None
 
     def warm(self, on_load: OnLoad = ignore_step) -> None:
-        """Loads the models that retriever and verifier would load with their first request."""
-        for name, part in (("retriever", self.retriever), ("verifier", self.verifier)):
+        """Loads the models that retriever, verifier and memories would load with their first request."""
+        for name, part in (("retriever", self.retriever), ("verifier", self.verifier), ("memories", self.memories)):
             if part is not None:
                 on_load(LoadStep(f"warming the {name}"))
                 warm(part)

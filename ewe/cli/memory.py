@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,9 @@ def search_command(
     agent: Agent = "",
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = 5,
     encoder: EncoderName = None,
+    as_of: Annotated[
+        datetime | None, typer.Option("--as-of", help="Only what holds at this time (UTC).", show_default="now")
+    ] = None,
     by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
     as_json: AsJSON = False,
 ) -> None:
@@ -48,7 +52,8 @@ def search_command(
     with MemoryStore.open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
-        [found] = search.search([query], visible(user, agent), top_k)
+        at = time.time() if as_of is None else as_of.replace(tzinfo=UTC).timestamp()
+        [found] = search.search([query], visible(user, agent), top_k, at)
     show_found(found, search.description, as_json)
 
 
@@ -76,25 +81,49 @@ def show_command(
 memory_app.command("review")(review)
 
 
+@memory_app.command("list")
+def list_command(store: Store, user: User = "", agent: Agent = "", as_json: AsJSON = False) -> None:
+    """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
+    from ewe.cli.memory_view import show_listed
+    from ewe.longterm.store import MemoryStore
+
+    with MemoryStore.open(store) as opened, opened.snapshot():
+        sizes = {
+            scope: size
+            for scope, size in opened.scopes().items()
+            if (not user or scope.user == user) and (not agent or scope.agent == agent)
+        }
+        show_listed(sizes, opened.scan(list(sizes)) if user or agent else (), as_json)
+
+
 @memory_app.command("delete")
 def delete_command(
     store: Store,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
     user: User = "",
     agent: Agent = "",
-    everything: Annotated[bool, typer.Option("--everything", help="All memories of this user and agent.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="All memories of this user with every agent, or of what else is named.")
+    ] = False,
     reason: Annotated[str, typer.Option(help="For the log of deletions.")] = "asked for",
     scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Rewrite the file without their traces.")] = True,
 ) -> None:
     """Delete memories for good, with their histories. Exit code 1 if one of them is not there."""
+    from ewe.cli.memory_view import show_erased
     from ewe.longterm.store import MemoryStore
 
     if bool(ids) == everything:
         raise typer.BadParameter("name ids, or --everything")
     with MemoryStore.open(store, read_only=False) as opened:
-        deleted = opened.delete(_scope(user, agent), ids or None, at=time.time(), reason=reason)
+        if everything and user and not agent:
+            erased = opened.erase(user, at=time.time(), reason=reason)
+            deleted = sum(part.memories for part in erased)
+        else:
+            erased = []
+            deleted = opened.delete(_scope(user, agent), ids or None, at=time.time(), reason=reason)
         if scrub:
             opened.scrub()
+    show_erased(erased)
     print(f"{deleted} memories deleted")
     if ids and deleted < len(set(ids)):
         raise typer.Exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from ewe.errors import EWEError
 if TYPE_CHECKING:
     from ewe.longterm.records import Memory, Revision, Scope
     from ewe.longterm.search import Found
+    from ewe.longterm.store import Erasure
     from ewe.longterm.store.reading import MemoryReader
 
 
@@ -35,6 +36,29 @@ def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
     if not found:
         print("nothing found")
     console.print(f"searched by {description}", style="bright_black", markup=False)
+
+
+def show_listed(sizes: Mapping[Scope, int], memories: Iterable[Memory], as_json: bool) -> None:
+    """Whose memories there are and how many, then the memories that are to be listed."""
+    from ewe.longterm.store.rows import memory_json
+
+    if as_json:
+        owners = [{"user": scope.user, "agent": scope.agent, "memories": size} for scope, size in sizes.items()]
+        _print_json({"owners": owners, "memories": [memory_json(memory) for memory in memories]})
+        return
+    for scope, size in sizes.items():
+        print(f"{_owner(scope)}: {size}")
+    for memory in memories:
+        print(f"{clean(memory.content)}\n   {_about(memory)}, {_owner(memory.scope)}")
+
+
+def show_erased(parts: Sequence[Erasure]) -> None:
+    """What was taken of a user, agent by agent."""
+    for part in parts:
+        print(
+            f"{_owner(part.scope)}: {part.memories} memories, {part.revisions} revisions, {part.words} words, "
+            f"{part.vectors} vectors, {part.log} entries of the log"
+        )
 
 
 def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -> None:
@@ -96,7 +120,9 @@ def show_stats(values: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _about(memory: Memory) -> str:
-    return f"{clean(memory.id)}, {clean(memory.kind)} of {_time(memory.updated_at)}, veracity {memory.veracity:.2f}"
+    until = "" if memory.valid_until is None else f", until {_time(memory.valid_until)}"
+    kind = f"{clean(memory.kind)} of {_time(memory.updated_at)}{until}"
+    return f"{clean(memory.id)}, {kind}, veracity {memory.veracity:.2f}"
 
 
 def _owner(scope: Scope) -> str:

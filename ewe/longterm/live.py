@@ -112,6 +112,10 @@ class LiveMemories:
         self._count(f"{what}_failed")
         _log.warning("%s failed: %s: %s", what, type(error).__name__, error)
 
+    def warm(self) -> None:
+        """Loads the models that the first memory would wait for."""
+        self.service.warm()
+
     def close(self) -> None:
         """Ends the reviews, learns what is still to be learnt, and closes the store if it owns it.
 
@@ -124,6 +128,7 @@ class LiveMemories:
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
+            self.service.close()
             self.service.store.close()
 
     def _recalled(self, query: Query) -> list[ScoredPassage]:

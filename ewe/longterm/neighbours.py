@@ -25,16 +25,20 @@ class Neighbourhood:
         self._search, self._judge = search, judge
 
     def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
-        """How at most 16 neighbours stand to a memory; none without a judge.
+        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
 
         known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError as the
         judge does.
         """
-        if self._judge is None or not words(memory.content):
+        if not words(memory.content):
             return []
         scopes = visible(memory.scope.user, memory.scope.agent)
         [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
-        chosen = neighbours([hit.memory for hit in hits])
+        own = (memory.scope, memory.id)
+        open_ended = (hit.memory for hit in hits if hit.memory.valid_until is None)
+        chosen = neighbours([other for other in open_ended if (other.scope, other.id) != own])
+        if self._judge is None:
+            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
         asked = {(one.memory.scope, one.memory.id, one.memory.content): one for one in known}
         new = [other for other in chosen if (other.scope, other.id, other.content) not in asked]
         asked |= {

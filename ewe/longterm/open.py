@@ -21,7 +21,7 @@ from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier
-from ewe.retrieval.encoders import SentenceEncoder
+from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
@@ -45,7 +45,11 @@ def open_memories(
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     judge = _judge(config, verifier)
-    opened = open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
+    # Whoever has sentences compared by their values has passages held against memories in the same way.
+    by_values = load_judge("values") if isinstance(verifier, ValueVerifier) else None
+    opened = open_service(
+        settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
+    )
     return LiveMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
 
 
@@ -54,23 +58,34 @@ def open_service(
     settings: LongTermConfig,
     judge: Judge,
     *,
+    evidence_judge: Judge | None = None,
     trusted: Retriever | None = None,
     encoder: str | None = None,
 ) -> MemoryService:
     """The service over the store in a folder, open for writing; a folder without a store gets an empty one.
 
-    trusted: passages that memories below the threshold are checked by. encoder: a sentence encoder (None: the built-in
-    one), used if the store's memories have vectors. Raises DatastoreError for the store (another process writes to it,
-    say), ConfigError for an encoder that cannot be had or did not make its vectors.
+    judge, evidence_judge, trusted: as `MemoryService` takes them. encoder: a sentence encoder (None: the built-in one
+    if it is installed); vectors are made in a thread, which `MemoryService.close` ends. Raises DatastoreError for the
+    store (another process writes to it, say), ConfigError for an encoder that cannot be had or made other vectors.
     """
     folder = Path(path)
     store = MemoryStore.open(folder, read_only=False) if (folder / FILE_NAME).exists() else MemoryStore.create(folder)
     try:
-        chosen = SentenceEncoder(encoder) if store.stats()["encoder"] is not None else None
+        # Meaning is searched, too, where there is an encoder without a download.
+        wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
+        chosen = SentenceEncoder(encoder) if wanted else None
         # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
         first = FirstVeracity(contradictions=settings.scorer != "default")
         rules = MemoryRules(scorer=_SCORERS[settings.scorer](judge), first=first)
-        return MemoryService(store, judge=judge, trusted=trusted, encoder=chosen, rules=rules)
+        return MemoryService(
+            store,
+            judge=judge,
+            evidence_judge=evidence_judge,
+            trusted=trusted,
+            encoder=chosen,
+            in_background=True,
+            rules=rules,
+        )
     except BaseException:
         store.close()
         raise
@@ -92,9 +107,8 @@ def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundRevi
 
 
 def _judge(config: Config, verifier: Verifier | None) -> Judge:
-    """What memories are judged by: the judge that sentences are judged by."""
+    """What finds contradictions between memories: the judge of claims, also where nobody checks sentences by it."""
     if isinstance(verifier, ClaimVerifier):
         return verifier.judge
     settings = config.verification
-    name = "values" if isinstance(verifier, ValueVerifier) else settings.judge
-    return CachedJudge(load_judge(name, device=config.model.device, labels=settings.judge_labels))
+    return CachedJudge(load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels))

@@ -105,16 +105,25 @@ class Recaller:
         self._rules, self._clock = rules, clock
         self._checks = rules.checks if rules.trusted is not None and evidence.can_weigh else 0
 
-    def recall(self, query: str, scopes: Sequence[Scope], top_k: int, threshold: float | None = None) -> Recall:
+    def recall(
+        self,
+        query: str,
+        scopes: Sequence[Scope],
+        top_k: int,
+        threshold: float | None = None,
+        as_of: float | None = None,
+    ) -> Recall:
         """At most `top_k` memories of these scopes that may be used for the query: the best first, warnings last.
 
-        threshold: the veracity to ask for, in [0, 1]; None: theta(q). Raises ValueError if top_k < 1.
+        threshold: the veracity to ask for, in [0, 1]; None: theta(q). as_of: when they must hold; None: now. Raises
+        ValueError if top_k < 1.
         """
         rules = self._rules
         theta = rules.threshold.of(rules.criticality(query)) if threshold is None else threshold
-        [hits] = self._search.search([query], scopes, _WIDER * top_k)
+        now = self._clock()
+        [hits] = self._search.search([query], scopes, _WIDER * top_k, now if as_of is None else as_of)
         found = {_key(one.memory): one for one in _candidates(hits)}
-        state = _Round(query, theta, self._clock(), found, self._checks, self._checks)
+        state = _Round(query, theta, now, found, self._checks, self._checks)
         scores = self._scores(state)
         sure: dict[_Key, Recalled] = {}
         warned: dict[_Key, Recalled] = {}

@@ -76,7 +76,8 @@ class Memory:
     seconds since 1970 (UTC). veracity v: how far it can be believed; uncertainty u: how little is known about that;
     both in [0, 1], and 0.5 and 1 where nothing is known. recall_count: how often it was found and used; correct_count
     and incorrect_count: feedback. contradicts: ids of memories that say otherwise. confirmed_at: when something last
-    spoke for it, in seconds since 1970; 0 if nothing did since it was made.
+    spoke for it, in seconds since 1970; 0 if nothing did since it was made. valid_from, valid_until: when it holds, in
+    seconds since 1970, the end not included; None where that is open.
 
     Raises InvalidRequestError naming the field for an empty id or content, a number out of its range, or a text that
     is none or holds half of a surrogate pair.
@@ -97,6 +98,8 @@ class Memory:
     incorrect_count: int = 0
     contradicts: tuple[str, ...] = ()
     confirmed_at: float = 0.0
+    valid_from: float | None = None
+    valid_until: float | None = None
 
     def __post_init__(self) -> None:
         name = f"memory {self.id!r}"
@@ -107,16 +110,29 @@ class Memory:
         if not self.id or not self.content.strip():
             raise InvalidRequestError(f"{name}: id and content must not be empty")
         _check_times(name, created_at=self.created_at, updated_at=self.updated_at, confirmed_at=self.confirmed_at)
+        bounds = {"valid_from": self.valid_from, "valid_until": self.valid_until}
+        _check_times(name, **{key: at for key, at in bounds.items() if at is not None})
+        if self.valid_from is not None and self.valid_until is not None and self.valid_until < self.valid_from:
+            raise InvalidRequestError(f"{name}: valid_until must not lie before valid_from")
         _check_shares(name, veracity=self.veracity, uncertainty=self.uncertainty)
         for key in ("recall_count", "correct_count", "incorrect_count"):
             count = getattr(self, key)
             if type(count) is not int or count < 0:
                 raise InvalidRequestError(f"{name}: {key} must be a whole number of 0 or more, got {count!r}")
 
+    def holds_at(self, at: float) -> bool:
+        """Whether it is valid at a time, in seconds since 1970."""
+        return holds(self.valid_from, self.valid_until, at)
+
     @property
     def last_said_at(self) -> float:
         """When it was said or last confirmed, in seconds since 1970."""
         return max(self.created_at, self.confirmed_at)
+
+
+def holds(valid_from: float | None, valid_until: float | None, at: float) -> bool:
+    """Whether a time lies between two others, of which None is open and the later does not count in."""
+    return (valid_from is None or valid_from <= at) and (valid_until is None or at < valid_until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ewe.lazy import warm
+from ewe.longterm.embedding import BackgroundEmbedding
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
@@ -23,7 +25,7 @@ from ewe.longterm.scoring.verimem_review import ReviewPolicy
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
 from ewe.longterm.search import MemorySearch
-from ewe.longterm.store import MemoryStore
+from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
@@ -46,8 +48,9 @@ class MemoryService:
     """Decides about the memories of a store, which must be open for writing; the store stays the caller's to close.
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
-    there is feedback. trusted: passages to check memories by. encoder: that of the store's vectors; new memories get
-    theirs at once. clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
+    there is feedback. evidence_judge: reads evidence in its place. trusted: passages to check memories by. encoder:
+    that of the store's vectors; new memories get theirs at once, or a moment later where they are made `in_background`
+    (call `close` then). clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
     InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
     judge does.
     """
@@ -57,19 +60,33 @@ class MemoryService:
         store: MemoryStore,
         *,
         judge: Judge | None = None,
+        evidence_judge: Judge | None = None,
         trusted: Retriever | None = None,
         encoder: Encoder | None = None,
+        in_background: bool = False,
         rules: MemoryRules | None = None,
         clock: Clock = time.time,
     ) -> None:
         rules = rules or MemoryRules()
         self.store = store
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
+        self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
+        self._models = (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
-        self._evidence = EvidenceBook(store, judge, clock)
+        self._evidence = EvidenceBook(store, evidence_judge or judge, clock)
         self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
+
+    def warm(self) -> None:
+        """Has judge and encoder load their models, if they have any."""
+        for part in self._models:
+            warm(part)
+
+    def close(self) -> None:
+        """Ends the thread that makes vectors, if there is one; the store stays open."""
+        if self._embedding is not None:
+            self._embedding.close()
 
     @property
     def can_weigh(self) -> bool:
@@ -83,29 +100,53 @@ class MemoryService:
         source: MemorySource,
         kind: str = "fact",
         metadata: Mapping[str, str] | None = None,
+        valid_from: float | None = None,
     ) -> Memory:
-        """Remembers a text; the memory that says the same words in this scope already, if there is one."""
-        return self._embedded(self._writer.add(content, scope, source, kind, metadata))
+        """Remembers a text; the memory that says the same words in this scope already, if there is one.
+
+        valid_from: since when it holds (seconds since 1970). Where it gives another value for the same attribute of the
+        same subject, the older value is superseded: it holds until then, and is found for earlier times only.
+        """
+        return self._embedded(self._writer.add(content, scope, source, kind, metadata, valid_from=valid_from))
+
+    def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
+        """Changes what a memory says, or when it holds; its history keeps what it said before."""
+        return self._embedded(self._writer.edit(scope, memory_id, change))
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
         """Remembers what a memory should have said; the wrong one stays, marked and believed less."""
         return self._embedded(self._writer.correct(scope, memory_id, content, by))
 
-    def search(self, query: str, scopes: Sequence[Scope], top_k: int = 5, threshold: float | None = None) -> Recall:
+    def search(
+        self,
+        query: str,
+        scopes: Sequence[Scope],
+        top_k: int = 5,
+        threshold: float | None = None,
+        as_of: float | None = None,
+    ) -> Recall:
         """What is remembered for a query and may be used; `ewe.longterm.search.visible` gives a user's scopes.
 
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). Below it, memories are checked, looked up, used
-        with a warning or disregarded. Counts a recall of each memory that may be used.
+        with a warning or disregarded. as_of: the time (seconds since 1970) at which memories must hold; None: now.
+        Counts a recall of each memory that may be used.
         """
-        recall = self.recall(query, scopes, top_k, threshold)
+        recall = self.recall(query, scopes, top_k, threshold, as_of)
         self.count_recalls((one.memory.scope, one.memory.id) for one in recall.used)
         return recall
 
-    def recall(self, query: str, scopes: Sequence[Scope], top_k: int, threshold: float | None = None) -> Recall:
+    def recall(
+        self,
+        query: str,
+        scopes: Sequence[Scope],
+        top_k: int,
+        threshold: float | None = None,
+        as_of: float | None = None,
+    ) -> Recall:
         """As `search`, with the counting left to the caller: one who asks again and again for the same answer."""
-        recall = self._recaller.recall(query, scopes, top_k, threshold)
-        if self._encoder is not None and self._trusted is not None:
-            self.store.embeddings.embed(self._encoder)  # what was looked up
+        recall = self._recaller.recall(query, scopes, top_k, threshold, as_of)
+        if self._trusted is not None:
+            self._embed()  # what was looked up
         return recall
 
     def count_recalls(self, places: Iterable[tuple[Scope, str]]) -> None:
@@ -185,5 +226,7 @@ class MemoryService:
         return memory
 
     def _embed(self) -> None:
-        if self._encoder is not None:
+        if self._embedding is not None:
+            self._embedding.start()
+        elif self._encoder is not None:
             self.store.embeddings.embed(self._encoder)

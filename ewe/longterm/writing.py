@@ -13,7 +13,8 @@ from dataclasses import replace
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.contradictions import Relation, agreeing, contradicted
+from ewe.longterm.scoring.attributes import is_personal, same_attribute
+from ewe.longterm.scoring.contradictions import LEAST_AGREEMENT, Relation, agreeing, contradicted
 from ewe.longterm.scoring.default import voice_of
 from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.store import Change, MemoryStore
@@ -50,26 +51,53 @@ class MemoryWriter:
         metadata: Mapping[str, str] | None = None,
         evidence: Sequence[str] = (),
         contradicts: Sequence[str] = (),
+        valid_from: float | None = None,
     ) -> Memory:
         """The new memory, or the one that says the same words already.
+
+        A memory of the scope that gives another value for the same attribute, and is believed no more than this source,
+        ends where the new one begins: at `valid_from` (seconds since 1970), or now.
 
         The same words from another voice that is believed support the memory that is there, else they change nothing.
         `contradicts`: ids in the scope that it is known to contradict. Raises InvalidRequestError for what is no
         memory, JudgeError as the judge does.
         """
         content = " ".join(content.split())
-        memory = Memory(_id_of(content), content, kind, source, scope, dict(metadata or {}))
-        there = self._repeated(memory, contradicts)
+        memory = Memory(
+            _id_of(content), content, kind, source, scope, dict(metadata or {}), valid_from=valid_from
+        )  # fmt: skip
+        memory, there = self._known(memory, contradicts)
         rounds, found = 0, list[Relation]()
         while there is None:
             before, rounds = self._written, rounds + 1
             found = self._neighbourhood.relations(memory, found)
             with self._store.transaction():
-                there = self._repeated(memory, contradicts)
+                memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read: what they wrote is compared, too.
                 if there is None and (before == self._written or rounds == _ROUNDS):
                     there = self._write(memory, found, evidence, contradicts)
         return there
+
+    def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
+        """Changes what a memory says, or when it holds; what it said before stays in its history.
+
+        New words are believed as if they were said by the same source today, and compared as those of a new memory.
+        Raises InvalidRequestError if the scope holds no such memory, or it would be none; JudgeError as the judge does.
+        """
+        memory, found = self._store.get(scope, memory_id), list[Relation]()
+        if change.content is not None:
+            memory = replace(memory, content=" ".join(change.content.split()))
+            found = self._neighbourhood.relations(memory)
+            veracity, uncertainty = self._first(memory, found)
+            against = tuple(other.id for other in contradicted(found))
+            change = replace(
+                change, content=memory.content, veracity=veracity, uncertainty=uncertainty, contradicts=against
+            )
+        with self._store.transaction():
+            self._store.revise(scope, memory_id, change, at=self._clock(), reason="edited")
+            for other in contradicted(found):
+                self._mark(scope, other.id, memory_id)
+            return self._store.get(scope, memory_id)
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
         """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays.
@@ -85,31 +113,46 @@ class MemoryWriter:
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
     ) -> Memory:
+        now = self._clock()
+        begins = now if memory.valid_from is None else memory.valid_from
+        replaced = [one.memory for one in found if one.memory.id not in contradicts and supersedes(memory, one)]
+        earlier = [other for other in replaced if _begin(other) <= begins]
+        later = [_begin(other) for other in replaced if _begin(other) > begins]
+        found = [one for one in found if one.memory not in replaced]
         veracity, uncertainty = self._first(memory, found)
         against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))]))
-        now = self._clock()
         new = replace(
-            memory, created_at=now, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against
-        )
+            memory, created_at=now, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against,
+            valid_from=begins if earlier else memory.valid_from, valid_until=min(later, default=None),
+        )  # fmt: skip
         self._written += 1
         self._store.add([new], evidence=tuple(evidence))
+        for other in earlier:
+            change = Change(valid=(other.valid_from, begins))
+            self._store.revise(new.scope, other.id, change, at=now, reason="superseded", evidence=[new.id])
         for memory_id in against:
             self._mark(new.scope, memory_id, new.id)
         for other in agreeing(found):
             self._support(other, new.scope, new.source)
         return new
 
-    def _repeated(self, memory: Memory, contradicts: Sequence[str]) -> Memory | None:
-        """The memory of the same words, if the scope holds one, with what this voice adds to it."""
+    def _known(self, memory: Memory, contradicts: Sequence[str]) -> tuple[Memory, Memory | None]:
+        """The memory under the id that is its own, and the one of the same words that holds, if the scope has one.
+
+        What this voice adds to it is done. The words of a memory that holds no more are a new memory.
+        """
         with self._store.transaction():
-            there = self._store.find(memory.scope, memory.id)
+            while there := self._store.find(memory.scope, memory.id):
+                if there.content == memory.content and there.holds_at(self._clock()):
+                    break
+                memory = replace(memory, id=_id_of(memory.id))
             if there is None:
-                return None
+                return memory, None
             self._support(there, memory.scope, memory.source)
             for other in (one for one in contradicts if one != memory.id):
                 self._mark(memory.scope, memory.id, other)
                 self._mark(memory.scope, other, memory.id)
-            return self._store.get(memory.scope, memory.id)
+            return memory, self._store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
         """Somebody else said the same; counted once per voice, as their feedback.
@@ -132,3 +175,19 @@ class MemoryWriter:
 def _id_of(content: str) -> str:
     """The same words have the same id in every scope; ids are looked up within a scope only."""
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def supersedes(memory: Memory, relation: Relation) -> bool:
+    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust.
+
+    What one says of oneself is nobody else's to replace.
+    """
+    other = relation.memory
+    same_voice = voice_of(memory) == voice_of(other)
+    may = same_voice or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
+    agree = min(relation.supports, relation.supported) >= LEAST_AGREEMENT
+    return memory.scope == other.scope and may and not agree and same_attribute(other.content, memory.content)
+
+
+def _begin(memory: Memory) -> float:
+    return memory.created_at if memory.valid_from is None else memory.valid_from

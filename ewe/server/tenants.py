@@ -34,6 +34,10 @@ class Tenants:
             return scope.user, scope.agent
         return scope.user.removeprefix(f"{key}/"), scope.agent.removeprefix(f"{key}/")
 
+    def owns(self, key: str, scope: Scope) -> bool:
+        """Whether a key's caller may list the memories of a scope: of its own users or agents, or shared."""
+        return not self.separate or scope.shared or (scope.user or scope.agent).startswith(f"{key}/")
+
     def options(self, key: str, choice: MemoryChoice | None, settings: LongTermConfig) -> MemoryOptions | None:
         """Whose memories a request may use; None: those that the settings name. Raises InvalidRequestError."""
         if choice is None and (settings.path is None or not self.separate):

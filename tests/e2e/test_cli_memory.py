@@ -133,6 +133,20 @@ def test_deleting_is_for_good_and_logged(store: Path, tmp_path: Path) -> None:
     assert "deleted and not scrubbed: 0" in done("stats", store)
 
 
+def test_everything_of_a_user_goes_with_every_agent_and_is_told(store: Path) -> None:
+    done("add", store, "zqxone", "--user", "ann")
+    done("add", store, "zqxtwo", "--user", "ann", "--agent", "helper")
+    done("add", store, "tea", "--user", "bob")
+    assert done("list", store) == "user ann: 1\nuser ann, agent helper: 1\nuser bob: 1\n"
+    listed = json.loads(done("list", store, "--user", "ann", "--json"))
+    assert [memory["content"] for memory in listed["memories"]] == ["zqxone", "zqxtwo"]
+    told = done("delete", store, "--user", "ann", "--everything")
+    assert "user ann, agent helper: 1 memories, 1 revisions, 1 words, 0 vectors, 0 entries of the log" in told
+    assert "2 memories deleted" in told
+    assert done("list", store) == "user bob: 1\n"
+    assert b"zqx" not in b"".join(path.read_bytes() for path in store.iterdir())
+
+
 def test_export_import_verify(store: Path, tmp_path: Path) -> None:
     done("add", store, "tea", "--id", "x", "--user", "ann")
     done("add", store, "wine", "--id", "x", "--user", "bob")

@@ -111,7 +111,8 @@ def test_the_life_of_a_memory(client: Client) -> None:
     assert second["evidence"] == ["feedback:user:carl:incorrect"]
     assert (first["veracity_after"], second["veracity_before"]) == (0.7, 0.7)
 
-    assert client.call("DELETE", place, user="ann") == {"object": "memory.deleted", "deleted": 1}
+    gone = {"object": "memory.deleted", "deleted": 1, "receipt": [], "scrubbed": False}
+    assert client.call("DELETE", place, user="ann") == gone
     for method, path in (("GET", place), ("GET", f"{place}/history"), ("DELETE", place)):
         assert client.call(method, path, 404, user="ann")["error"]["code"] == "memory_not_found"
 
@@ -126,6 +127,48 @@ def test_a_scrubbed_store_holds_no_trace_of_what_was_deleted(client: Client, llm
     assert store.stats()["deleted_and_not_scrubbed"] == 0
     assert not any(b"xylophone" in file.read_bytes() for file in store.path.iterdir())
     assert client.call("DELETE", "/v1/memories", 400, user="ann", scrub="perhaps")["error"]["param"] == "scrub"
+
+
+def test_where_ann_lives_changes_and_her_memories_with_it(client: Client) -> None:
+    old = client.add("I live in Berlin", "ann")
+    client.add("I live in Paris", "ann")
+    asked: Any = {"user": "ann", "scope": "own", "query": "Where do I live?"}
+    assert client.contents(**asked) == ["I live in Paris"]
+    until = client.call("GET", f"/v1/memories/{old}", user="ann")["valid_until"]
+    assert client.contents(**asked, as_of=until - 0.001) == ["I live in Berlin"]
+    changed = client.call("PATCH", f"/v1/memories/{old}", user="ann", content="I live in Bern", valid_from=1.0)
+    assert (changed["content"], changed["valid_from"], changed["valid_until"]) == ("I live in Bern", 1.0, until)
+    assert client.contents(**asked, as_of=2.0) == ["I live in Bern"]
+    reopened = client.call("PATCH", f"/v1/memories/{old}", user="ann", valid_until=None)
+    assert (reopened["content"], reopened["valid_until"]) == ("I live in Bern", None)
+    last = client.call("GET", f"/v1/memories/{old}/history", user="ann")["data"][2]
+    assert (last["reason"], last["content_before"]) == ("edited", "I live in Berlin")
+    client.call("PATCH", f"/v1/memories/{old}", 404, user="bob", content="mine")
+    client.call("PATCH", f"/v1/memories/{old}", 400, user="ann", valid_until=0.0)
+
+
+def test_erasing_a_user_takes_what_was_told_to_every_agent(client: Client, llm: LLM) -> None:
+    store = llm.memories.service.store
+    mine = client.add("The safe opens with xylophone nine.", "carol")
+    client.add("The cellar opens with xylophone ten.", "carol", agent="helper")
+    client.add("The attic is Dave's.", "dave", agent="helper")
+    client.call("DELETE", f"/v1/memories/{mine}", user="carol")
+    listed = client.call("GET", "/v1/memories", user="carol")
+    assert [memory["content"] for memory in listed["data"]] == ["The cellar opens with xylophone ten."]
+    assert {"user": "dave", "agent": "helper", "memories": 1} in client.call("GET", "/v1/memories")["owners"]
+    assert client.call("GET", "/v1/memories", limit=1, offset=1)["has_more"] is False
+
+    gone = client.call("DELETE", "/v1/memories", user="carol", scrub="true")
+    alone, helper = gone["receipt"]
+    assert (gone["deleted"], gone["scrubbed"], alone["agent"], helper["agent"]) == (1, True, "", "helper")
+    assert (alone["log"], helper["memories"], helper["revisions"], helper["words"]) == (1, 1, 1, 6)
+    assert client.call("GET", "/v1/memories", user="carol") == {
+        "object": "list", "data": [], "owners": [], "has_more": False
+    }  # fmt: skip
+    assert client.contents("xylophone", user="carol", agent="helper") == []
+    left = b"".join(file.read_bytes() for file in store.path.iterdir())
+    assert b"xylophone" not in left
+    assert client.call("DELETE", "/v1/memories", user="dave", agent="helper")["deleted"] == 1
 
 
 def test_the_memories_of_one_user_do_not_exist_for_another(client: Client) -> None:
@@ -275,6 +318,12 @@ def test_each_of_several_keys_has_users_of_its_own(llm: LLM, tmp_path: Path, cli
             assert ("The station's code is swordfish." in texts) is seen
             assert "The station's code is tuna." not in texts
         assert httpx.get(f"{address}/v1/memories/{mine}?user=ann", timeout=LONG).status_code == 401
+        assert {(one["user"], one["memories"]) for one in first.call("GET", "/v1/memories")["owners"]} == {
+            *(("ann", 1), ("", 1))
+        }
+        assert [one["content"] for one in second.call("GET", "/v1/memories")["data"]] == [
+            "The weather station is shared."
+        ]
         assert first.call("DELETE", "/v1/memories", user="ann")["deleted"] == 1
         assert first.call("DELETE", f"/v1/memories/{nameless}")["deleted"] == 1
 

@@ -342,3 +342,22 @@ def test_damage_is_found(store: MemoryStore, damage: str, told: str) -> None:
     assert store.verify() == []
     store._session._connection.executescript(damage)
     assert any(told in problem for problem in store.verify())
+
+
+@pytest.mark.parametrize("text", ["moved to Lyon", "because she said so"])
+def test_bytes_that_change_in_place_are_found(store: MemoryStore, text: str) -> None:
+    """In a memory and in its history; a flipped letter leaves a valid database and valid rows."""
+    source = MemorySource("user", "ann", 1)
+    store.add([Memory("m0", "Ann moved to Lyon", source=source, created_at=-0.0, updated_at=1, metadata={"a": "é"})])
+    store.revise(Scope(), "m0", Change(veracity=1), at=2, reason="because she said so")
+    store.recalled(Scope(), ["m0"])
+    assert store.verify() == []
+    store.scrub()
+    store.close()
+    file = store.path / "memories.sqlite"
+    content = file.read_bytes()
+    assert content.count(text.encode()) == 1
+    file.write_bytes(content.replace(text.encode(), text.replace("o", "a", 1).encode()))
+    with MemoryStore.open(store.path) as opened:
+        [problem] = opened.verify()
+    assert "bytes have changed in place" in problem

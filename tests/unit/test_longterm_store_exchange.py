@@ -8,6 +8,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ewe.errors import DatastoreError, InvalidRequestError
@@ -147,6 +148,51 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> 
     assert store.verify() == []
 
 
+def test_an_erased_user_is_in_no_file_under_any_agent(store: MemoryStore, tmp_path: Path) -> None:
+    """Words, vectors, histories and the log, with what was deleted before; the others keep all they had."""
+    encoder = WordEncoder()
+    agents = ("", "helper", "clerk")
+    secrets = [f"zqx{agent or 'alone'}secret" for agent in agents]
+    for agent, secret in zip(agents, secrets, strict=True):
+        scope = Scope("anneliese", agent)
+        store.add(
+            Memory(f"{secret}-{i}", f"{secret} number {i} " + "filler " * (i * 37 % 90), scope=scope) for i in range(40)
+        )
+        store.add([Memory(f"m{i}", f"tea {agent} {i}", scope=Scope("bob", agent)) for i in range(20)])
+        store.embeddings.embed(encoder)
+        store.revise(scope, f"{secret}-1", Change(content=f"{secret} revised"), at=1.0, reason=secret)
+        store.delete(scope, [f"{secret}-2"], at=2.0, reason=secret)
+    export_jsonl(store, tmp_path / "old.jsonl")
+    others = [one for one in store.scan() if one.scope.user == "bob"]
+    held = sum(secret_bytes(store, secrets))
+    assert held > 0
+
+    parts = store.erase("anneliese", at=3.0, reason="asked")
+    store.scrub()
+    assert [(part.scope.agent, part.memories, part.revisions, part.log) for part in parts] == [
+        ("", 39, 40, 1), ("clerk", 39, 40, 1), ("helper", 39, 40, 1)
+    ]  # fmt: skip
+    assert all(part.words > 39 and part.vectors >= 38 for part in parts)
+    assert secret_bytes(store, [*secrets, "anneliese"]) == [0] * 4
+    vectors = np.fromfile(next(store.path.glob("vectors-*.f32")), dtype="<f4").reshape(-1, encoder.dimension)
+    assert np.count_nonzero(vectors.any(axis=1)) == 60
+    assert list(store.scan()) == others
+    assert store.verify() == []
+
+    assert import_jsonl(store, tmp_path / "old.jsonl").deleted_here == 3 * 39
+    assert store.scopes() == {Scope("bob", agent): 20 for agent in sorted(agents)}
+    assert [entry.memory_id for entry in store.deletions()] == ["*"]
+    store.add([Memory("new", "tea again", scope=Scope("anneliese"), created_at=9.0)])
+    assert not store.was_deleted(store.get(Scope("anneliese"), "new"))
+    with pytest.raises(InvalidRequestError, match="name the user"):
+        store.erase("", at=4.0, reason="asked")
+
+
+def secret_bytes(store: MemoryStore, texts: list[str]) -> list[int]:
+    everything = everything_on_disk(store.path)
+    return [everything.count(text.encode()) for text in texts]
+
+
 def older(store: MemoryStore) -> Path:
     """The store's file under the schema before this one, of which the newest index is missing."""
     store.add(memories(2))
@@ -180,8 +226,13 @@ def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_c
     path = store.path
     store.close()
     with sqlite3.connect(path / "memories.sqlite") as connection:
+        connection.execute("DROP TRIGGER deletions_stay")
+        connection.execute("DROP TABLE erasing")
+        connection.execute("CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions BEGIN SELECT 1; END")
         connection.execute("ALTER TABLE revisions DROP COLUMN uncertainty")
-        connection.execute("ALTER TABLE memories DROP COLUMN confirmed_at")
+        connection.execute("ALTER TABLE revisions DROP COLUMN checksum")
+        for column in ("confirmed_at", "valid_from", "valid_until", "checksum"):
+            connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     with MemoryStore.open(path, read_only=False) as opened:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +17,16 @@ from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.retriever import MemoryRetriever
-from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id, visible
+from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.store.cells import centres_of
-from ewe.protocols import Retriever
-from ewe.text.words import words
+from ewe.longterm.store.terms import terms
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob")
 VOCABULARY = ["tea", "red", "wine", "Lyon", "the", "likes", "moved"]
+LONG = 60.0
 TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=8).map(" ".join)
 
 
@@ -35,12 +38,12 @@ def store(tmp_path: Path):
 
 def bm25(texts: Sequence[str], query: str) -> list[float]:
     """Lucene's BM25 with k1 = 1.5 and b = 0.75, term by term."""
-    tokens = [words(text) for text in texts]
+    tokens = [terms(text) for text in texts]
     mean = sum(map(len, tokens)) / len(tokens)
     scores = []
     for each in tokens:
         score = 0.0
-        for word in set(words(query)):
+        for word in set(terms(query)):
             frequency = sum(word in other for other in tokens)
             times = Counter(each)[word]
             idf = math.log(1 + (len(texts) - frequency + 0.5) / (frequency + 0.5))
@@ -67,8 +70,93 @@ def test_small_scopes_are_ranked_by_bm25_over_what_is_seen(
     [found] = MemorySearch(many).search([query], [own, shared], 20)
     texts = {f"a{i}": text for i, text in enumerate(mine)} | {f"s{i}": text for i, text in enumerate(team)}
     expected = dict(zip(texts, bm25(list(texts.values()), query), strict=True))
-    assert {hit.memory.id: hit.score for hit in found} == pytest.approx({k: v for k, v in expected.items() if v > 0})
+    best = max(expected.values())
+    assert {hit.memory.id: hit.score for hit in found} == pytest.approx(
+        {k: v / best for k, v in expected.items() if v > 0}
+    )
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("我住在柏林的一个小公寓里", "她在柏林吗"),
+        ("アンは東京で働いています", "東京には誰がいますか"),
+        ("แอนทำงานที่กรุงเทพมหานคร", "ใครอยู่กรุงเทพ"),
+        ("Ann went running in the mornings", "Does Ann run every morning?"),
+    ],
+)
+def test_writing_without_spaces_and_other_forms_of_a_word_are_found(
+    store: MemoryStore, content: str, query: str
+) -> None:
+    store.add([Memory("x", content), Memory("y", "Der Zug hält in Graz"), Memory("z", "昨日猫鱼")])
+    [found] = MemorySearch(store).search([query], [Scope()], 3)
+    assert [hit.memory.id for hit in found] == ["x"]
+
+
+def turns(*texts: str, kind: str = "turn", at: float = 0.0) -> list[Memory]:
+    return [Memory(f"t{i}", text, kind, created_at=at) for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(("kind", "found"), [("turn", ["t1", "t2", "t0"]), ("fact", ["t1"])])
+def test_turns_beside_a_hit_are_found_with_it(store: MemoryStore, kind: str, found: list[str]) -> None:
+    store.add(turns("Hello there", "Where does Ann live?", "In Lyon since May", "I see", kind=kind))
+    [hits] = MemorySearch(store).search(["Where does Ann live?"], [Scope()], 5)
+    assert [hit.memory.id for hit in hits] == found
+    assert [hit.score for hit in hits] == [1.0, 0.3, 0.2][: len(found)]
+
+
+def test_turns_of_other_scopes_and_conversations_are_not_beside_it(store: MemoryStore) -> None:
+    asked = Memory("asked", "Where does Ann live?", "turn", created_at=1000.0)
+    for scope, at in ((BOB, 1000.0), (Scope(), 9000.0)):
+        store.add([asked, Memory(f"next {at}", "In Lyon", "turn", scope=scope, created_at=at)])
+    [hits] = MemorySearch(store).search(["Where does Ann live?"], [Scope(), BOB], 5)
+    assert [hit.memory.id for hit in hits] == ["asked"]
+
+
+def test_a_date_in_the_query_prefers_what_was_said_then(store: MemoryStore) -> None:
+    days = {"may": "2023-05-09", "late": "2023-05-29", "june": "2023-06-09", "before": "2022-05-08"}
+    for name, day in days.items():
+        at = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+        store.add([Memory(name, "Ann met Tom", created_at=at)])
+
+    def scores(query: str) -> dict[str, float]:
+        [hits] = MemorySearch(store).search([query], [Scope()], 5)
+        return {hit.memory.id: round(hit.score, 2) for hit in hits}
+
+    assert scores("Whom did Ann meet on 8 May 2023?") == {"may": 1.3, "late": 1.15, "june": 1.0, "before": 1.0}
+    assert scores("Whom did Ann meet on 2023-05-08?") == scores("Whom did Ann meet on 8 May 2023?")
+    assert scores("Whom did Ann meet in May?") == {"may": 1.3, "late": 1.3, "june": 1.0, "before": 1.3}
+    assert set(scores("Whom may Ann have met in 2023?").values()) == {1.0}
+
+
+def test_vectors_are_made_beside_whoever_adds(store: MemoryStore) -> None:
+    encoder, asked = WordEncoder(), threading.Event()
+    encode = encoder.encode_passages
+
+    def slowly(texts: Sequence[str]) -> np.ndarray:
+        assert asked.wait(LONG)
+        return encode(texts)
+
+    encoder.encode_passages = slowly  # type: ignore[method-assign]
+    service = MemoryService(store, encoder=encoder, in_background=True)
+    service.add("Ann lives in Lyon", Scope(), MemorySource("user", "ann"))
+    assert [one.memory.content for one in service.search("Lyon", [Scope()], threshold=0.0).used] == [
+        "Ann lives in Lyon"
+    ]
+    assert store.stats()["without_vector"] == 1
+    asked.set()
+    wait_until(lambda: store.stats()["without_vector"] == 0)
+    service.close()
+    service.add("Bob lives in Nice", Scope(), MemorySource("user", "bob"))
+    assert store.stats()["without_vector"] == 1
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_of_equal_memories_the_newest_comes_first(store: MemoryStore) -> None:
@@ -84,7 +172,7 @@ def test_common_words_only_order_what_rare_words_find(store: MemoryStore, monkey
     search = MemorySearch(store)
     exact = dict(enumerate(bm25(texts, "the rare memory")))
     [found] = search.search(["the rare memory"], [Scope()], 5)
-    assert {int(hit.memory.id): hit.score for hit in found} == pytest.approx({30: exact[30], 31: exact[31]})
+    assert {int(hit.memory.id): hit.score for hit in found} == pytest.approx({30: exact[30] / exact[31], 31: 1.0})
     [newest] = search.search(["the"], [Scope()], 50)  # nothing but a common word: its newest memories
     assert {hit.memory.id for hit in newest} == {"30"} | {str(i) for i in range(21, 30)}
 
@@ -101,7 +189,7 @@ def test_words_follow_changes_of_content_and_go_with_their_last_memory(store: Me
     store.revise(ANN, "x", Change(content="white wine"), at=1.0, reason="said")
     assert [hit.memory.id for hit in MemorySearch(store).search(["red white"], [ANN], 5)[0]] == ["y", "x"]
     store.delete(ANN, ["y"], at=2.0, reason="asked")
-    assert {word for (word,) in store._session.query("SELECT word FROM words")} == {"white", "wine"}
+    assert {word for (word,) in store._session.query("SELECT word FROM words")} == {"whit", "win"}
 
 
 def test_words_are_taken_again_when_texts_come_apart_otherwise(
@@ -109,7 +197,7 @@ def test_words_are_taken_again_when_texts_come_apart_otherwise(
 ) -> None:
     store.add(memories(3, ANN))
     store.close()
-    monkeypatch.setattr("ewe.longterm.store.lexical.words", lambda text: text.upper().split())
+    monkeypatch.setattr("ewe.longterm.store.lexical.terms", lambda text: text.upper().split())
     with MemoryStore.open(store.path, read_only=False) as opened:
         [found] = MemorySearch(opened).search(["word1"], [ANN], 5)
         assert [hit.memory.id for hit in found] == ["m1"]
@@ -262,23 +350,16 @@ def test_centres_find_groups_that_lie_apart() -> None:
     assert float(np.median(nearest.min(axis=1))) < 1.0
 
 
-def test_memories_are_a_retriever_with_their_veracity(store: MemoryStore) -> None:
+def test_a_memory_is_a_passage_with_its_veracity() -> None:
     source = MemorySource("user", "ann", 0.4)
-    store.add([Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3)])
-    store.add([Memory("y", "red tea", veracity=0.9), Memory("z", "red wine", scope=BOB)])
-    retriever = MemoryRetriever(store, visible("ann"))
-    assert isinstance(retriever, Retriever)
-    wine, nothing = retriever.retrieve(["red wine", "silence"], 5)
-    assert nothing == []
-    assert [(hit.passage.text, hit.passage.veracity) for hit in wine] == [("red wine", 0.3), ("red tea", 0.9)]
-    first = wine[0].passage
-    assert (first.source, first.date, scope_and_id(first.id)) == ("user:ann", "1970-01-02", (ANN, "x/1"))
-    believed = MemoryRetriever(store, visible("ann"), admit=lambda memory: memory.veracity > 0.5)
-    assert [hit.passage.text for hit in believed.retrieve(["red wine"], 1)[0]] == ["red tea"]
-    with pytest.raises(ConfigError, match="scope"):
-        MemoryRetriever(store, [])
+    passage = as_passage(Memory("x/1", "red wine", scope=ANN, source=source, updated_at=86400.0, veracity=0.3))
+    assert (passage.text, passage.veracity, passage.source) == ("red wine", 0.3, "user:ann")
+    assert (passage.date, scope_and_id(passage.id)) == ("1970-01-02", (ANN, "x/1"))
+
+
+def test_a_search_for_nothing_is_refused(store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="top_k"):
-        retriever.retrieve(["red"], 0)
+        MemorySearch(store).search(["red"], [ANN], 0)
 
 
 @given(user=st.text(max_size=5), agent=st.text(max_size=5), memory_id=st.text(min_size=1, max_size=5))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory
+from ewe.longterm.scoring.attributes import can_both_hold
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 
 MOST_NEIGHBOURS = 16
@@ -26,7 +27,7 @@ class Relation:
     """How a memory that is there stands to a new text; all in [0, 1], probabilities of the judge.
 
     supports: that the memory entails the text; supported: that the text entails the memory; contradiction: that either
-    rules out the other one (the greater of both directions).
+    rules out the other one (the greater of both directions; 0 where the words say that both can hold).
     """
 
     memory: Memory
@@ -53,9 +54,13 @@ def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Rel
     pairs = [(memory.content, text) for memory in neighbours] + [(text, memory.content) for memory in neighbours]
     rows = checked(judge.judge(pairs) if pairs else [], len(pairs), type(judge).__name__)
     there, back = rows[: len(neighbours)], rows[len(neighbours) :]
-    return [
-        Relation(memory, float(one[SUPPORTED]), float(other[SUPPORTED]), float(max(one[REFUTED], other[REFUTED])))
+    against = [
+        0.0 if can_both_hold(memory.content, text) else float(max(one[REFUTED], other[REFUTED]))
         for memory, one, other in zip(neighbours, there, back, strict=True)
+    ]
+    return [
+        Relation(memory, float(one[SUPPORTED]), float(other[SUPPORTED]), contradiction)
+        for memory, one, other, contradiction in zip(neighbours, there, back, against, strict=True)
     ]
 
 

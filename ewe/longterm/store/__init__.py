@@ -1,8 +1,9 @@
 """Memories on disk, with their histories: one writer, many readers, no way from one scope into another."""
 
 from ewe.longterm.store.adding import AddResult
+from ewe.longterm.store.erasing import Erasure
 from ewe.longterm.store.exchange import ImportReport, export_jsonl, import_jsonl
 from ewe.longterm.store.rows import Deletion
 from ewe.longterm.store.store import Change, MemoryStore
 
-__all__ = ["AddResult", "Change", "Deletion", "ImportReport", "MemoryStore", "export_jsonl", "import_jsonl"]
+__all__ = ["AddResult", "Change", "Deletion", "Erasure", "ImportReport", "MemoryStore", "export_jsonl", "import_jsonl"]

@@ -14,11 +14,20 @@ from itertools import islice
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_values, revision_values
+from ewe.longterm.store.rows import (
+    MEMORY_COLUMNS,
+    REVISION_COLUMNS,
+    checksum,
+    memory_checksum,
+    memory_values,
+    revision_values,
+)
 from ewe.longterm.store.session import Session
 
-ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_ADD_MEMORY = f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions) VALUES ({','.join('?' * 19)})"  # noqa: S608
+ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}, checksum) VALUES ({','.join('?' * 10)})"  # noqa: S608
+_ADD_MEMORY = (
+    f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions, checksum) VALUES ({','.join('?' * 22)})"  # noqa: S608
+)
 _BATCH = 1000
 History = tuple[Memory, Sequence[Revision]]
 
@@ -55,6 +64,12 @@ def add(session: Session, lexicon: Lexicon, histories: Iterable[History]) -> Add
     return result
 
 
+def revision_row(number: int, revision: Revision) -> tuple[object, ...]:
+    """The values of `ADD_REVISION`; number: of the memory."""
+    values = revision_values(revision)
+    return (number, *values, checksum(values))
+
+
 def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
     found = [(revision.memory_id, revision.number) for revision in revisions]
     if not found or found != [(memory.id, number) for number in range(1, len(found) + 1)]:
@@ -71,8 +86,9 @@ def _add_batch(
     for number, place in enumerate(new, last + 1):
         memory, revisions = batch[place]
         scope = scopes[memory.scope]
-        rows.append((number, scope, *memory_values(memory), len(revisions)))
-        changes += [(number, *revision_values(revision)) for revision in revisions]
+        values = memory_values(memory)
+        rows.append((number, scope, *values, len(revisions), memory_checksum(values)))
+        changes += [revision_row(number, revision) for revision in revisions]
         entries.append((number, scope, memory.content))
     connection.executemany(_ADD_MEMORY, rows)
     connection.executemany(ADD_REVISION, changes)

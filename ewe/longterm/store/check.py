@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
-from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, memory_of, revision_of
+from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of
 from ewe.longterm.store.session import Session
 
 # What has to be empty, and what it means if it is not.
@@ -57,22 +57,30 @@ def problems(session: Session) -> list[str]:
 
 
 def _invalid(session: Session) -> list[str]:
-    """Rows that are no valid memory or revision."""
+    """Rows that are no valid memory or revision, or not those that were written."""
     found = []
     after = 0
     while page := session.query(
-        f"SELECT number, {MEMORY_COLUMNS} FROM memories WHERE number > ? ORDER BY number LIMIT 1000",  # noqa: S608
+        f"SELECT number, checksum, {MEMORY_COLUMNS} FROM memories WHERE number > ? ORDER BY number LIMIT 1000",  # noqa: S608
         (after,),
     ):
-        for number, *values in page:
+        for number, stored, *values in page:
             try:
                 memory = memory_of(Scope(), values)
-                for revision in session.query(
-                    f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
+                _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
+                for told, *revision in session.query(
+                    f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
                     (number,),
                 ):
                     revision_of(memory.id, revision)
+                    _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
             except (InvalidRequestError, ValueError, TypeError) as error:
                 found.append(f"{session.path} is damaged: {error}")
         after = page[-1][0]
     return found
+
+
+def _compare(stored: int | None, found: int, name: str) -> None:
+    """Raises ValueError for a row that is not the one that was written."""
+    if stored is not None and stored != found:
+        raise ValueError(f"{name} is not what was written: bytes have changed in place")

@@ -13,7 +13,7 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import make_file, open_file
 
 FILE_NAME = "memories.sqlite"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # Per version the statements that lead to the next one. Never change one that was published: add another.
 MIGRATIONS: dict[int, str] = {
     1: "ALTER TABLE revisions ADD COLUMN uncertainty REAL",
@@ -22,12 +22,24 @@ ALTER TABLE memories ADD COLUMN confirmed_at REAL NOT NULL DEFAULT 0;
 UPDATE memories SET confirmed_at = coalesce(
     (SELECT max(at) FROM revisions WHERE memory = memories.number AND veracity_after > veracity_before), 0)
 """,
+    3: """
+ALTER TABLE memories ADD COLUMN valid_from REAL;
+ALTER TABLE memories ADD COLUMN valid_until REAL;
+ALTER TABLE memories ADD COLUMN checksum INTEGER;
+ALTER TABLE revisions ADD COLUMN checksum INTEGER;
+CREATE TABLE erasing (user TEXT NOT NULL);
+DROP TRIGGER deletions_stay;
+CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
+BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END
+""",
 }
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
 
 # AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
 # memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
 # memories.revisions: how many there have to be; a lost one shows.
+# memories.checksum, revisions.checksum: of the row; NULL where schema 3 or earlier wrote it.
+# erasing: whose log entries may go; empty but inside the transaction that erases a user.
 # revisions.uncertainty: after the revision; NULL where schema 1 wrote it.
 _SCHEMA = """
 CREATE TABLE state (
@@ -63,8 +75,11 @@ CREATE TABLE memories (
     incorrect_count INTEGER NOT NULL,
     contradicts TEXT NOT NULL,
     confirmed_at REAL NOT NULL DEFAULT 0,
+    valid_from REAL,
+    valid_until REAL,
     revisions INTEGER NOT NULL,
     cell INTEGER,
+    checksum INTEGER,
     UNIQUE (scope, id)
 );
 CREATE INDEX memories_by_cell ON memories (scope, cell);
@@ -79,6 +94,7 @@ CREATE TABLE revisions (
     evidence TEXT NOT NULL,
     content_before TEXT NOT NULL,
     uncertainty REAL,
+    checksum INTEGER,
     PRIMARY KEY (memory, number)
 ) WITHOUT ROWID;
 CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions
@@ -99,7 +115,8 @@ CREATE TABLE deletions (
 CREATE INDEX deletions_by_id ON deletions (id, user, agent);
 CREATE TRIGGER deletions_stay_as_they_are BEFORE UPDATE ON deletions
 BEGIN SELECT RAISE(ABORT, 'the log of deletions is never changed'); END;
-CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions
+CREATE TABLE erasing (user TEXT NOT NULL);
+CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
 BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END;
 CREATE TABLE words (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -56,6 +56,11 @@ class Embeddings:
         arrange(self._session, self._vectors().read, sorted(touched))
         return done
 
+    @property
+    def exist(self) -> bool:
+        """Whether any encoder has made vectors for this store."""
+        return self._known() is not None
+
     def check(self, encoder: Encoder) -> None:
         """Raises ConfigError if there are vectors, and another encoder made them."""
         known = self._known()

@@ -14,13 +14,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from ewe.longterm.store.session import Session
-from ewe.text.words import words
+from ewe.longterm.store.terms import terms
 
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
-_PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep."
+_PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
 
 Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
 
@@ -37,7 +37,7 @@ class Lexicon:
         postings: list[tuple[int, int, int, int, str]] = []
         sizes: defaultdict[int, list[int]] = defaultdict(list)
         for memory, scope, content in entries:
-            tokens = words(content)
+            tokens = terms(content)
             sizes[scope].append(len(tokens))
             for word, times in Counter(tokens).items():
                 frequencies[scope, word] += 1
@@ -59,7 +59,7 @@ class Lexicon:
     def remove(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
         """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
         for memory, scope, content in entries:
-            tokens = words(content)
+            tokens = terms(content)
             keys = [(scope, word) for word in set(tokens)]
             connection.executemany(
                 "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) "
@@ -124,7 +124,7 @@ class Lexicon:
         """Per word of the query that is known: in how many memories it is, and its numbers; the rarest first."""
         rows = self._session.lookup(
             f"SELECT word, number, memories FROM words WHERE scope IN ({marks}) AND word IN",  # noqa: S608
-            sorted(set(words(query))),
+            sorted(set(terms(query))),
             scopes,
         )
         found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -178,4 +178,4 @@ def _best(scores: dict[int, float], top_k: int) -> list[int]:
 
 def _fingerprint() -> str:
     """Names the way in which texts come apart into words."""
-    return hashlib.sha256("\n".join(words(_PROBE)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(terms(_PROBE)).encode()).hexdigest()[:16]

@@ -14,7 +14,9 @@ from typing import Any
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
+from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
+from ewe.longterm.store.moments import MOMENT_COLUMNS, Moment
 from ewe.longterm.store.rows import (
     MEMORY_COLUMNS,
     REVISION_COLUMNS,
@@ -79,6 +81,11 @@ class MemoryReader:
                 yield memory_of(Scope(user, agent), values)
             after = page[-1][0]
 
+    def page(self, scopes: Sequence[Scope], offset: int, limit: int) -> list[Memory]:
+        """At most `limit` memories of these scopes as they were added, the first `offset` left out."""
+        page = self._page(0, self.scope_numbers(scopes), limit, offset)
+        return [memory_of(Scope(user, agent), values) for _, user, agent, *values in page]
+
     def rows(self, numbers: Sequence[int], scopes: Sequence[Scope]) -> dict[int, Memory]:
         """Per number of a memory the memory, if it is there and in one of the scopes."""
         rows = self._session.lookup(f"{_SELECT} WHERE memories.number IN", numbers)
@@ -86,9 +93,16 @@ class MemoryReader:
         found = ((number, Scope(user, agent), values) for number, user, agent, *values in rows)
         return {number: memory_of(scope, values) for number, scope, values in found if scope in allowed}
 
-    def scopes(self) -> list[Scope]:
-        """All scopes that hold memories, in alphabetical order; for whoever runs the store."""
-        return [Scope(*row) for row in self._session.query("SELECT user, agent FROM scopes ORDER BY user, agent")]
+    def moments(self, numbers: Sequence[int], scopes: Sequence[int]) -> dict[int, Moment]:
+        """Per number of a memory its times, if it is there and in one of the scopes (by number)."""
+        select = f"SELECT number, {MOMENT_COLUMNS} FROM memories WHERE number IN"  # noqa: S608
+        rows = self._session.lookup(select, numbers)
+        return {number: Moment(*values) for number, *values in rows if values[0] in scopes}
+
+    def scopes(self) -> dict[Scope, int]:
+        """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
+        rows = self._session.query("SELECT user, agent, memories FROM scopes ORDER BY user, agent")
+        return {Scope(user, agent): count for user, agent, count in rows}
 
     def scope_numbers(self, scopes: Sequence[Scope]) -> list[int]:
         """The numbers of those scopes that hold memories."""
@@ -110,11 +124,17 @@ class MemoryReader:
         return [Deletion(at, Scope(user, agent), memory_id, reason) for at, user, agent, memory_id, reason in rows]
 
     def was_deleted(self, memory: Memory) -> bool:
-        """Whether the log says that a memory of this scope and id was deleted after this one was made."""
-        return bool(
-            self._session.query(
-                "SELECT 1 FROM deletions WHERE id = ? AND user = ? AND agent = ? AND at >= ? LIMIT 1",
-                (memory.id, memory.scope.user, memory.scope.agent, memory.created_at),
+        """Whether the log says that a memory of this scope and id was deleted, or its user erased, since then."""
+        named = "SELECT 1 FROM deletions WHERE id = ? AND user = ? AND agent = ? AND at >= ? LIMIT 1"
+        values = (memory.id, memory.scope.user, memory.scope.agent, memory.created_at)
+        return self.was_erased(memory.scope.user, memory.created_at) or bool(self._session.query(named, values))
+
+    def was_erased(self, user: str, since: float) -> bool:
+        """Whether the log says that all of a user was erased since then (seconds since 1970)."""
+        return any(
+            at >= since
+            for (at,) in self._session.query(
+                "SELECT at FROM deletions WHERE id = ? AND user = ?", (ALL_IDS, erased_name(user))
             )
         )
 
@@ -148,11 +168,13 @@ class MemoryReader:
         )
         return rows[0] if rows else None
 
-    def _page(self, after: int, scopes: Sequence[int] | None) -> list[tuple[Any, ...]]:
+    def _page(
+        self, after: int, scopes: Sequence[int] | None, limit: int = _PAGE, offset: int = 0
+    ) -> list[tuple[Any, ...]]:
         inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(scopes))})"
         return self._session.query(
-            f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT {_PAGE}",
-            (after, *(scopes or ())),
+            f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT ? OFFSET ?",
+            (after, *(scopes or ()), limit, offset),
         )
 
     def _count(self, statement: str) -> int:

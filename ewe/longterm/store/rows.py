@@ -6,6 +6,7 @@ Owns: which column and which key holds which field. Knows the records; no databa
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -16,9 +17,12 @@ from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 # The order of `memory_values`.
 MEMORY_COLUMNS = (
     "id, content, kind, source_kind, source_id, reliability, metadata, created_at, updated_at, veracity, uncertainty, "
-    "recall_count, correct_count, incorrect_count, contradicts, confirmed_at"
+    "recall_count, correct_count, incorrect_count, contradicts, confirmed_at, valid_from, valid_until"
 )
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
+
+
+_UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,25 @@ def memory_values(memory: Memory) -> tuple[object, ...]:
         memory.incorrect_count,
         _text(memory.contradicts),
         memory.confirmed_at,
+        memory.valid_from,
+        memory.valid_until,
     )
+
+
+def memory_checksum(values: Sequence[Any]) -> int:
+    """The checksum of a row with `MEMORY_COLUMNS`, but for the count of recalls."""
+    return checksum([*values[:_UNCHECKED], *values[_UNCHECKED + 1 :]])
+
+
+def checksum(values: Sequence[Any]) -> int:
+    """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
+    told = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]  # -0.0 is 0.0
+    return zlib.crc32(json.dumps(told).encode())
 
 
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
     """The memory of a row with `MEMORY_COLUMNS`."""
-    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts, confirmed_at = values
+    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values[:-3]
     created_at, updated_at, veracity, uncertainty, recalls, correct, incorrect = numbers
     return Memory(
         identity,
@@ -72,7 +89,7 @@ def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
         correct,
         incorrect,
         tuple(json.loads(contradicts)),
-        confirmed_at,
+        *values[-3:],
     )
 
 

@@ -7,18 +7,19 @@ records, the session and what is kept beside the memories (words, vectors); no s
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from ewe.errors import DatastoreError
+from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
-from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add
+from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
 from ewe.longterm.store.database import create_database
+from ewe.longterm.store.erasing import Eraser, Erasure
 from ewe.longterm.store.reading import MemoryReader, missing
-from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_of, memory_values, revision_values
+from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
 from ewe.longterm.store.session import Session
 
 ADDED = "added"
@@ -28,6 +29,8 @@ ADDED = "added"
 class Change:
     """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
 
+    valid: valid_from and valid_until, either of which may be None (open).
+
     A higher veracity, or feedback that a memory is correct, confirms it at the time of the revision.
     """
 
@@ -35,11 +38,14 @@ class Change:
     uncertainty: float | None = None
     content: str | None = None
     contradicts: tuple[str, ...] | None = None
+    metadata: Mapping[str, str] | None = None
+    valid: tuple[float | None, float | None] | None = None
     correct: int = 0
     incorrect: int = 0
 
     def apply(self, memory: Memory, at: float) -> Memory:
         """The memory after the change. Raises InvalidRequestError if it would be none."""
+        since, until = (memory.valid_from, memory.valid_until) if self.valid is None else self.valid
         confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
         return replace(
             memory,
@@ -48,6 +54,9 @@ class Change:
             uncertainty=memory.uncertainty if self.uncertainty is None else self.uncertainty,
             content=memory.content if self.content is None else self.content,
             contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
+            metadata=memory.metadata if self.metadata is None else self.metadata,
+            valid_from=since,
+            valid_until=until,
             correct_count=memory.correct_count + self.correct,
             incorrect_count=memory.incorrect_count + self.incorrect,
             confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
@@ -63,6 +72,10 @@ class MemoryStore(MemoryReader):
     memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
     naming the file and what to do, for damage, a full disk and files that may not be written.
     """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._eraser = Eraser(session, self.lexicon, self.embeddings)
 
     @classmethod
     def create(cls, path: str | Path) -> MemoryStore:
@@ -130,10 +143,10 @@ class MemoryStore(MemoryReader):
             )  # fmt: skip
             settings = ", ".join(f"{column} = ?" for column in MEMORY_COLUMNS.split(", "))
             connection.execute(
-                f"UPDATE memories SET {settings}, revisions = ? WHERE number = ?",  # noqa: S608
-                (*memory_values(new), count + 1, number),
+                f"UPDATE memories SET {settings}, revisions = ?, checksum = ? WHERE number = ?",  # noqa: S608
+                (*memory_values(new), count + 1, memory_checksum(memory_values(new)), number),
             )
-            connection.execute(ADD_REVISION, (number, *revision_values(revision)))
+            connection.execute(ADD_REVISION, revision_row(number, revision))
             if before:
                 [within] = self.scope_numbers([scope])
                 self.lexicon.remove(connection, [(number, within, old.content)])
@@ -158,28 +171,31 @@ class MemoryStore(MemoryReader):
         where it moved rows about; `scrub` takes those away as well.
         """
         with self._session.transaction() as connection:
-            [scope_number] = self.scope_numbers([scope]) or [0]
-            select = "SELECT number, scope, content, id FROM memories WHERE scope = ?"
-            if ids is None:
-                rows = self._session.query(select, (scope_number,))
-            else:
-                rows = self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), (scope_number,))
-            self.lexicon.remove(connection, [(number, within, content) for number, within, content, _ in rows])
-            self.embeddings.forget(connection, [scope_number], [number for number, *_ in rows])
-            connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number, *_ in rows])
-            connection.executemany(
-                "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, ?, ?, ?)",
-                [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
-            )
-            connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
-            connection.execute("DELETE FROM scopes WHERE memories = 0")
-            connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
+            taken = self._eraser.delete(connection, scope, ids, at, reason)
         self._wipe()
-        return len(rows)
+        return taken.memories
+
+    def erase(self, user: str, *, at: float, reason: str) -> list[Erasure]:
+        """Deletes all memories of a user, with every agent, from all tables; what was taken, a receipt per agent.
+
+        The log forgets the user too: one entry stays, with a digest of the name, so that an old copy does not bring
+        the memories back. What memories of other scopes cite stays with them. `scrub` takes the last traces from the
+        file, as after `delete`. Raises InvalidRequestError for nobody.
+        """
+        if not user:
+            raise InvalidRequestError("name the user whose memories are to be erased")
+        with self._session.transaction() as connection:
+            taken = self._eraser.erase(connection, user, at, reason)
+        self._wipe()
+        return taken
 
     def note_deletions(self, entries: Iterable[Deletion]) -> None:
-        """Takes over entries of another store's log that are not in this one's; deletes nothing."""
-        values = [(entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason) for entry in entries]
+        """Takes over entries of another store's log that are not in this one's, nor of a user erased here."""
+        values = [
+            (entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason)
+            for entry in entries
+            if not self.was_erased(entry.scope.user, entry.at)
+        ]
         with self._session.transaction() as connection:
             connection.executemany(
                 "INSERT INTO deletions (at, user, agent, id, reason) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS "

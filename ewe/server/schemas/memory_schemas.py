@@ -22,6 +22,7 @@ _Metadata = Annotated[
     Field(max_length=16),
 ]
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Time = Annotated[float, Field(allow_inf_nan=False)]
 Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]
 
 
@@ -43,6 +44,13 @@ class MemoryDeletion(MemoryPlace):
     scrub: Annotated[bool, Field(strict=False)] = False  # in an address it is text
 
 
+class MemoryListing(MemoryPlace):
+    """Whose memories are listed: a user's with every agent, or what else is named; with neither all that there are."""
+
+    offset: Annotated[int, Field(ge=0, strict=False)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000, strict=False)] = 100
+
+
 class MemoryChoice(MemoryPlace):
     """Whose long-term memories a request may use.
 
@@ -62,19 +70,30 @@ class Source(RequestModel):
 
 
 class NewMemory(MemoryPlace):
-    """Something to remember; kind: what sort of memory it is."""
+    """Something to remember; kind: what sort of memory it is; valid_from: since when it holds (seconds since 1970)."""
 
     content: _Content
     kind: _Kind = "fact"
     source: Source = Source()
     metadata: _Metadata = Field(default_factory=dict)
+    valid_from: _Time | None = None
+
+
+class MemoryEdit(MemoryPlace):
+    """What is to be changed of a memory: fields that are left out stay, null opens a time."""
+
+    content: _Content | None = None
+    metadata: _Metadata | None = None
+    valid_from: _Time | None = None
+    valid_until: _Time | None = None
 
 
 class MemorySearchRequest(MemoryChoice):
-    """A question to the memories."""
+    """A question to the memories; as_of: when they must hold, in seconds since 1970 (now)."""
 
     query: FullText
     top_k: Annotated[int, Field(ge=1, le=100)] = 5
+    as_of: _Time | None = None
 
 
 class MemoryFeedback(MemoryPlace):
@@ -96,7 +115,7 @@ class WireMemory(AnswerModel):
     """A memory; times in seconds since 1970. shared: whether it is everybody's.
 
     veracity: how far it can be believed; uncertainty: how little is known about that. contradicts: ids of memories that
-    say otherwise.
+    say otherwise. valid_from, valid_until: when it holds, null where that is open.
     """
 
     object: Literal["memory"] = "memory"
@@ -116,6 +135,8 @@ class WireMemory(AnswerModel):
     correct_count: int
     incorrect_count: int
     contradicts: list[str]
+    valid_from: float | None
+    valid_until: float | None
 
 
 class FoundMemory(AnswerModel):
@@ -140,6 +161,23 @@ class MemoryList(AnswerModel):
     data: list[FoundMemory]
     disregarded: list[FoundMemory]
     threshold: float
+
+
+class MemoryOwner(AnswerModel):
+    """A user, an agent or both, and how many memories are theirs; with neither name: everybody's."""
+
+    user: str
+    agent: str
+    memories: int
+
+
+class MemoryPage(AnswerModel):
+    """Memories as they were added, whose they are, and whether there are more behind them."""
+
+    object: Literal["list"] = "list"
+    data: list[WireMemory]
+    owners: list[MemoryOwner]
+    has_more: bool
 
 
 class WireRevision(AnswerModel):
@@ -169,8 +207,21 @@ class FeedbackAnswer(AnswerModel):
     memory: WireMemory
 
 
+class ErasedPart(AnswerModel):
+    """What was deleted with one agent: memories, their revisions, entries of both indexes, entries of the log."""
+
+    agent: str
+    memories: int
+    revisions: int
+    words: int
+    vectors: int
+    log: int
+
+
 class Deleted(AnswerModel):
-    """How many memories were deleted."""
+    """How many memories were deleted; receipt: of a whole user, agent by agent; scrubbed: no trace is in the files."""
 
     object: Literal["memory.deleted"] = "memory.deleted"
     deleted: int
+    receipt: list[ErasedPart] = Field(default_factory=list)
+    scrubbed: bool = False

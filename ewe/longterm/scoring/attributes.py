@@ -1,0 +1,116 @@
+"""What a short statement is about: whether a newer one replaces an older one, or both can hold.
+
+Owns: the likeness of subject and attribute, by the words alone (English). Knows how texts come apart into words; no
+judge. docs/longterm_scoring.md says how often it is right.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ewe.text.words import fold, words
+
+_MOST_VALUE_WORDS = 4
+_SHORT = 12  # words; longer texts say several things
+_LEAST_SHARED = 0.25
+_SUBJECT_WORDS = 2
+
+# Said of a change, and no part of what is said.
+_NOW = re.compile(r"\b(now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b")
+_NOT = re.compile(r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer)\b|n['’]t\b")
+
+
+def _set(of: str) -> frozenset[str]:
+    return frozenset(of.split())
+
+
+# What somebody or something has one of at a time.
+_ONE_AT_A_TIME = _set(
+    """am is are live lives reside resides stay stays work works weigh weighs open opens close closes start starts begin
+    begins end ends leave leaves arrive arrives cost costs prefer prefers earn earns runs belongs study studies"""
+)
+# With a number it is one at a time, too: two children, 5 mg.
+_ONE_NUMBER = _set("have has take takes need needs sleep sleeps contain contains")
+# What can be said of many things at once.
+_MANY = _set(
+    """like likes love loves enjoy enjoys speak speaks play plays know knows own owns read reads visited bought saw
+    watched ate met went studied learned learnt tried made wrote have has had"""
+)
+_BE = _set("am is are")
+_VERBS = _ONE_AT_A_TIME | _MANY
+_NUMBERS = _set("one two three four five six seven eight nine ten eleven twelve")
+_FIRST_PERSON = _set("i my me mine we our us ours")
+
+
+def is_personal(text: str) -> bool:
+    """Whether it says something of its own speaker, so that it is another fact in another mouth."""
+    return not _FIRST_PERSON.isdisjoint(words(text))
+
+
+def same_attribute(older: str, newer: str) -> bool:
+    """Whether both give one attribute of one subject, of which there is one value at a time, and the values differ.
+
+    "I live in Berlin" and "I live in Paris" do; they are alike but for one stretch of at most four words behind a verb
+    that takes one value at a time, or one is the other with a "not".
+    """
+    (one, no), (other, not_other) = _parts(older), _parts(newer)
+    if no != not_other:
+        return one == other
+    before = _shared(one, other)
+    behind = _shared(one[before:][::-1], other[before:][::-1])
+    values = (one[before : len(one) - behind], other[before : len(other) - behind])
+    if not before or not all(0 < len(value) <= _MOST_VALUE_WORDS for value in values):
+        return False
+    if _NOW.search(fold(newer)) and before > 1:
+        return True
+    verbs = [word for word in one[1:before] if word in _ONE_AT_A_TIME]
+    if verbs:
+        # A teacher can be a father as well.
+        return not (one[before - 1] in ("a", "an") or values[0][0] in ("a", "an")) or verbs[-1] not in _BE
+    return any(word in _ONE_NUMBER for word in one[:before]) and all(_is_number(value[0]) for value in values)
+
+
+def can_both_hold(one: str, other: str) -> bool:
+    """Whether the words say so: of two people, of two things that somebody liked, visited or knows, or of short
+    statements that share less than a quarter of their words.
+
+    Judges of entailment take such pairs for contradictions.
+    """
+    (first, no), (second, not_second) = _parts(one), _parts(other)
+    if no != not_second or not first or not second or same_attribute(one, other):
+        return False
+    if max(len(first), len(second)) <= _SHORT:
+        one_set, other_set = set(first), set(second)
+        if len(one_set & other_set) < _LEAST_SHARED * len(one_set | other_set):
+            return True
+    (subject, verb), (other_subject, other_verb) = _head(first), _head(second)
+    if subject != other_subject:
+        return subject[0] in _FIRST_PERSON or other_subject[0] in _FIRST_PERSON
+    if verb == other_verb:
+        return verb in _MANY
+    return {verb, other_verb} <= _ONE_AT_A_TIME - _BE
+
+
+def _head(found: list[str]) -> tuple[list[str], str]:
+    """The words before the first verb that is known, and the verb; without one the first words."""
+    place = next((place for place, word in enumerate(found) if place and word in _VERBS), None)
+    if place is None:
+        return found[: 1 if found[0] in ("i", "we") else _SUBJECT_WORDS], ""
+    return found[:place], found[place]
+
+
+def _parts(text: str) -> tuple[list[str], bool]:
+    """The words of a statement without "now" and "not", and whether it says "not"."""
+    folded = fold(text)
+    negated = _NOT.search(folded) is not None
+    return words(_NOW.sub(" ", _NOT.sub(" ", folded))), negated
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """How many words both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _is_number(word: str) -> bool:
+    return word[0].isdigit() or word in _NUMBERS

@@ -1,0 +1,107 @@
+"""Taking memories out of every table, and the receipt that says what was taken.
+
+Owns: which tables a memory stands in, and what the log keeps of deleted memories and erased users. Knows the session,
+the words and the vectors' rows; the files are wiped by the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ewe.longterm.records import Scope
+from ewe.longterm.store.embeddings import Embeddings
+from ewe.longterm.store.lexical import Lexicon
+from ewe.longterm.store.session import Session
+
+ALL_IDS = "*"
+"""The id in the log that stands for everything of an erased user."""
+
+_COUNTS = {
+    "revisions": "SELECT count(*) FROM revisions WHERE memory IN",
+    "words": "SELECT count(*) FROM postings WHERE memory IN",
+    "vectors": "SELECT count(*) FROM memories WHERE cell IS NOT NULL AND number IN",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was taken of one scope: memories, revisions of their histories, words and vectors of the two indexes.
+
+    log: entries of the log of deletions that went as well; 0 unless the whole user was erased.
+    """
+
+    scope: Scope
+    memories: int = 0
+    revisions: int = 0
+    words: int = 0
+    vectors: int = 0
+    log: int = 0
+
+
+def erased_name(user: str) -> str:
+    """What the log keeps of an erased user: a digest, by which an old copy of their memories is recognized."""
+    return "erased:" + hashlib.sha256(user.encode()).hexdigest()
+
+
+class Eraser:
+    """Takes memories out of the tables; its methods belong inside a transaction."""
+
+    def __init__(self, session: Session, lexicon: Lexicon, embeddings: Embeddings) -> None:
+        self._session, self._lexicon, self._embeddings = session, lexicon, embeddings
+
+    def delete(
+        self, connection: sqlite3.Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
+    ) -> Erasure:
+        """Deletes memories of a scope (None: all of them); the log keeps scope, ids, time and reason."""
+        rows = self._rows(scope, ids)
+        taken = self._take(connection, scope, rows)
+        connection.executemany(
+            "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, ?, ?, ?)",
+            [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
+        )
+        return taken
+
+    def erase(self, connection: sqlite3.Connection, user: str, at: float, reason: str) -> list[Erasure]:
+        """Deletes all memories of a user, with every agent, and the user's part of the log; one entry stays instead."""
+        agents = "SELECT agent FROM scopes WHERE user = ?1 UNION SELECT agent FROM deletions WHERE user = ?1 ORDER BY 1"
+        taken = []
+        connection.execute("INSERT INTO erasing VALUES (?)", (user,))
+        for (agent,) in connection.execute(agents, (user,)).fetchall():
+            scope = Scope(user, agent)
+            part = self._take(connection, scope, self._rows(scope, None))
+            log = connection.execute("DELETE FROM deletions WHERE user = ? AND agent = ?", (user, agent)).rowcount
+            taken.append(Erasure(scope, part.memories, part.revisions, part.words, part.vectors, log))
+        connection.execute("DELETE FROM erasing")
+        connection.execute(
+            "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, '', ?, ?)",
+            (at, erased_name(user), ALL_IDS, reason),
+        )
+        return taken
+
+    def _rows(self, scope: Scope, ids: Iterable[str] | None) -> list[tuple[int, int, str, str]]:
+        """Number, number of the scope, content and id of memories."""
+        select = (
+            "SELECT number, scope, content, id FROM memories "
+            "WHERE scope = (SELECT number FROM scopes WHERE user = ? AND agent = ?)"
+        )
+        names = (scope.user, scope.agent)
+        if ids is None:
+            return self._session.query(select, names)
+        return self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), names)
+
+    def _take(self, connection: sqlite3.Connection, scope: Scope, rows: list[tuple[int, int, str, str]]) -> Erasure:
+        numbers = [number for number, *_ in rows]
+        found = {
+            name: sum(part for (part,) in self._session.lookup(statement, numbers))
+            for name, statement in _COUNTS.items()
+        }
+        self._lexicon.remove(connection, [(number, within, content) for number, within, content, _ in rows])
+        self._embeddings.forget(connection, {within for _, within, *_ in rows}, numbers)
+        connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
+        connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
+        connection.execute("DELETE FROM scopes WHERE memories = 0")
+        connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
+        return Erasure(scope, len(rows), **found)

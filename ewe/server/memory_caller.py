@@ -1,0 +1,143 @@
+"""Who asks for memories: which of them they may read or change, and how these look to them.
+
+Owns: the way from a request to the scopes of its caller and back. Knows the service of long-term memory behind the
+engine, and the wire's shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Request
+
+from ewe.errors import InvalidRequestError
+from ewe.longterm.live import LiveMemories, scopes_of
+from ewe.longterm.recall import Recalled
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.service import MemoryService
+from ewe.server.errors import RefusedError
+from ewe.server.offload import run_in_thread
+from ewe.server.schemas.memory_schemas import (
+    FoundMemory,
+    MemoryListing,
+    MemoryOwner,
+    MemoryPage,
+    MemoryPlace,
+    MemorySearchRequest,
+    WireMemory,
+    WireSource,
+)
+from ewe.server.service import key_of, service_of
+from ewe.types import MemoryOptions
+
+_T = TypeVar("_T")
+
+
+class Caller:
+    """Whoever sent a request, and the memories in his words."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._server, self._key = service_of(request), key_of(request)
+
+    def scope(self, place: MemoryPlace) -> Scope:
+        """Where the memories lie that the caller means."""
+        return self._server.tenants.scope(self._key, place.user, place.agent)
+
+    def scopes(self, wanted: MemorySearchRequest) -> tuple[Scope, ...]:
+        """What a search may see; raises InvalidRequestError for a scope of nobody."""
+        scope = self.scope(wanted)
+        return scopes_of(MemoryOptions(scope.user, scope.agent, wanted.scope))
+
+    def find(self, service: MemoryService, place: MemoryPlace, memory_id: str, *, to_change: bool = False) -> Memory:
+        """The caller's memory; to read, also a shared one that he names without an owner. Raises RefusedError."""
+        own, shared = service.store.find(self.scope(place), memory_id), None
+        if own is None and not place.user and not place.agent:
+            shared = service.store.find(Scope(), memory_id)
+        if shared is not None and to_change:
+            raise RefusedError(
+                403, "the shared memories belong to whoever runs this server", code="shared_memory", may_retry=False
+            )
+        found = own or shared
+        if found is None:
+            raise RefusedError(404, f"there is no memory {memory_id!r} of this user and agent", code="memory_not_found")
+        return found
+
+    def names(self, scope: Scope) -> tuple[str, str]:
+        """User and agent as the caller knows them."""
+        return self._server.tenants.names(self._key, scope)
+
+    def told(self, memory: Memory) -> WireMemory:
+        """A memory as the caller reads it."""
+        user, agent = self.names(memory.scope)
+        source = WireSource(kind=memory.source.kind, id=memory.source.id, reliability=memory.source.reliability)
+        same = (
+            *("id", "content", "kind", "created_at", "updated_at", "veracity", "uncertainty"),
+            *("valid_from", "valid_until"),
+        )
+        counts = ("recall_count", "correct_count", "incorrect_count")
+        return WireMemory(
+            user=user,
+            agent=agent,
+            shared=memory.scope.shared,
+            source=source,
+            metadata=dict(memory.metadata),
+            contradicts=list(memory.contradicts),
+            **{name: getattr(memory, name) for name in (*same, *counts)},
+        )
+
+    def listed(self, service: MemoryService, wanted: MemoryListing) -> MemoryPage:
+        """The memories that the caller asks for, and whose they are."""
+        tenants, scope = self._server.tenants, self.scope(wanted)
+        sizes = {
+            one: size
+            for one, size in service.store.scopes().items()
+            if tenants.owns(self._key, one)
+            and (not wanted.user or one.user == scope.user)
+            and (not wanted.agent or one.agent == scope.agent)
+        }
+        names = {one: self.names(one) for one in sizes}
+        found = service.store.page(list(sizes), wanted.offset, wanted.limit)
+        return MemoryPage(
+            data=[self.told(memory) for memory in found],
+            owners=[MemoryOwner(user=names[one][0], agent=names[one][1], memories=size) for one, size in sizes.items()],
+            has_more=wanted.offset + len(found) < sum(sizes.values()),
+        )
+
+    def found(self, recalled: Recalled) -> FoundMemory:
+        """A memory that was found as the caller reads it."""
+        return FoundMemory(
+            memory=self.told(recalled.memory),
+            belief=float(recalled.belief),
+            uncertainty=float(recalled.uncertainty),
+            similarity=float(recalled.similarity),
+            action=recalled.action.value,
+            tried=[action.value for action in recalled.tried],
+        )
+
+    async def served(self, call: Callable[[MemoryService], _T]) -> _T:
+        """What the memories answer, in a thread of its own, as one of the caller's requests under way.
+
+        Raises RefusedError where there are no memories, or where they fail.
+        """
+        memories = self._memories()
+        return await run_in_thread(self._request, lambda _: _guarded(memories, call))
+
+    def _memories(self) -> LiveMemories:
+        memories = self._server.llm.client.components.memories
+        if memories is None:
+            message = "this server keeps no memories: start it with longterm.path set to a folder for them"
+            raise RefusedError(404, message, code="no_memories")
+        return memories
+
+
+def _guarded(memories: LiveMemories, call: Callable[[MemoryService], _T]) -> _T:
+    try:
+        return call(memories.service)
+    except (RefusedError, InvalidRequestError):
+        raise
+    except Exception as error:
+        memories.failed("request", error)
+        message = "the memories cannot be reached; the server's log says why"
+        raise RefusedError(503, message, code="memories_failed", may_retry=False) from error
