@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ewe.types import Generation
 
 REAL_PROMPTS = [
-    "Who was Nikola Tesla, and what did he invent?",
-    "What was the 1973 oil crisis?",
-    "Who were the Huguenots?",
-    "What is packet switching, and who invented it?",
+    "Who were the Huguenots, and where did they flee?",
+    "Tell me about force.",
+    "Tell me about economic inequality.",
+    "What was the Apollo program?",
 ]
 _REAL = ("smollm2", WIKIPEDIA_SAMPLE)
 # As in the built-in setup: what no passage supports is taken back, and left out where no wording does better.
