@@ -71,7 +71,7 @@ def demo(
             generations.append(show.run(llm, "Without memory:"))
             loaded = llm.client.engine.loaded
     with open_llm(config, loaded) as llm:
-        generations.append(show.run(llm, "\nWith memory; sentences that no paragraph supports are taken back:" if real else ""))
+        generations.append(show.run(llm, "\nWith memory; what no paragraph supports is taken back:" if real else ""))
     if html:
         write_page(html, generations)
     if trace:

@@ -137,7 +137,7 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
     assert {document["prompt"] for document in documents} == {REAL_PROMPTS[0]}
     lines = ewe("demo", "--real", "--max-tokens", "6").stdout.splitlines()
     assert lines[0] == REAL_PROMPTS[0]
-    assert lines.index("Without memory:") < lines.index("With memory; sentences that no paragraph supports are taken back:")
+    assert lines.index("Without memory:") < lines.index("With memory; what no paragraph supports is taken back:")
 
 
 def test_a_failed_stream_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
