@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 REAL_PROMPTS = [
     "Who were the Huguenots, and where did they flee?",
-    "Tell me about force.",
-    "Tell me about economic inequality.",
     "What was the Apollo program?",
+    "How many people live in Warsaw?",
+    "Tell me about force.",
 ]
 _REAL = ("smollm2", WIKIPEDIA_SAMPLE)
 # As in the built-in setup: what no passage supports is taken back, and left out where no wording does better.

@@ -123,7 +123,7 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
         return Config()
 
     monkeypatch.setattr("ewe.cli.engine.settings_of", settings_of)
-    passages = Datastore([Passage("p", "Tesla was an inventor.", "Nikola Tesla")])
+    passages = Datastore([Passage("p", "The Huguenots fled to England.", "Huguenot")])
 
     def open_llm(config: Config, loaded: Any = None) -> LLM:
         return tiny_llm({"policy": config.policy, "retrieval": {"retriever": "bm25"}}, datastore=loaded and passages)
