@@ -42,6 +42,7 @@ BENCHMARKS = (
     "judge_speed",
     "verdicts",
     "factscore_verdicts",
+    "long_answers",
 )
 
 

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from ewe.types import Generation
 
 REAL_PROMPTS = [
-    "Who was Nikola Tesla, and what did he invent?",
-    "What was the 1973 oil crisis?",
-    "Who were the Huguenots?",
-    "What is packet switching, and who invented it?",
+    "Who were the Huguenots, and where did they flee?",
+    "What was the Apollo program?",
+    "How many people live in Warsaw?",
+    "Tell me about force.",
 ]
 _REAL = ("smollm2", WIKIPEDIA_SAMPLE)
+# As in the built-in setup: what no passage supports is taken back, and left out where no wording does better.
+_REAL_SETTINGS = ("model.adapter=memory-reader", "feedback.closed_world=true", "feedback.on_exhausted=drop")
 _SECONDS_SHOWN = {"rewind": 0.6, "sentence": 0.2}
 
 
@@ -57,7 +59,7 @@ def demo(
     show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()
     given = ["attribution=true"] if html else []
-    given += ["model.adapter=memory-reader"] if real else []
+    given += _REAL_SETTINGS if real else ()
     model, datastore = _REAL if real else (None, None)
     config = settings_of(None, [*given, *(settings or ())], model, datastore)
     if not as_json:
@@ -69,7 +71,7 @@ def demo(
             generations.append(show.run(llm, "Without memory:"))
             loaded = llm.client.engine.loaded
     with open_llm(config, loaded) as llm:
-        generations.append(show.run(llm, "\nWith memory, every sentence checked:" if real else ""))
+        generations.append(show.run(llm, "\nWith memory; what no paragraph supports is taken back:" if real else ""))
     if html:
         write_page(html, generations)
     if trace:

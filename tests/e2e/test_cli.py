@@ -123,20 +123,21 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
         return Config()
 
     monkeypatch.setattr("ewe.cli.engine.settings_of", settings_of)
-    passages = Datastore([Passage("p", "Tesla was an inventor.", "Nikola Tesla")])
+    passages = Datastore([Passage("p", "The Huguenots fled to England.", "Huguenot")])
 
     def open_llm(config: Config, loaded: Any = None) -> LLM:
         return tiny_llm({"policy": config.policy, "retrieval": {"retriever": "bm25"}}, datastore=loaded and passages)
 
     monkeypatch.setattr("ewe.cli.engine.open_llm", open_llm)
     documents = [json.loads(line) for line in ewe("demo", "--real", "--json", "--max-tokens", "6").stdout.splitlines()]
-    assert asked == [(None, ["model.adapter=memory-reader"], "smollm2", "wikipedia-sample")]
+    settings = ["model.adapter=memory-reader", "feedback.closed_world=true", "feedback.on_exhausted=drop"]
+    assert asked == [(None, settings, "smollm2", "wikipedia-sample")]
     assert [document["trace"][0]["data"]["policy"] for document in documents] == ["plain", "ewe"]
     assert [len(document["sources"]) for document in documents] == [0, 1]
     assert {document["prompt"] for document in documents} == {REAL_PROMPTS[0]}
     lines = ewe("demo", "--real", "--max-tokens", "6").stdout.splitlines()
     assert lines[0] == REAL_PROMPTS[0]
-    assert lines.index("Without memory:") < lines.index("With memory, every sentence checked:")
+    assert lines.index("Without memory:") < lines.index("With memory; what no paragraph supports is taken back:")
 
 
 def test_a_failed_stream_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

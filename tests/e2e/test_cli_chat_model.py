@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from e2e.llm_rig import tiny_llm
+from e2e.test_chat_memory import chat_llm
 from show_fixture import PROMPT, FakeLLM, generation
 from typer.testing import CliRunner, Result
 
@@ -73,6 +75,19 @@ def test_prompts_and_conversations_may_stand_in_one_file_and_a_system_message_be
         ("b", "Where was she born?", TALK),
         ("2", "Who was Mirela Hask?", own),
     ]
+
+
+def test_a_template_that_cannot_be_split_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's; a command has none
+    with chat_llm("{% for m in messages %}{{ m.content | upper }}{% endfor %}:") as llm:
+        result = ewe(llm, "generate", "--json", "--max-tokens", "3", stdin="The river\nThe sea\n")
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["error"] for line in result.stdout.splitlines()] == ["", ""]
+    [line] = result.stderr.splitlines()
+    assert line == (
+        "memory stands before chats, not in them (memory.placement: bare), "
+        "as the model's chat template changes the text around the memory"
+    )
 
 
 @pytest.mark.parametrize(
