@@ -36,6 +36,9 @@ _VERDICTS = {Label.SUPPORTED: Verdict.SUPPORTED, Label.REFUTED: Verdict.REFUTED}
 _PER_KIND = 100
 _SUMMARY_WORDS = 900  # of the document that a summary tells of
 _SUMMARY_LINES = 4
+_PREDICATE = r"(?:was|were|is|are) (?:an?|the|one|another|\w+['’]s|\w+ed|used|known)|\w+ed|led|won|gave|took"
+_ASKED = re.compile(rf"(?:Who|What|Which (?:\w+ ){{1,2}}?)(?= ?(?:{_PREDICATE})\b)")
+_LEFT_OPEN = re.compile(r"\b(?:called|named|this|these)\b|\b(?:of|by|with|as|to|for|in|on|from|at|about)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def fever(data: Path, half: Half, limit: int) -> Part:
 def summary(data: Path, half: Half, limit: int) -> Part:
     """Summaries of documents of about 900 words: people's questions, put as statements with their answers.
 
-    Every summary comes twice: as it is, and with one statement that has the answer to another question.
+    Every summary comes as it is, and once per statement with that one given the answer to another question.
     """
     documents = _documents(data, half)
     statements = _statements(data)
@@ -142,15 +145,15 @@ def summary(data: Path, half: Half, limit: int) -> Part:
 def _summaries(
     name: str, lines: Sequence[tuple[str, str]], told: Sequence[tuple[str, str]], random: Random
 ) -> Iterator[Case]:
-    """The cases of a good summary and of a bad one."""
+    """The cases of a good summary, and of a bad one per line for which there is another answer."""
     true = [_case("faithful", answer, rest, f"{name} good") for answer, rest in lines]
-    answer, rest = random.choice(lines)
-    others = [other for other, _ in told if _is_other(other, answer, rest)]
-    if not others:
-        return
-    false = _case("unfaithful", random.choice(others), rest, f"{name} bad")
-    kept = [replace(case, group=f"{name} bad") for case, line in zip(true, lines, strict=True) if line[1] != rest]
-    yield from (*true, *kept, false)
+    yield from true
+    for number, (answer, rest) in enumerate(lines):
+        others = [other for other, _ in told if _is_other(other, answer, rest)]
+        if others:
+            group = f"{name} bad {number}"
+            yield _case("unfaithful", random.choice(others), rest, group)
+            yield from (replace(case, group=group) for case in (*true[:number], *true[number + 1 :]))
 
 
 def _case(kind: str, answer: str, rest: str, group: str) -> Case:
@@ -178,15 +181,17 @@ def _documents(data: Path, half: Half) -> list[list[Passage]]:
 
 
 def _statements(data: Path) -> dict[str, list[tuple[str, str]]]:
-    """Per passage, (answer, rest) of questions whose first words are the subject: "Who led X?" gives "Y led X"."""
-    asked = re.compile(r"(?:Who|What|Which (?:\w+ ){1,2}?)(?= ?(?:was|were|is|are|had|has|\w+ed|led|won|gave|took)\b)")
+    """Per passage, (answer, rest) of questions whose first words are the subject: "Who led X?" gives "Y led X".
+
+    Questions after an object ("What was X called?") would give no sentence.
+    """
     found: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of(data / "squad2" / "questions.jsonl"):
-        match = asked.match(row["question"])
+        match = _ASKED.match(row["question"])
         if match is None or not row["answers"]:
             continue
         rest = row["question"][match.end() :].strip().rstrip("?").strip()
-        if len(rest.split()) >= 4:
+        if len(rest.split()) >= 4 and not _LEFT_OPEN.search(rest):
             found.setdefault(row["passage"], []).append((row["answers"][0].strip(" ."), rest))
     return found
 

@@ -1,7 +1,7 @@
 """Fits the rule that turns a judge's words into verdicts, and writes it where the verifier reads it.
 
 Run by hand after a judge was trained: `python scripts/calibrate_verdicts.py --judge NAME`. Every sentence goes the way
-that the sentences of a text go: claim, BM25, selection, judge at two grains. They are those of benchmarks/verdicts.py,
+that the sentences of a text go: claim, BM25, selection, judge. They are those of benchmarks/verdicts.py,
 all of the half for tuning: articles, changed sentences and FEVER claims that are never reported. Of every third true or
 false one the passages that tell of it are withheld: it must come out inconclusive. The rule is fitted through the
 combination of passages, on the verdict of the sentence; what one passage says is never labelled. Kinds of change that
@@ -33,10 +33,10 @@ from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.decision import FEATURES, Reading, far, features, is_near, rule_of
+from ewe.verification.decision import FEATURES, Probabilities, Reading, far, features, rule_of
 from ewe.verification.extraction.sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
-from ewe.verification.signals import SIGNALS, signals
+from ewe.verification.signals import SIGNALS, signals, swaps_names
 
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = ROOT / "ewe" / "verification" / "decisions.json"
@@ -49,13 +49,18 @@ _TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells 
 _DECAY = 0.001  # Weight of the squared parameters.
 _GRID = np.round(np.arange(0.3, 0.8, 0.05), 2)
 _PRICE = 1.0  # What a wrong verdict costs beside a missing one.
+_TIE = 0.002  # Thresholds within this of the best are as good.
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A sentence with the features [passages, features] of what was found, its label, its set and its kind."""
+    """A sentence with the features [passages, features] of what was found, which of it says nearly the same [passages],
+    what the others say [passages, 3], its label, its set and its kind.
+    """
 
     features: NDArray[np.float64]
+    near: Sequence[bool]
+    others: Sequence[Probabilities]
     label: int
     part: str
     kind: str
@@ -67,7 +72,8 @@ def examples_of(name: str, part: Part, judge: Judge, groups: dict[str, str]) -> 
     extracted = WholeSentences().extract([case.request for case in part.cases])
     stated = [(case, claims[0].text) for case, claims in zip(part.cases, extracted, strict=True) if claims]
     examples = []
-    for (case, _), readings in zip(stated, verifier.read([claim for _, claim in stated]), strict=True):
+    read = verifier.read([(claim, case.request.sentence) for case, claim in stated])
+    for (case, _), readings in zip(stated, read, strict=True):
         examples.append(_example(name, case.kind, case, readings, _label(case)))
         if name in ("running", "fever", "summary") and share_of(case.request.sentence, "withheld") < 1 / 3:
             silent = [reading for reading in readings if not _tells(case, reading, groups)]
@@ -89,8 +95,10 @@ def _tells(case: Case, reading: Reading, groups: dict[str, str]) -> bool:
 
 
 def _example(part: str, kind: str, case: Case, readings: Sequence[Reading], label: int) -> Example:
-    rows = [features(case.request.sentence, reading) for reading in readings]
-    return Example(np.array(rows).reshape(len(rows), len(FEATURES)), label, part, kind)
+    sentence = case.request.sentence
+    told = [reading for reading in readings if not (reading.is_near and swaps_names(sentence, reading.window.excerpt))]
+    rows = np.array([features(sentence, reading) for reading in told]).reshape(len(told), len(FEATURES))
+    return Example(rows, [r.is_near for r in told], [far(r) for r in told], label, part, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +121,10 @@ def batch_of(examples: Sequence[Example]) -> Batch:
     others = torch.zeros(*size, 3, dtype=torch.float64)
     others[..., _OPEN] = 1.0
     for number, example in enumerate(examples):
-        for place, seen in enumerate(example.features):
-            rows[number, place] = torch.from_numpy(seen)
-            near[number, place] = is_near(seen)
-            others[number, place] = torch.tensor(far(seen))
+        found = len(example.near)
+        rows[number, :found] = torch.from_numpy(example.features)
+        near[number, :found] = torch.tensor(example.near)
+        others[number, :found] = torch.tensor(example.others, dtype=torch.float64).reshape(found, 3)
     kinds = [(e.part, "" if e.part in ("contrast", "paraphrase") else e.kind) for e in examples]
     counts = Counter(kinds)
     weights = torch.tensor([_SHARES[kind[0]] / counts[kind] for kind in kinds], dtype=torch.float64)
@@ -158,9 +166,11 @@ def _loss(weights: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 def choose(weights: torch.Tensor, batch: Batch) -> tuple[float, float]:
-    """The thresholds of supported and refuted with the most right verdicts less the wrong ones."""
+    """The thresholds of supported and refuted with the most right verdicts less wrong ones: the middle of the best."""
     shares = combine(weights, batch)
-    return max(((float(s), float(r)) for s, r in product(_GRID, _GRID)), key=lambda pair: worth(shares, batch, *pair))
+    worths = {(float(s), float(r)): worth(shares, batch, float(s), float(r)) for s, r in product(_GRID, _GRID)}
+    best = np.array([pair for pair in worths if worths[pair] > max(worths.values()) - _TIE]).mean(0)
+    return float(best[0].round(2)), float(best[1].round(2))
 
 
 def worth(shares: torch.Tensor, batch: Batch, supported: float, refuted: float) -> float:

@@ -14,7 +14,7 @@ from ewe.protocols import Retriever
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.balance import Decision, source_weight
 from ewe.verification.combination import JudgedPiece, combine, is_conflict
-from ewe.verification.decision import DecisionRule, Reading
+from ewe.verification.decision import DecisionRule, Reading, evidence_of
 from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
@@ -24,6 +24,7 @@ from ewe.verification.selection import SentenceSelector, Window
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
 
+_SUPPORTS = 0.1  # Share of the evidence's weight below which nothing in a complete collection supports a claim.
 _TOLD_INSTEAD = 4
 """Pieces shown of what a complete collection tells in place of a claim that nothing in it supports."""
 
@@ -35,11 +36,11 @@ class ClaimVerifier:
     a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
     whether the collection tells everything, so that a claim that nothing in it supports is refuted.
 
-    A passage is judged at two grains: its best sentence, and the window of sentences that speak of the claim. Identical
-    claims of a call are judged once, and identical pairs of evidence and claim once as long as they are
-    remembered. What passages say is data; the notes of a result name conflicts, and passages that give orders to their
-    reader. A call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it
-    gives no verdicts then.
+    Of a passage the judge reads the best sentence, if it says nearly the same as the claim, or else the window of
+    sentences that speak of it. Identical claims of a call are judged once, and identical pairs of evidence and claim
+    once as long as they are remembered. What passages say is data; the notes of a result name conflicts, and passages
+    that give orders to their reader. A call of `verify` raises JudgeError for an answer that is none, or what extractor
+    and retriever raise; it gives no verdicts then.
     """
 
     def __init__(
@@ -101,33 +102,33 @@ class ClaimVerifier:
             for one in told
         ]
 
-    def read(self, claims: Sequence[str]) -> list[list[Reading]]:
-        """Per claim what the judge says of the passages found for it; retriever and judge are called once."""
-        return [readings for readings, _ in self._read(claims)]
+    def read(self, claims: Sequence[tuple[str, str]]) -> list[list[Reading]]:
+        """Per (claim, wording in its sentence) what the judge says of the passages found; it is called once."""
+        return [readings for readings, _ in self._read([_Asked(*claim) for claim in claims])]
 
     def _decide(self, asked: Sequence[_Asked]) -> dict[_Asked, _Decided]:
         """The decision per distinct claim."""
         decided = {}
-        for one, (readings, found) in zip(asked, self._read([one.claim for one in asked]), strict=True):
+        for one, (readings, found) in zip(asked, self._read(asked), strict=True):
             pieces = [self._piece(one, reading) for reading in readings]
             decided[one] = _Decided(self._combine(pieces), tuple(found))
         return decided
 
-    def _read(self, claims: Sequence[str]) -> list[tuple[list[Reading], list[Passage]]]:
+    def _read(self, asked: Sequence[_Asked]) -> list[tuple[list[Reading], list[Passage]]]:
         """Per claim the judged evidence, and all passages that were found and may count."""
+        claims = [one.claim for one in asked]
         passages = [
             [scored.passage for scored in found if scored.passage.veracity > 0]
             for found in (self._retriever.retrieve(claims, self._top_k) if claims else [])
         ]
         windows = [self._windows(claim, group) for claim, group in zip(claims, passages, strict=True)]
-        pairs = [
-            (evidence, claim)
-            for claim, group in zip(claims, windows, strict=True)
-            for window in group
-            for evidence in (window.sentence, window.text)
+        chosen = [
+            [(window, *evidence_of(one.wording, window)) for window in group]
+            for one, group in zip(asked, windows, strict=True)
         ]
+        pairs = [(text, claim) for claim, group in zip(claims, chosen, strict=True) for _, _, text in group]
         rows = iter(self._judge.judge(pairs).tolist())
-        readings = [[Reading(window, next(rows), next(rows)) for window in group] for group in windows]
+        readings = [[Reading(window, is_near, next(rows)) for window, is_near, _ in group] for group in chosen]
         return list(zip(readings, passages, strict=True))
 
     def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
@@ -144,7 +145,8 @@ class ClaimVerifier:
 
     def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
         decision = combine(pieces, self._rule.thresholds)
-        if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence:
+        is_open = decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence
+        if self._assume_complete and is_open and decision.support < _SUPPORTS:
             told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
             return Decision(Verdict.REFUTED, 1.0, tuple(told))
         return decision

@@ -1,13 +1,13 @@
-"""From a judge's word on a sentence and on the window around it to what a passage says of a claim.
+"""From a judge's word on a piece of evidence to what a passage says of a claim.
 
 Owns: the rule, its features, and the file that holds its parameters per judge with how they were found
 (`decisions.json`, written by scripts/calibrate_verdicts.py). Knows signals, windows and thresholds; no judge.
 
 A judge reads a single sentence most sharply, and a window where pronouns and context matter. Where a sentence of the
-passage has nearly all words of the claim, what matters is the rest: there the rule is a logistic regression with three
-outcomes, fitted for the judge, from its log-odds at both grains and from signals that need no model. Elsewhere the
-judge's word on the window counts as far as it passes a floor. A judge for which nothing was fitted is believed as it
-is: support is the better of the two grains, and the sentence refutes unless its window supports.
+passage says nearly the same as the claim, the judge reads that sentence, and what matters is the rest: the rule is a
+logistic regression with three outcomes, fitted for the judge, from its log-odds and from signals that need no model.
+Elsewhere the judge reads the window, and its word counts as far as it passes a floor. A judge for which nothing was
+fitted is believed as it is.
 """
 
 from __future__ import annotations
@@ -25,36 +25,40 @@ from numpy.typing import NDArray
 from ewe.verification.calibration import Thresholds
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED
 from ewe.verification.selection import Window
-from ewe.verification.signals import SIGNALS, signals, speaks_of_another, speaks_of_the_same
+from ewe.verification.signals import (
+    SIGNALS,
+    says_nearly_the_same,
+    signals,
+    speaks_of_another,
+    speaks_of_the_same,
+    swaps_names,
+)
 
 Probabilities = tuple[float, float, float]
 """Supported, refuted, inconclusive; they sum to 1."""
 
-FEATURES = (
-    "1",
-    "supported by the sentence",
-    "supported by the window",
-    "refuted by the sentence",
-    "refuted by the window",
-    "supported by the better",
-    *(f"missing: {name}" for name in SIGNALS),
-)
+FEATURES = ("1", "supported", "refuted", *(f"missing: {name}" for name in SIGNALS))
 """What the parameters of the rule stand before."""
 
 _DEFAULT = "default"
 _SUREST = 0.997  # Nothing is beyond doubt; log-odds stay below 5.8.
-_WINDOW_SUPPORTS = 0.5
-_NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same.
 _FLOOR = 0.5  # Probability below which the judge's word on a window says nothing.
+_NOTHING = (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A window with the judge's probabilities for its best sentence and for all of it."""
+    """A window with the judge's probabilities for its best sentence, if that says nearly the same, or for all of it."""
 
     window: Window
-    sentence: Sequence[float]
-    whole: Sequence[float]
+    is_near: bool
+    said: Sequence[float]
+
+
+def evidence_of(wording: str, window: Window) -> tuple[bool, str]:
+    """Whether the best sentence of a window says nearly the same as the wording, and what the judge is to read."""
+    is_near = says_nearly_the_same(wording, window.excerpt, window.led)
+    return is_near, window.sentence if is_near else window.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,50 +75,41 @@ class DecisionRule:
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
 
-        A passage about somebody else says nothing of it, and only one about the same can refute it.
+        A passage about somebody else says nothing of it, nor does one with the same words but names in each other's
+        place; and only one about the same can refute it.
         """
-        if speaks_of_another(claim or wording, wording, reading.window.passage):
-            return 0.0, 0.0, 1.0
-        supported, refuted, rest = self._fitted(wording, reading) if self.weights is not None else _plain(reading)
-        if not speaks_of_the_same(wording, reading.window.text):
+        window = reading.window
+        if speaks_of_another(claim or wording, wording, window.passage):
+            return _NOTHING
+        if reading.is_near and swaps_names(wording, window.excerpt):
+            return _NOTHING
+        supported, refuted, rest = self._said(wording, reading)
+        if not speaks_of_the_same(wording, window.text):
             return supported, 0.0, refuted + rest
         return supported, refuted, rest
 
-    def _fitted(self, wording: str, reading: Reading) -> Probabilities:
-        assert self.weights is not None
-        seen = features(wording, reading)
-        if not is_near(seen):
-            return far(seen)
-        logits = [*(self.weights @ seen).tolist(), 0.0]
+    def _said(self, wording: str, reading: Reading) -> Probabilities:
+        if self.weights is None:
+            supported, refuted, rest = map(float, reading.said)
+            return supported, refuted, rest
+        if not reading.is_near:
+            return far(reading)
+        logits = [*(self.weights @ features(wording, reading)).tolist(), 0.0]
         shares = [math.exp(logit - max(logits)) for logit in logits]
         supported, refuted, rest = (share / sum(shares) for share in shares)
         return supported, refuted, rest
 
 
-def _plain(reading: Reading) -> Probabilities:
-    """The judge's own: support by the better grain, refutation by the sentence unless its window supports."""
-    supported = max(reading.sentence[SUPPORTED], reading.whole[SUPPORTED])
-    refuted = 0.0 if reading.whole[SUPPORTED] >= _WINDOW_SUPPORTS else reading.sentence[REFUTED]
-    total = max(1.0, supported + refuted)
-    return supported / total, refuted / total, 1.0 - (supported + refuted) / total
-
-
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:
-    """float64 [features]: what the rule sees of a claim and a passage."""
-    own = [_log_odds(row[side]) for side in (SUPPORTED, REFUTED) for row in (reading.sentence, reading.whole)]
-    return np.array([1.0, *own, max(own[:2]), *signals(wording, reading.window.excerpt, reading.window.led)])
+    """float64 [features]: what the rule sees of a claim and of a passage that says nearly the same."""
+    own = (_log_odds(reading.said[side]) for side in (SUPPORTED, REFUTED))
+    return np.array([1.0, *own, *signals(wording, reading.window.excerpt, reading.window.led)])
 
 
-def is_near(seen: NDArray[np.float64]) -> bool:
-    """Whether a sentence of the passage has nearly all words of the claim; by `features`."""
-    return bool(seen[FEATURES.index("missing: words")] <= _NEAR)
-
-
-def far(seen: NDArray[np.float64]) -> Probabilities:
-    """What a passage says that has other words than the claim: the judge's word on the window above the floor."""
-    names = ("supported by the window", "refuted by the window")
-    odds = (math.exp(seen[FEATURES.index(name)]) for name in names)
-    supported, refuted = (max(0.0, odd / (1.0 + odd) - _FLOOR) / (1.0 - _FLOOR) for odd in odds)
+def far(reading: Reading) -> Probabilities:
+    """What a passage says that has other words than the claim: the judge's word on its window above the floor."""
+    sides = (min(reading.said[side], _SUREST) for side in (SUPPORTED, REFUTED))
+    supported, refuted = (max(0.0, side - _FLOOR) / (1.0 - _FLOOR) for side in sides)
     return supported, refuted, 1.0 - supported - refuted
 
 

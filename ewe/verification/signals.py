@@ -1,13 +1,14 @@
 """What a sentence says that its evidence does not, counted without a model: numbers, names, negations, degrees, words.
 
-Owns: these signals, which stand beside a judge's word in the decision, and whether two texts speak of the same. Knows
-words and stems; no judge, no verdicts. A sentence that repeats its evidence with one word changed is what judges read
-past; counting finds it.
+Owns: these signals, which stand beside a judge's word in the decision, and whether two texts say nearly the same, have
+names in each other's place, or speak of the same at all. Knows words and stems; no judge, no verdicts. A sentence that
+repeats its evidence with one word changed is what judges read past; counting finds it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,9 +34,12 @@ _DEGREES = words_of(
     decrease decreased rose fell majority minority internal external"""
 )
 """Words that tell how many, how much, which way or how surely: with another of them a sentence says another thing."""
+_NAME_PARTS = words_of("the a an of and or")
+_NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same,
+_MORE = 0.5  # and share of the sentence's that a short claim may lack.
 _CACHED_TEXTS = 8192
 
-SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "order")
+SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees")
 """What `signals` counts, in its order."""
 
 
@@ -46,7 +50,7 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     whether a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is
     negated and the other is not. words: the share of the claim's content words that are missing. one word: whether
     these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in
-    the sentence. order: whether names that claim and sentence share come in another order.
+    the sentence.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
     content = said.stems - _SAID_ANYWAY
@@ -58,13 +62,42 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
         len(missing) / max(1, len(content)),
         float(len(content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not said.degrees <= own.degrees),
-        float(_shared(said, own) != _shared(own, said)),
     )
 
 
-def _shared(text: _Text, other: _Text) -> list[str]:
-    """The names of a text that the other has too, in the order of the text."""
-    return [name for name in text.names if name in other.names]
+def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
+    """Whether nearly all content words of a claim are in a sentence of evidence; arguments as of `signals`.
+
+    A claim of few words has them in many a sentence: there, most of the sentence's must be in the claim as well.
+    """
+    said, own, shown = (text.stems - _SAID_ANYWAY for text in (_read(claim), _read(sentence), _read(led)))
+    if len(said - shown) > _NEAR * max(1, len(said)):
+        return False
+    return len(said) >= _ENOUGH or len(own - said) <= _MORE * len(own)
+
+
+def swaps_names(claim: str, sentence: str) -> bool:
+    """Whether a claim has the words of a sentence in their order, but names of it in each other's place.
+
+    Names in a list may come in any order, and so may those of a sentence that is put in another way.
+    """
+    said, own = _read(claim), _read(sentence)
+    shared = said.names.keys() & own.names.keys()
+    if _in_order(said, shared) == _in_order(own, shared):
+        return False
+    rest = iter(own.words)
+    return all(word in rest for word in said.words if word not in shared | _NAME_PARTS)
+
+
+def _in_order(text: _Text, names: Set[str]) -> list[str]:
+    """The names in the order of the text, each once; those of one list by the alphabet."""
+    lists: list[dict[str, None]] = [{}]
+    for word in text.words:
+        if word in names:
+            lists[-1][word] = None
+        elif lists[-1] and word not in text.names and word not in ("and", "or"):
+            lists.append({})
+    return list(dict.fromkeys(name for one in lists for name in sorted(one)))
 
 
 def speaks_of_the_same(claim: str, evidence: str) -> bool:
@@ -87,9 +120,10 @@ def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
+    words: tuple[str, ...]
     stems: frozenset[str]
     numbers: frozenset[str]
-    names: dict[str, None]  # in the order of the text
+    names: dict[str, None]
     opening: frozenset[str]
     degrees: frozenset[str]
     negations: int
@@ -97,7 +131,7 @@ class _Text:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _read(text: str) -> _Text:
-    stems: set[str] = set()
+    words: list[str] = []
     numbers: set[str] = set()
     names: dict[str, None] = {}
     opening: set[str] = set()
@@ -106,7 +140,7 @@ def _read(text: str) -> _Text:
     for match in _TOKEN.finditer(text):
         low = match[0].lower()
         word = _norm(low)
-        stems.add(word)
+        words.append(word)
         degrees |= {low} & _DEGREES
         negations += low in _NEGATIONS or low.endswith(("n't", "n’t"))
         if low[0].isdigit() or low in _NUMBERS:
@@ -115,7 +149,8 @@ def _read(text: str) -> _Text:
             names.setdefault(word)
             if match.start() == 0:
                 opening.add(word)
-    return _Text(frozenset(stems), frozenset(numbers), names, frozenset(opening), frozenset(degrees), negations)
+    sets = (frozenset(words), frozenset(numbers), names, frozenset(opening), frozenset(degrees))
+    return _Text(tuple(words), *sets, negations)
 
 
 def _norm(word: str) -> str:

@@ -141,14 +141,11 @@ def test_what_speaks_of_others_does_not_refute():
     assert ask(verifier(BORN), "Genghis Khan was born in Rome")[0].verdict is Verdict.INCONCLUSIVE
 
 
-def test_the_best_sentence_of_a_passage_is_judged_beside_its_window():
+def test_the_best_sentence_of_a_passage_is_judged_alone_if_it_says_nearly_the_same():
     judge = WordJudge()
     long = Passage("long", "Wool is warm. She was born in Warsaw. She had a mill.", title="Ada Lind")
     [result] = ask(verifier(long, judge=judge), "Ada was born in Warsaw")
-    assert [evidence for evidence, _ in judge.calls[0]] == [
-        "Ada Lind: She was born in Warsaw.",
-        "Ada Lind: Wool is warm. She was born in Warsaw. She had a mill.",
-    ]
+    assert [evidence for evidence, _ in judge.calls[0]] == ["Ada Lind: She was born in Warsaw."]
     assert result.evidence[0].excerpt == "She was born in Warsaw."
 
 

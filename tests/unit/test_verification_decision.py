@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 
 from ewe.types import Passage
 from ewe.verification.calibration import Thresholds
-from ewe.verification.decision import FEATURES, DecisionRule, Reading, far, features, is_near, read_rule, rule_of
+from ewe.verification.decision import FEATURES, DecisionRule, Reading, evidence_of, far, read_rule, rule_of
 from ewe.verification.selection import SentenceSelector
-from ewe.verification.signals import SIGNALS, signals, speaks_of_the_same
+from ewe.verification.signals import SIGNALS, says_nearly_the_same, signals, speaks_of_the_same, swaps_names
 
 THRESHOLDS = Thresholds(0.5, 0.5, 0.0)
 TEXT = "Ada Lind was a weaver of fine wool in Oslo. She was born to Danish parents in Warsaw on 8 March 1931."
 SUPPORTS, REFUTES, OPEN = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05), (0.1, 0.1, 0.8)
 
 
-def reading(sentence=OPEN, whole=OPEN, claim="She was born in Warsaw in 1931.", text=TEXT):
-    return Reading(SentenceSelector().select(claim, Passage("p", text, title="Ada Lind")), sentence, whole)
+def reading(said=OPEN, claim="She was born in Warsaw in 1931.", text=TEXT, wording=None):
+    window = SentenceSelector().select(claim, Passage("p", text, title="Ada Lind"))
+    return Reading(window, evidence_of(wording or claim, window)[0], said)
 
 
 def missing(claim, sentence, led=None):
@@ -36,13 +37,44 @@ def test_signals_tell_what_the_evidence_lacks():
     assert missing("Roses are red and violets are blue.", said)["words"] == 1
 
 
-def test_another_degree_and_names_in_another_order_are_seen():
+def test_another_degree_is_seen():
     said = "Before 1931 Ada Lind sold more wool than Bo Berg in some years."
     assert missing("Before 1931 Ada Lind sold less wool than Bo Berg in some years.", said)["degrees"] == 1
     assert missing("Before 1931 Ada Lind sold more wool than Bo Berg in all years.", said)["degrees"] == 1
     assert missing("Ada Lind sold more wool than Bo Berg.", said)["degrees"] == 0
-    assert missing("Before 1931 Bo Berg sold more wool than Ada Lind.", said)["order"] == 1
-    assert missing("Ada Lind sold more wool than Bo Berg.", said)["order"] == 0
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "swapped"),
+    [
+        ("In 1931 Bo Berg beat Ada Lind.", "In 1931 Ada Lind beat Bo Berg.", True),
+        ("Bo Berg beat Ada Lind.", "In 1931 Ada Lind, a weaver, beat Bo Berg.", True),
+        ("Oslo was left by the Duke of Warsaw.", "The Duke of Warsaw was left by Oslo.", True),
+        ("Bo Berg was beaten by Ada Lind in 1931.", "In 1931 Ada Lind beat Bo Berg.", False),
+        ("Bo Berg was beaten by Ada Lind.", "Ada Lind beat Bo Berg.", False),
+        ("Bo Berg and Ada Lind opened a mill.", "Ada Lind and Bo Berg opened a mill.", False),
+        ("Rome, Oslo and Bonn have mills.", "Oslo, Rome and Bonn have mills.", False),
+        ("Ada Lind sold wool to Bo Berg.", "In Oslo Ada Lind sold fine wool to Bo Berg.", False),
+        ("In Oslo, Ada Lind sold wool.", "Ada Lind sold wool in Oslo.", False),
+        ("Ada Lind sold wool.", "Roses are red.", False),
+    ],
+)
+def test_names_in_each_others_place_are_seen_and_passives_and_lists_are_none(claim, sentence, swapped):
+    assert swaps_names(claim, sentence) is swapped
+
+
+def test_a_short_claim_says_nearly_the_same_only_as_a_short_sentence():
+    short, long = "Ada Lind wove wool.", "Ada Lind wove wool and sold mills, roses, books and ships abroad."
+    assert says_nearly_the_same(short, short, short)
+    assert not says_nearly_the_same(short, long, long)
+    assert says_nearly_the_same(long, f"{long[:-1]}, and much else was done by others there.", long)
+    assert not says_nearly_the_same(long, short, short)
+
+
+def test_the_judge_reads_a_sentence_that_says_nearly_the_same_and_else_the_window():
+    window = reading().window
+    assert evidence_of("She was born to Danish parents in Warsaw in March 1932.", window) == (True, window.sentence)
+    assert evidence_of("Ada Lind had studied chemistry abroad.", window) == (False, window.text)
 
 
 def test_the_negation_of_a_sentence_before_is_not_the_sentences_own():
@@ -54,7 +86,7 @@ def test_only_what_speaks_of_the_same_refutes():
     assert speaks_of_the_same("Ada Lind was born in Rome.", "Lind: She was born in Warsaw.")
     assert not speaks_of_the_same("Genghis Khan founded the empire.", "Bo Berg: He founded a mill.")
     rule = DecisionRule(THRESHOLDS)
-    found = reading(REFUTES, REFUTES)
+    found = reading(REFUTES)
     assert rule.probabilities("Ada Lind was born in Rome.", found)[1] == pytest.approx(0.9)
     assert rule.probabilities("Genghis Khan founded an empire.", found) == pytest.approx((0.05, 0.0, 0.95))
 
@@ -72,16 +104,21 @@ def test_only_what_speaks_of_the_same_refutes():
 def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for(title, text, another):
     claim, wording = "Genghis Khan was born in 1215.", "He was born in 1215."
     window = SentenceSelector().select(claim, Passage("p", text, title=title))
-    found = DecisionRule(THRESHOLDS).probabilities(wording, Reading(window, SUPPORTS, SUPPORTS), claim)
+    found = DecisionRule(THRESHOLDS).probabilities(wording, Reading(window, True, SUPPORTS), claim)
     assert (found == (0.0, 0.0, 1.0)) is another
 
 
-def test_without_parameters_support_is_the_better_grain_and_a_supporting_window_forbids_refutation():
+def test_without_parameters_the_judge_is_believed():
     rule = DecisionRule(THRESHOLDS)
-    assert rule.probabilities("Ada Lind", reading(OPEN, SUPPORTS))[:2] == pytest.approx((0.9, 0.0))
-    assert rule.probabilities("Ada Lind", reading(REFUTES, SUPPORTS))[:2] == pytest.approx((0.9, 0.0))
-    assert rule.probabilities("Ada Lind", reading(REFUTES, OPEN))[1] == pytest.approx(0.9)
-    assert rule.probabilities("Ada Lind", reading(SUPPORTS, REFUTES))[:2] == pytest.approx((0.9, 0.05))
+    assert rule.probabilities("Ada Lind", reading(SUPPORTS)) == pytest.approx(SUPPORTS)
+    assert rule.probabilities("Ada Lind", reading(REFUTES)) == pytest.approx(REFUTES)
+
+
+@pytest.mark.parametrize("name", ["builtin", "default"])
+def test_a_sentence_with_its_names_swapped_is_neither_supported_nor_refuted(name):
+    text, claim = "In 1931 Ada Lind beat her friend Bo Berg.", "In 1931 Bo Berg beat her friend Ada Lind."
+    assert rule_of(name).probabilities(claim, reading(SUPPORTS, claim, text)) == (0.0, 0.0, 1.0)
+    assert rule_of(name).probabilities(text, reading(SUPPORTS, text, text))[0] > 0.8
 
 
 def test_near_passages_are_fitted_and_others_believed_above_the_floor():
@@ -89,12 +126,10 @@ def test_near_passages_are_fitted_and_others_believed_above_the_floor():
     weights[1, FEATURES.index("missing: numbers")] = 5.0
     rule = DecisionRule(THRESHOLDS, weights)
     changed = "She was born to Danish parents in Warsaw on 8 March 1932."
-    assert is_near(features(changed, reading()))
-    assert rule.probabilities(changed, reading(SUPPORTS, SUPPORTS))[1] > 0.9
+    assert rule.probabilities(changed, reading(SUPPORTS, wording=changed))[1] > 0.9
     other = "Ada Lind had studied chemistry, physics and philosophy abroad."
-    assert not is_near(features(other, reading()))
-    assert rule.probabilities(other, reading(OPEN, SUPPORTS)) == pytest.approx((0.8, 0.0, 0.2))
-    assert far(features(other, reading(SUPPORTS, OPEN))) == pytest.approx((0.0, 0.0, 1.0))
+    assert rule.probabilities(other, reading(SUPPORTS, wording=other)) == pytest.approx((0.8, 0.0, 0.2))
+    assert far(reading(OPEN)) == pytest.approx((0.0, 0.0, 1.0))
 
 
 @pytest.mark.parametrize("name", ["builtin", "default"])
@@ -110,7 +145,10 @@ def test_every_shipped_rule_is_in_range_and_says_where_it_is_from(name):
 def test_the_builtin_rule_sees_a_changed_number_that_the_judge_reads_past():
     rule = rule_of("builtin")
     wording = "She was born to Danish parents in Warsaw on 8 March {}."
-    true, false = (rule.probabilities(wording.format(year), reading(SUPPORTS, SUPPORTS)) for year in (1931, 1932))
+    true, false = (
+        rule.probabilities(wording.format(year), reading(SUPPORTS, wording=wording.format(year)))
+        for year in (1931, 1932)
+    )
     assert true[0] > 0.7
     assert false[1] > false[0]
 
@@ -118,9 +156,9 @@ def test_the_builtin_rule_sees_a_changed_number_that_the_judge_reads_past():
 probability = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.001, 1)).map(lambda row: np.array(row) / sum(row))
 
 
-@given(st.sampled_from(["builtin", "default"]), probability, probability, st.sampled_from([TEXT, "Ada was not here."]))
-def test_a_rule_gives_probabilities(name, sentence, whole, claim):
-    found = rule_of(name).probabilities(claim, reading(sentence, whole))
+@given(st.sampled_from(["builtin", "default"]), probability, st.sampled_from([TEXT, "Ada was not here."]))
+def test_a_rule_gives_probabilities(name, said, claim):
+    found = rule_of(name).probabilities(claim, reading(said, wording=claim))
     assert min(found) >= -1e-9
     assert sum(found) == pytest.approx(1.0)
 
