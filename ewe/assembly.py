@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from ewe.attention.probe import attention_layers
 from ewe.components import Components
 from ewe.config import Config
 from ewe.engine import calls
@@ -22,6 +23,7 @@ from ewe.engine.grammar import Grammars
 from ewe.engine.intake import Intake, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.nest import NearestNeighbours
 from ewe.engine.out_of_memory import FrugalRunner, Runner
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
@@ -30,6 +32,7 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
+from ewe.engine.token_states import token_states
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
@@ -76,9 +79,10 @@ def build_engine(
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     shapes = layer_shapes(loaded.model)
-    budget = plan_memory(config, loaded, shapes)
+    kept = token_states(_states_kept(config, components), loaded.model, attention_layers(loaded.model))
+    budget = plan_memory(config, loaded, shapes, kept)
     on_load(LoadStep("allocating the KV pool"))
-    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
+    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype), kept)
     if config.model.compile:
         compile_layers(loaded.model)
     runner = ModelRunner(
@@ -104,12 +108,13 @@ def wire(
     tokenizer = loaded.tokenizer
     memory = config.memory
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
-    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory)
+    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, pool)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
-    if (components.retriever or components.memories) is not None and memory.retrieval_units:
-        top_k = config.feedback.retrieval_top_k
+    copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
+    if (components.retriever or components.memories) is not None and (memory.retrieval_units or copies):
+        top_k = copies or config.feedback.retrieval_top_k
         search = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and config.policy == "ewe":
@@ -129,11 +134,19 @@ def wire(
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,
         changed=changed,
+        processor=NearestNeighbours(config.feedback, pool) if copies else None,
     )
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
-    intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
+    uses_memory = policy.verifies or (policy.retrieves and not copies)
+    intake = Intake(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
+
+
+def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
+    """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
+    can_retrieve = (components.retriever or components.memories) is not None
+    return "hidden" if can_retrieve and config.policy == "nest" else None
 
 
 def _feedback(config: Config) -> FeedbackBuilder:

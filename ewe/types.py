@@ -228,6 +228,7 @@ class GenerationStats:
     units_loaded: int = 0
     units_encoded: int = 0
     unit_tokens_encoded: int = 0
+    tokens_copied: int = 0
     decode_s: float = 0.0
     retrieval_wait_s: float = 0.0
     verification_wait_s: float = 0.0

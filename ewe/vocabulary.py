@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-PolicyName = Literal["ewe", "rag", "flare", "plain"]
+PolicyName = Literal["ewe", "rag", "flare", "nest", "plain"]
 VerifierName = Literal["auto", "claims", "values", "builtin", "none"]
 
 AUTO, NONE = "auto", "none"

@@ -28,6 +28,7 @@ _HARMLESS_TENSORS = frozenset(
 class AttentionLayer:
     """One attention layer: head counts, head widths, sliding window (tokens; None: none)."""
 
+    num_heads: int
     num_kv_heads: int
     key_dim: int
     value_dim: int
@@ -67,7 +68,7 @@ class Probe:
             raise UnsupportedModelError("its mask is neither causal nor a sliding window (bidirectional, prefix, ...)")
         _check_others(others)
         window = int(mask.item()) or None
-        self.layers[number] = AttentionLayer(key.shape[1], key.shape[3], value.shape[3], window)
+        self.layers[number] = AttentionLayer(query.shape[1], key.shape[1], key.shape[3], value.shape[3], window)
         self.keys.append(key)
         return query.new_zeros(1, query.shape[2], query.shape[1], value.shape[3])
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from ewe.config import Config
-from ewe.engine.flight import Flight, Writer
+from ewe.engine.flight import Flight, Processor, Writer
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -35,7 +35,8 @@ class EngineCore:
     """Runs sequences to their ends; `on_finish` is called with each sequence and its result.
 
     eos_token_ids: what ends a text unless `ignore_eos`. ahead: whether a pass is launched before the tokens of the one
-    before it are read, so that the device need not wait for the host; the texts are the same.
+    before it are read, so that the device need not wait for the host; the texts are the same. processor: what replaces
+    the model's distributions, if anything does.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class EngineCore:
         eos_token_ids: frozenset[int],
         on_finish: Callable[[Sequence, Generation], None],
         changed: threading.Event,
+        processor: Processor | None = None,
     ) -> None:
         self.sequences: list[Sequence] = []
         self._optimistic = config.feedback.mode == "optimistic"
@@ -68,6 +70,7 @@ class EngineCore:
         self._eos = eos_token_ids
         self._on_finish = on_finish
         self._changed = changed
+        self._processor = processor
 
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
@@ -189,7 +192,7 @@ class EngineCore:
         writers = self._writers(plan, result)
         if writers:
             rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]
-            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy)
+            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy, self._processor)
         return flight
 
     def _land(self, flight: Flight) -> None:

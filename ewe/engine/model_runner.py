@@ -25,6 +25,7 @@ from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.unread import fill_in
 from ewe.engine.device import launching_on
+from ewe.engine.token_states import keep_hidden_states
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
@@ -77,6 +78,7 @@ class ModelRunner:
         self._layers = attention_layers(model)
         self._device = model.device
         self._backend = choose_backend(self._device, pool)
+        self._hook = keep_hidden_states(model) if pool.kept is not None and pool.kept.kind == "hidden" else None
         # Attribution sums up shares row by row and is left as it is.
         self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
 
@@ -116,6 +118,8 @@ class ModelRunner:
         """Frees the graphs; nothing can be run from then on."""
         if self.static is not None:
             self.static.close()
+        if self._hook is not None:
+            self._hook.remove()
 
     def _static_decoder(self) -> StaticDecoder | None:
         if isinstance(self._backend, TorchBackend):

@@ -10,9 +10,13 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import replace
 
+import torch
+
 from ewe.config import MemoryConfig
+from ewe.engine.neighbours import CopiedText
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
+from ewe.kvcache.pool import KVPool
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
@@ -27,8 +31,11 @@ class MemoryKeeper:
     prefix per sequence, longer than on any unit that follows it.
     """
 
-    def __init__(self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig) -> None:
+    def __init__(
+        self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig, pool: KVPool
+    ) -> None:
         self.cache = cache
+        self._pool = pool
         self._unit_tokenizer = unit_tokenizer
         self._config = config
 
@@ -51,19 +58,18 @@ class MemoryKeeper:
         for passage in reversed(passages):
             if len(chosen) == room:
                 break
-            try:
-                unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""))
-            except InvalidRequestError as error:
-                if required:
-                    raise
-                sequence.record("skip", lane=lane.value, id=passage.id, reason=str(error))
-                continue
-            if unit is None:
-                sequence.record("skip", lane=lane.value, id=passage.id, reason="its veracity is 0")
-            elif all(unit.unit_text.token_ids != item.unit_text.token_ids for item in sequence.pending_units + chosen):
+            unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""), required)
+            if unit is not None and unit.is_new_to(sequence.pending_units + chosen):
                 chosen.append(unit)
         for unit in reversed(chosen):
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
+                sequence.pending_units.append(unit)
+
+    def plan_copies(self, sequence: Sequence, passages: Batch[Passage], owners: Mapping[str, str]) -> None:
+        """Queues passages that will be copied from instead of being read; otherwise as `plan`."""
+        for passage in passages:
+            unit = self._prepare(sequence, passage, None, owners.get(passage.id, ""))
+            if unit is not None and unit.is_new_to(sequence.pending_units):
                 sequence.pending_units.append(unit)
 
     def acquire_prefix(self, sequence: Sequence) -> None:
@@ -88,17 +94,39 @@ class MemoryKeeper:
         return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.pending_units)
 
     def commit(self, sequence: Sequence) -> None:
-        """Moves the pending units into memory, first in, first out."""
+        """Moves the pending units into memory, first in, first out; of those to copy from, the hidden states."""
+        self._take_states(sequence, [pending for pending in sequence.pending_units if pending.lane is None])
         for pending in sequence.pending_units:
+            if pending.lane is None:
+                continue
             assert pending.encoded is not None
             unit, evicted = sequence.memory.add(pending.encoded, pending.passage, pending.weight, pending.lane)
             if evicted is not None:
                 sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
                 self.cache.release(evicted.encoded)
             sequence.sources[pending.passage.id] = pending.passage
-            sequence.record("refresh", **_describe(pending, unit.unit_id))
+            sequence.record("refresh", **_describe(pending, unit.lane, unit.unit_id))
             sequence.stats.refreshes += 1
         sequence.pending_units.clear()
+
+    def _take_states(self, sequence: Sequence, copies: Batch[PendingUnit]) -> None:
+        if not copies:
+            return
+        assert sequence.neighbours is not None
+        sequence.neighbours.extend(self._copied(pending) for pending in copies)
+        for pending in copies:
+            assert pending.encoded is not None
+            self.cache.release(pending.encoded)
+            sequence.sources[pending.passage.id] = pending.passage
+        cached = sum(pending.was_cached for pending in copies)
+        tokens = len(sequence.neighbours.token_ids)
+        sequence.record("neighbours", ids=[pending.passage.id for pending in copies], num_tokens=tokens, cached=cached)
+
+    def _copied(self, pending: PendingUnit) -> CopiedText:
+        assert pending.encoded is not None
+        assert self._pool.states is not None
+        slots = torch.tensor(pending.encoded.table.slots(), device=self._pool.device)
+        return CopiedText(pending.passage.id, pending.encoded.token_ids, self._pool.states.index_select(0, slots))
 
     def clear(self, sequence: Sequence) -> None:
         """Empties the memory."""
@@ -184,6 +212,7 @@ class MemoryKeeper:
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
         target.sources.update(source.sources)
+        target.neighbours = source.neighbours and source.neighbours.fork()
 
     def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
         for unit in sequence.memory.units:
@@ -203,13 +232,23 @@ class MemoryKeeper:
             self.cache.release(sequence.prefix)
             sequence.prefix = None
 
-    def _prepare(self, sequence: Sequence, passage: Passage, lane: Lane, owner: str) -> PendingUnit | None:
+    def _prepare(
+        self, sequence: Sequence, passage: Passage, lane: Lane | None, owner: str, required: bool = False
+    ) -> PendingUnit | None:
+        """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
-        if weight is None:
-            return None
         assert self._unit_tokenizer is not None
-        tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
-        return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
+        reason = "its veracity is 0"
+        if weight is not None:
+            tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
+            try:
+                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
+            except InvalidRequestError as error:
+                if required:
+                    raise
+                reason = str(error)
+        sequence.record("skip", lane="copies" if lane is None else lane.value, id=passage.id, reason=reason)
+        return None
 
     def _capacity(self, lane: Lane) -> int:
         return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units
@@ -225,10 +264,10 @@ def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> M
     return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
 
 
-def _describe(pending: PendingUnit, unit_id: int) -> dict[str, object]:
+def _describe(pending: PendingUnit, lane: Lane, unit_id: int) -> dict[str, object]:
     passage = pending.passage
     return {
-        "lane": pending.lane.value,
+        "lane": lane.value,
         "unit_id": unit_id,
         "passage": {
             "id": passage.id,

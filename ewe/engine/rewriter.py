@@ -45,6 +45,9 @@ class Rewriter:
             sequence.set_state(index, SentenceState(reason="the retrieval failed"))
             sequence.retrieved = index + 1
         owners = {hit.passage.id: hit.owner for hit in found}
+        if sequence.neighbours is not None:
+            self._keeper.plan_copies(sequence, [hit.passage for hit in found], owners)
+            return
         self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
 
     def apply_verdicts(self, sequence: Sequence) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
+from ewe.engine.neighbours import Neighbours
 from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
@@ -47,16 +48,21 @@ class SwappedContext:
 class PendingUnit:
     """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated.
 
-    salt: units of different salts are not shared, though their contents are the same.
+    salt: units of different salts are not shared, though their contents are the same. lane: None for a passage that
+    is to be copied from.
     """
 
     passage: Passage
-    lane: Lane
+    lane: Lane | None
     weight: float
     unit_text: UnitText
     salt: str
     encoded: EncodedUnit | None = None
     was_cached: bool = False
+
+    def is_new_to(self, others: Iterable[PendingUnit]) -> bool:
+        """Whether none of the others holds the same."""
+        return all(self.unit_text.token_ids != other.unit_text.token_ids for other in others)
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +80,7 @@ class Sequence:
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
     queued_s: seconds until the first work was done for it.
-    grammar: what the text must be, if it is to be JSON.
+    grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the policy copies.
     prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
     """
 
@@ -96,6 +102,7 @@ class Sequence:
     salt: str = ""
     recall: MemoryOptions = field(default_factory=MemoryOptions)
     grammar: Grammar | None = None
+    neighbours: Neighbours | None = None
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
@@ -211,6 +218,16 @@ class Sequence:
             self.finish = "length"
         if self.finish is not None:
             self.draft.finish()
+            self.end_span()
+
+    def end_span(self) -> None:
+        """Ends what is being copied, with an event."""
+        neighbours = self.neighbours
+        if neighbours is None or neighbours.span is None:
+            return
+        span, neighbours.span = neighbours.span, None
+        passage = neighbours.passage_of(span.place)
+        self.record("span", id=passage, num_tokens=span.length, confidence=span.confidence)
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""
