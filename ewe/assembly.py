@@ -41,6 +41,7 @@ from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Generation
+from ewe.vocabulary import CHECKING_POLICIES, PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
@@ -61,6 +62,8 @@ class Engine:
     pool: KVPool
     precomputed: PrecomputedUnits | None
     budget: MemoryBudget | None
+    retrieval: Worker | None
+    verification: Worker | None
     decoder: StaticDecoder | None = None
 
 
@@ -75,6 +78,8 @@ def build_engine(
     loaded = loaded or load_model(config.model, on_load)
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
+    if loaded.tokenizer is None and config.policy in PIPELINES:
+        raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
     budget = plan_memory(config, loaded, shapes)
     on_load(LoadStep("allocating the KV pool"))
@@ -108,11 +113,12 @@ def wire(
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
-    if (components.retriever or components.memories) is not None and memory.retrieval_units:
+    has_place = memory.retrieval_units or config.policy in PIPELINES  # in memory, or in a prompt
+    if (components.retriever or components.memories) is not None and has_place:
         top_k = config.feedback.retrieval_top_k
         search = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
-    if components.verifier is not None and config.policy == "ewe":
+    if components.verifier is not None and config.policy in CHECKING_POLICIES:
         check = partial(calls.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
@@ -133,7 +139,10 @@ def wire(
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
+    return Engine(
+        config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
+        retrieval, verification,
+    )  # fmt: skip
 
 
 def _feedback(config: Config) -> FeedbackBuilder:
