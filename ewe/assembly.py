@@ -44,6 +44,7 @@ from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Generation
+from ewe.vocabulary import CHECKING_POLICIES, PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
@@ -64,6 +65,8 @@ class Engine:
     pool: KVPool
     precomputed: PrecomputedUnits | None
     budget: MemoryBudget | None
+    retrieval: Worker | None
+    verification: Worker | None
     decoder: StaticDecoder | None = None
 
 
@@ -78,6 +81,8 @@ def build_engine(
     loaded = loaded or load_model(config.model, on_load)
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
+    if loaded.tokenizer is None and config.policy in PIPELINES:
+        raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
     kept = token_states(_states_kept(config, components), loaded.model, attention_layers(loaded.model))
     budget = plan_memory(config, loaded, shapes, kept)
@@ -113,11 +118,12 @@ def wire(
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
     copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
-    if (components.retriever or components.memories) is not None and (memory.retrieval_units or copies):
+    has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
+    if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
         search = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
-    if components.verifier is not None and config.policy == "ewe":
+    if components.verifier is not None and config.policy in CHECKING_POLICIES:
         check = partial(calls.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
@@ -140,7 +146,10 @@ def wire(
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     uses_memory = policy.verifies or (policy.retrieves and not copies)
     intake = Intake(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
+    return Engine(
+        config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
+        retrieval, verification,
+    )  # fmt: skip
 
 
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:

@@ -209,6 +209,21 @@ class LongTermConfig(_Settings):
     review_every: float | None = Field(None, gt=0)
 
 
+class PipelineConfig(_Settings):
+    """Policies that ask the model several times for one answer (docs/guides/policies.md).
+
+    passages: how many stand in a prompt. questions: most that cove checks; step_tokens: tokens that their plan, each of
+    their answers and a sentence may have. candidates: passages that self-rag-like tries a sentence with; it retrieves
+    where the model says yes with more than retrieve_prob.
+    """
+
+    passages: int = Field(10, gt=0)
+    questions: int = Field(5, gt=0)
+    step_tokens: int = Field(128, gt=0)
+    candidates: int = Field(4, gt=0)
+    retrieve_prob: float = Field(0.2, ge=0, le=1)
+
+
 class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
@@ -254,6 +269,7 @@ class Config(_Settings):
     retrieval: RetrievalConfig = RetrievalConfig()
     verification: VerificationConfig = VerificationConfig()
     longterm: LongTermConfig = LongTermConfig()
+    pipeline: PipelineConfig = PipelineConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
     policy: PolicyName = "ewe"

@@ -81,6 +81,11 @@ class EngineCore:
         for sequence in [item for item in self.sequences if item.request_id == request_id]:
             self.end(sequence, "abort")
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether sequences are left, or a worker is at a job; it may be nobody's here (a pipeline's)."""
+        return bool(self.sequences) or any(worker.next_deadline() is not None for worker in self._workers)
+
     def step(self) -> bool:
         """One round: answers are taken, one forward pass is launched. Returns whether sequences are left.
 
@@ -102,7 +107,7 @@ class EngineCore:
             self._land(self._flight)
             self._flight = None
         idle = not plan.rows and before is None and not plan.progressed
-        if idle and self.sequences and not any(sequence.is_finished for sequence in started):
+        if idle and self.is_busy and not any(sequence.is_finished for sequence in started):
             self._changed.wait(self._time_to_wait(now))
             self._changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
@@ -201,6 +206,7 @@ class EngineCore:
         now = time.monotonic()
         for sequence in flight.busy:
             sequence.stats.decode_s += now - max(flight.launched, self._landed)
+            sequence.stats.passes += 1
         self._landed = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):

@@ -109,6 +109,7 @@ class Intake:
         for sequence in (first, *others):
             sequence.grammar = grammar and grammar.copy()
             sequence.recall = recall
+            sequence.asked, sequence.add_special_tokens = prompt, add_special_tokens
         first.siblings = others
         first.record(
             "start",

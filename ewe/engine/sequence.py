@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from ewe.kvcache.pool import HostBlocks
 from ewe.memory.unit_cache import EncodedUnit
 from ewe.memory.unit_text import UnitText
 from ewe.memory.working_memory import WorkingMemory
+from ewe.placement import PlacedPrompt
 from ewe.sampling import SamplingParams
 from ewe.types import (
     Evidence,
@@ -80,6 +82,7 @@ class Sequence:
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
     queued_s: seconds until the first work was done for it.
+    asked, add_special_tokens: the prompt as it was given.
     grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the policy copies.
     prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
     """
@@ -101,6 +104,8 @@ class Sequence:
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
     recall: MemoryOptions = field(default_factory=MemoryOptions)
+    asked: str | Batch[int] | PlacedPrompt = ""
+    add_special_tokens: bool = True
     grammar: Grammar | None = None
     neighbours: Neighbours | None = None
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
