@@ -113,11 +113,12 @@ def wire(
     tokenizer = loaded.tokenizer
     memory = config.memory
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
-    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, pool)
+    copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
+    processor = NearestNeighbours(config.feedback, pool) if copies else None
+    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
-    copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
     has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
@@ -140,7 +141,7 @@ def wire(
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,
         changed=changed,
-        processor=NearestNeighbours(config.feedback, pool) if copies else None,
+        processor=processor,
     )
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)

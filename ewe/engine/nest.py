@@ -15,9 +15,9 @@ import torch
 
 from ewe.attention.packed import to_device
 from ewe.config import FeedbackConfig
-from ewe.engine.neighbours import Mixture, Neighbours, Span, is_acceptable, mix
+from ewe.engine.neighbours import CopiedText, Mixture, Neighbours, Span, is_acceptable, mix
 from ewe.engine.sampling_rows import SamplingRow
-from ewe.engine.sequence import Sequence
+from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.kvcache.pool import KVPool
 
 
@@ -42,6 +42,23 @@ class NearestNeighbours:
             token_id = self._copied(sequence, sequence.neighbours, row, mixture)
             chosen.append(row if token_id is None else _only(row, token_id, logits.shape[1]))
         return torch.stack(mixtures), chosen
+
+    def collect(self, sequence: Sequence) -> None:
+        """Takes the hidden states of the sequence's pending passages, which have been encoded."""
+        pending = [unit for unit in sequence.pending_units if unit.lane is None]
+        if not pending:
+            return
+        assert sequence.neighbours is not None
+        sequence.neighbours.extend(map(self._text, pending))
+        tokens = len(sequence.neighbours.token_ids)
+        cached = sum(unit.was_cached for unit in pending)
+        sequence.record("neighbours", ids=[unit.passage.id for unit in pending], num_tokens=tokens, cached=cached)
+
+    def _text(self, pending: PendingUnit) -> CopiedText:
+        assert pending.encoded is not None
+        assert self._pool.states is not None
+        slots = torch.tensor(pending.encoded.table.slots(), device=self._pool.device)
+        return CopiedText(pending.passage.id, pending.encoded.token_ids, self._pool.states.index_select(0, slots))
 
     def _copied(self, sequence: Sequence, neighbours: Neighbours, row: SamplingRow, mixture: Mixture) -> int | None:
         """The token that is copied now, if any; a token that is refused ends its span, and is drawn anew."""

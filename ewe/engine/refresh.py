@@ -10,13 +10,10 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import replace
 
-import torch
-
 from ewe.config import MemoryConfig
-from ewe.engine.neighbours import CopiedText
+from ewe.engine.nest import NearestNeighbours
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
-from ewe.kvcache.pool import KVPool
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
@@ -28,14 +25,19 @@ class MemoryKeeper:
     """Fills and refreshes the memories of all sequences.
 
     One reference on an encoded unit is held per memory place, per snapshot place and per pending unit; and one on its
-    prefix per sequence, longer than on any unit that follows it.
+    prefix per sequence, longer than on any unit that follows it. copies: takes the hidden states of passages that are
+    copied from.
     """
 
     def __init__(
-        self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig, pool: KVPool
+        self,
+        cache: UnitCache,
+        unit_tokenizer: UnitTokenizer | None,
+        config: MemoryConfig,
+        copies: NearestNeighbours | None = None,
     ) -> None:
         self.cache = cache
-        self._pool = pool
+        self._copies = copies
         self._unit_tokenizer = unit_tokenizer
         self._config = config
 
@@ -95,38 +97,21 @@ class MemoryKeeper:
 
     def commit(self, sequence: Sequence) -> None:
         """Moves the pending units into memory, first in, first out; of those to copy from, the hidden states."""
-        self._take_states(sequence, [pending for pending in sequence.pending_units if pending.lane is None])
+        if self._copies is not None:
+            self._copies.collect(sequence)
         for pending in sequence.pending_units:
-            if pending.lane is None:
-                continue
             assert pending.encoded is not None
+            sequence.sources[pending.passage.id] = pending.passage
+            if pending.lane is None:
+                self.cache.release(pending.encoded)
+                continue
             unit, evicted = sequence.memory.add(pending.encoded, pending.passage, pending.weight, pending.lane)
             if evicted is not None:
                 sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
                 self.cache.release(evicted.encoded)
-            sequence.sources[pending.passage.id] = pending.passage
             sequence.record("refresh", **_describe(pending, unit.lane, unit.unit_id))
             sequence.stats.refreshes += 1
         sequence.pending_units.clear()
-
-    def _take_states(self, sequence: Sequence, copies: Batch[PendingUnit]) -> None:
-        if not copies:
-            return
-        assert sequence.neighbours is not None
-        sequence.neighbours.extend(self._copied(pending) for pending in copies)
-        for pending in copies:
-            assert pending.encoded is not None
-            self.cache.release(pending.encoded)
-            sequence.sources[pending.passage.id] = pending.passage
-        cached = sum(pending.was_cached for pending in copies)
-        tokens = len(sequence.neighbours.token_ids)
-        sequence.record("neighbours", ids=[pending.passage.id for pending in copies], num_tokens=tokens, cached=cached)
-
-    def _copied(self, pending: PendingUnit) -> CopiedText:
-        assert pending.encoded is not None
-        assert self._pool.states is not None
-        slots = torch.tensor(pending.encoded.table.slots(), device=self._pool.device)
-        return CopiedText(pending.passage.id, pending.encoded.token_ids, self._pool.states.index_select(0, slots))
 
     def clear(self, sequence: Sequence) -> None:
         """Empties the memory."""

@@ -115,10 +115,10 @@ def test_texts_spans_and_probabilities_are_the_papers(
     ids, logprobs, spans = Reference(alpha, gamma, nearest).write(loaded().tokenizer(PROMPT)["input_ids"], 40)
     events = [event.data for event in found.trace if event.kind == "span"]
     assert list(found.token_ids) == ids
-    assert found.logprobs == pytest.approx(logprobs, abs=1e-4)
+    assert found.logprobs == pytest.approx(logprobs, abs=1e-3)
     # The end of the text cuts the last span, which the paper's form proposes as a whole.
     assert [event["num_tokens"] for event in events][:-1] == [length for length, _ in spans][:-1]
-    assert [event["confidence"] for event in events] == pytest.approx([share for _, share in spans], abs=1e-4)
+    assert [event["confidence"] for event in events] == pytest.approx([share for _, share in spans], abs=1e-3)
     assert shows([length for length, _ in spans])
     assert sum(event["num_tokens"] for event in events) == found.stats.tokens_copied
     assert {event["id"] for event in events} <= found.sources.keys() == {"river", "city", "words"}
