@@ -156,7 +156,8 @@ def wire(
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
     """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
     can_retrieve = (components.retriever or components.memories) is not None
-    return "hidden" if can_retrieve and config.policy == "nest" else None
+    kinds: dict[str, Literal["hidden", "queries"]] = {"nest": "hidden", "dragin": "queries"}
+    return kinds.get(config.policy) if can_retrieve else None
 
 
 def _feedback(config: Config) -> FeedbackBuilder:

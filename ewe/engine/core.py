@@ -257,6 +257,10 @@ class EngineCore:
     def _finish(self, sequence: Sequence) -> None:
         if sequence.is_finished:
             return
+        if sequence.wants_attention and sequence.swapped is None and sequence.finish in ("stop", "length"):
+            num_read = len(sequence.prompt_ids) + max(len(sequence.draft) - 1, 0)
+            slots = sequence.table.slots()[:num_read]
+            sequence.attention = self._runner.text_attention(slots, len(sequence.prompt_ids))
         generation = complete(sequence)
         sequence.is_finished = True
         self._scheduler.release(sequence)

@@ -25,6 +25,7 @@ from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.unread import fill_in
 from ewe.engine.device import launching_on
+from ewe.engine.text_attention import TextAttention, text_attention
 from ewe.engine.token_states import keep_hidden_states
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
@@ -100,6 +101,10 @@ class ModelRunner:
         step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution, moved["write_slots"])
         logits = run_flat(self._model, moved["token_ids"], moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
+
+    def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:
+        """What a text attended to; see `text_attention`."""
+        return text_attention(self._pool, self._layers[-1], slots, prompt)
 
     @torch.inference_mode()
     def prepare(self, most_rows: int, on_load: OnLoad = ignore_step) -> None:

@@ -88,6 +88,12 @@ class RAGPolicy(PlainPolicy):
     retrieves = True
 
 
+class DRAGINPolicy(PlainPolicy):
+    """What its pipeline reads of texts that are decoded plainly."""
+
+    needs_entropy = True
+
+
 class EWEPolicy:
     """Pauses at intervals of generated tokens if a sentence has been completed (ewe.txt 3.1 and appendix B)."""
 
@@ -180,4 +186,6 @@ def make_policy(name: str, config: FeedbackConfig, has_retriever: bool, has_veri
         return RAGPolicy()
     if name == "flare" and has_retriever:
         return FLAREPolicy(config)
+    if name == "dragin" and has_retriever:
+        return DRAGINPolicy()
     return PlainPolicy()

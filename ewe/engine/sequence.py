@@ -19,6 +19,7 @@ from ewe.engine.neighbours import Neighbours
 from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
+from ewe.engine.text_attention import TextAttention
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
@@ -85,6 +86,7 @@ class Sequence:
     asked, add_special_tokens: the prompt as it was given.
     grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the policy copies.
     prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
+    wants_attention: whether to note, when it ends, what its text attended to; attention: this.
     """
 
     request_id: str
@@ -109,6 +111,8 @@ class Sequence:
     grammar: Grammar | None = None
     neighbours: Neighbours | None = None
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
+    wants_attention: bool = False
+    attention: TextAttention | None = None
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0
