@@ -76,8 +76,8 @@ class RewriteAfter:
 def _requests(question: str, text: str, spans: list[tuple[int, int]]) -> tuple[VerificationRequest, ...]:
     sentences = [text[start:end] for start, end in spans]
     return tuple(
-        VerificationRequest(question, text[:start], sentence, following)
-        for (start, _), sentence, following in zip(spans, sentences, [*sentences[1:], ""], strict=True)
+        VerificationRequest(question, text[:start], sentence, "".join(sentences[place + 1 : place + 2]))
+        for place, ((start, _), sentence) in enumerate(zip(spans, sentences, strict=True))
     )
 
 
