@@ -210,7 +210,7 @@ class LongTermConfig(_Settings):
 
 
 class PipelineConfig(_Settings):
-    """Policies that ask the model several times for one answer (docs/guides/policies.md).
+    """Policies that ask the model several times for one answer.
 
     passages: how many stand in a prompt. questions: most that cove checks; step_tokens: tokens that their plan, each of
     their answers and a sentence may have. candidates: passages that self-rag-like tries a sentence with; it retrieves

@@ -84,6 +84,11 @@ class PolicyName(StrEnum):
     RAG = "rag"
     FLARE = "flare"
     PLAIN = "plain"
+    RA = "ra"
+    COVE = "cove"
+    COVE_RETRIEVAL = "cove+retrieval"
+    SELF_RAG_LIKE = "self-rag-like"
+    REWRITE_AFTER = "rewrite-after"
 
 
 Policy = Annotated[
@@ -91,7 +96,9 @@ Policy = Annotated[
     typer.Option(
         rich_help_panel=_SETTINGS,
         help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
-        "once), flare (look ahead, write again what is unsure), plain (neither).",
+        "once), flare (look ahead, write again what is unsure), plain (neither); or by asking the model several times: "
+        "ra (passages in the prompt), cove, cove+retrieval (draft, check by questions, revise), self-rag-like (try "
+        "passages, judge the sentences), rewrite-after (edit what was refuted when all is written).",
         show_default="ewe",
     ),
 ]

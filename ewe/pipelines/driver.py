@@ -139,7 +139,9 @@ class PipelineDriver:
     def reply(self, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
         top = tuple(self._by_text(scores) for scores in generation.top_logprobs)
-        return Reply(generation.text, generation.finish_reason, top, generation)
+        logprobs = generation.logprobs
+        mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
+        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation)
 
     def _by_text(self, scores: Mapping[int, float]) -> dict[str, float]:
         """Tokens that decode to the same text, like bytes, count together."""

@@ -1,6 +1,6 @@
 """Which pipeline a policy's name stands for.
 
-Owns: this choice. Each pipeline is imported if it is asked for.
+Owns: this choice. Knows every pipeline.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from collections.abc import Callable
 from ewe.assembly import Engine
 from ewe.config import Config
 from ewe.engine.sequence import Sequence
+from ewe.pipelines.cove import ChainOfVerification
 from ewe.pipelines.driver import Do, PipelineDriver
-from ewe.pipelines.retrieval_in_prompt import RetrievalInPrompt
+from ewe.pipelines.ra import RetrievalInPrompt
+from ewe.pipelines.rewrite_after import RewriteAfter
+from ewe.pipelines.self_rag_like import SelfRAGLike
 from ewe.pipelines.steps import Pipeline
 from ewe.types import Generation
 
@@ -19,7 +22,14 @@ from ewe.types import Generation
 def make_pipeline(config: Config) -> Pipeline:
     """The pipeline of the settings' policy. Without the components that it asks for its retrievals find nothing."""
     settings = config.pipeline
-    return RetrievalInPrompt(settings.passages)
+    makers: dict[str, Callable[[], Pipeline]] = {
+        "ra": lambda: RetrievalInPrompt(settings.passages),
+        "cove": lambda: ChainOfVerification(settings, retrieves=False),
+        "cove+retrieval": lambda: ChainOfVerification(settings, retrieves=True),
+        "self-rag-like": lambda: SelfRAGLike(settings),
+        "rewrite-after": lambda: RewriteAfter(settings),
+    }
+    return makers[config.policy]()
 
 
 def open_pipeline(engine: Engine, do: Do, deliver: Callable[[Sequence, Generation], None]) -> PipelineDriver:

@@ -32,13 +32,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote. top_logprobs: per token, {text: natural-log probability}, if asked for.
+    """What the model wrote.
 
-    generation: the same as the engine gave it; None in tests.
+    mean_prob: the geometric mean of its tokens' probabilities. top_logprobs: per token, {text: natural-log
+    probability}, if asked for. generation: the same as the engine gave it; None in tests.
     """
 
     text: str
     finish_reason: FinishReason = "stop"
+    mean_prob: float = 1.0
     top_logprobs: tuple[Mapping[str, float], ...] = ()
     generation: Generation | None = None
 
