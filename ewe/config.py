@@ -214,7 +214,8 @@ class PipelineConfig(_Settings):
 
     passages: how many stand in a prompt. questions: most that cove checks; step_tokens: tokens that their plan, each of
     their answers and a sentence may have. candidates: passages that self-rag-like tries a sentence with; it retrieves
-    where the model says yes with more than retrieve_prob.
+    where the model says yes with more than retrieve_prob. dragin_threshold: the need from which DRAGIN retrieves;
+    dragin_words: how many words its query has at most.
     """
 
     passages: int = Field(10, gt=0)
@@ -222,6 +223,8 @@ class PipelineConfig(_Settings):
     step_tokens: int = Field(128, gt=0)
     candidates: int = Field(4, gt=0)
     retrieve_prob: float = Field(0.2, ge=0, le=1)
+    dragin_threshold: float = Field(1.0, ge=0)
+    dragin_words: int = Field(25, gt=0)
 
 
 class CacheConfig(_Settings):

@@ -15,13 +15,14 @@ from typing import Any
 
 from ewe.assembly import Engine
 from ewe.engine.core import EngineCore
+from ewe.engine.detokenizer import Detokenizer
 from ewe.engine.intake import Prompt
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
 from ewe.pipelines.prompts import PromptMaker
 from ewe.pipelines.run import Run
-from ewe.pipelines.steps import Ask, Pipeline, Reply, Verify
+from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
 from ewe.placement import PlacedPrompt
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
@@ -51,7 +52,7 @@ class PipelineDriver:
         self._tokenizer = engine.loaded.tokenizer
         self._prompts = PromptMaker(self._tokenizer, engine.unit_tokenizer, engine.config)
         self._runs: dict[str, list[Run]] = {}
-        self._parts: dict[Sequence, Callable[[Generation], None]] = {}
+        self._parts: dict[Sequence, Callable[[Reply], None]] = {}
 
     def check(self, prompt: Prompt, params: SamplingParams, tools: ToolUse | None) -> None:
         """Raises InvalidRequestError for what a request cannot have under this policy."""
@@ -87,7 +88,7 @@ class PipelineDriver:
         """Hands a finished sequence to its run; returns whether it belonged to one."""
         on_finish = self._parts.pop(sequence, None)
         if on_finish is not None:
-            on_finish(generation)
+            on_finish(self._reply(sequence, generation))
         return on_finish is not None
 
     def build(self, request: Sequence, ask: Ask, params: SamplingParams) -> tuple[Sequence, tuple[Passage, ...]]:
@@ -114,11 +115,13 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.pending_units]
-        return self._engine.intake.build(
+        sequence = self._engine.intake.build(
             request.request_id, prompt, params, documents, add_special_tokens=special, salt=request.salt
         )
+        sequence.wants_attention = ask.attention and self._engine.pool.states is not None
+        return sequence
 
-    def add(self, sequence: Sequence, on_finish: Callable[[Generation], None] | None) -> None:
+    def add(self, sequence: Sequence, on_finish: Callable[[Reply], None] | None) -> None:
         """Has a sequence run."""
         if on_finish is not None:
             self._parts[sequence] = on_finish
@@ -136,12 +139,28 @@ class PipelineDriver:
         """The tokens of a text within an answer."""
         return self._engine.intake.encode(text, add_special_tokens=False)
 
-    def reply(self, generation: Generation) -> Reply:
+    def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
         top = tuple(self._by_text(scores) for scores in generation.top_logprobs)
         logprobs = generation.logprobs
         mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
-        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation)
+        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
+
+    def _reading(self, sequence: Sequence) -> Reading | None:
+        attention, draft = sequence.attention, sequence.draft
+        if attention is None:
+            return None
+        prompt = Detokenizer(self._tokenizer, ())
+        for token_id in sequence.prompt_ids:
+            prompt.append(token_id)
+        return Reading(
+            prompt.text,
+            tuple(prompt.end_of(number) for number in range(1, len(sequence.prompt_ids) + 1)),
+            draft.token_ends,
+            tuple(token.entropy for token in draft.tokens),
+            attention.weights,
+            attention.received,
+        )
 
     def _by_text(self, scores: Mapping[int, float]) -> dict[str, float]:
         """Tokens that decode to the same text, like bytes, count together."""

@@ -11,6 +11,7 @@ from ewe.assembly import Engine
 from ewe.config import Config
 from ewe.engine.sequence import Sequence
 from ewe.pipelines.cove import ChainOfVerification
+from ewe.pipelines.dragin import DRAGIN
 from ewe.pipelines.driver import Do, PipelineDriver
 from ewe.pipelines.ra import RetrievalInPrompt
 from ewe.pipelines.rewrite_after import RewriteAfter
@@ -24,6 +25,7 @@ def make_pipeline(config: Config) -> Pipeline:
     settings = config.pipeline
     makers: dict[str, Callable[[], Pipeline]] = {
         "ra": lambda: RetrievalInPrompt(settings.passages),
+        "dragin": lambda: DRAGIN(settings),
         "cove": lambda: ChainOfVerification(settings, retrieves=False),
         "cove+retrieval": lambda: ChainOfVerification(settings, retrieves=True),
         "self-rag-like": lambda: SelfRAGLike(settings),

@@ -33,7 +33,7 @@ class Engine(Protocol):
         """A sequence for what is asked, and the passages that its prompt has room for; raises InvalidRequestError."""
         ...
 
-    def add(self, sequence: Sequence, on_finish: Callable[[Generation], None] | None) -> None:
+    def add(self, sequence: Sequence, on_finish: Callable[[Reply], None] | None) -> None:
         """Has a sequence run; without on_finish it is the request's answer, and delivered as such."""
         ...
 
@@ -47,10 +47,6 @@ class Engine(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text within an answer."""
-        ...
-
-    def reply(self, generation: Generation) -> Reply:
-        """A generation as pipelines read it."""
         ...
 
     def deliver(self, request: Sequence, generation: Generation) -> None:
@@ -123,7 +119,7 @@ class Run:
         if sequences is None:
             self.end("length")  # the answer is as long as it may be
             return []
-        found: dict[int, Generation] = {}
+        found: dict[int, Reply] = {}
         self._open = len(sequences)
         for place, sequence in enumerate(sequences):
             self._engine.add(sequence, partial(self._take, step, found, place))
@@ -156,9 +152,11 @@ class Run:
         num_written = len(self._engine.encode(ask.begin)) if ask.begin else 0
         return answer_params(self.request.params, ask, num_written, seed)
 
-    def _take(self, step: Generate, found: dict[int, Generation], place: int, generation: Generation) -> None:
-        """Called with each generation of a step; the last one resumes the pipeline."""
-        found[place] = generation
+    def _take(self, step: Generate, found: dict[int, Reply], place: int, reply: Reply) -> None:
+        """Called with each reply of a step; the last one resumes the pipeline."""
+        found[place] = reply
+        generation = reply.generation
+        assert generation is not None
         stats = self.request.stats
         for name in _SUMMED:
             setattr(stats, name, getattr(stats, name) + getattr(generation.stats, name))
@@ -166,7 +164,8 @@ class Run:
         self._open -= 1
         if self._open or self.is_over:
             return
-        generations = [found[number] for number in range(len(found))]
+        replies = [found[number] for number in range(len(found))]
+        generations = [item.generation for item in replies if item.generation is not None]
         self.request.record(
             "answered",
             step=step.name,
@@ -180,7 +179,7 @@ class Run:
         if failed is not None:
             self.end(failed.finish_reason, failed.error)
         else:
-            self.resume([self._engine.reply(item) for item in generations])
+            self.resume(replies)
 
     def _retrieve(self, step: Retrieve) -> list[tuple[Passage, ...]]:
         jobs: list[Job] = []

@@ -9,6 +9,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from ewe.types import FinishReason, Generation, Passage, VerificationRequest, VerificationResult
 
 
@@ -19,8 +22,9 @@ class Ask:
     text: what it is told, in a turn of its own; None: the request's prompt. passages: stand in the prompt where memory
     would stand, the best first; the last ones are left out where they leave no room. begin: how the text begins; only
     what follows is written. max_tokens: None for as many as the request's answer may still have. top_logprobs: how many
-    of the likeliest tokens the reply names. What is asked with the request's prompt is drawn under all of its sampling
-    parameters, anything else with its temperature, top_p, top_k and min_p.
+    of the likeliest tokens the reply names. attention: whether it tells how its text was read. What is asked with the
+    request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
+    min_p.
     """
 
     text: str | None = None
@@ -28,6 +32,23 @@ class Ask:
     begin: str = ""
     max_tokens: int | None = None
     top_logprobs: int = 0
+    attention: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a text of T tokens was read while it was written, after a prompt of P tokens.
+
+    prompt: as text, without control tokens. prompt_ends, ends: the code point of prompt and text at which each token
+    ends. entropies: nats, per token of the text. weights, received: see `ewe.engine.text_attention.TextAttention`.
+    """
+
+    prompt: str
+    prompt_ends: tuple[int, ...]
+    ends: tuple[int, ...]
+    entropies: tuple[float, ...]
+    weights: npt.NDArray[np.float32]
+    received: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +56,8 @@ class Reply:
     """What the model wrote.
 
     mean_prob: the geometric mean of its tokens' probabilities. top_logprobs: per token, {text: natural-log
-    probability}, if asked for. generation: the same as the engine gave it; None in tests.
+    probability}, if asked for. generation: the same as the engine gave it; None in tests. reading: if it was asked for
+    and a policy's engine keeps it.
     """
 
     text: str
@@ -43,6 +65,7 @@ class Reply:
     mean_prob: float = 1.0
     top_logprobs: tuple[Mapping[str, float], ...] = ()
     generation: Generation | None = None
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
