@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 import pytest
 import torch
-from e2e.llm_rig import loaded, model, tiny_llm
+from parity.families import CONFIGS
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from ewe import Generation, Passage, SamplingParams
+import ewe.attention.registry  # noqa: F401  (registers the attention)
+from ewe import LLM, Generation, Passage, SamplingParams
+from ewe.engine.loader import LoadedModel
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import ScoredPassage
 from ewe.verification.wordlists import FUNCTION_WORDS
@@ -20,8 +26,40 @@ PASSAGES = [
     Passage("city", "She wrote of the city. The end came twice."),
     Passage("sea", "Then to the sea"),
 ]
+LISTED = "River: The river flows past the city.\nShe wrote of the city. The end came twice.\nThen to the sea\n"
 PROMPTS = ["Who named the river?", "She wrote of the city by the sea.", "The end came"]
+WORDS = "the river city sea. named 1897. she wrote of it twice. by past end. and novel flows to was Then The"
 LOOK_AHEAD = 24
+# Whole words with the space before them, so that every text is read again as it was written.
+PIECES = r" ?[^\s]+|\n"
+
+
+@lru_cache
+def tokenizer() -> PreTrainedTokenizerFast:
+    """One token per word."""
+    written = [f" {word}" for word in WORDS.split()]
+    read = [piece for text in (f"Context: {LISTED}", *PROMPTS) for piece in re.findall(PIECES, text)]
+    vocabulary = {piece: place for place, piece in enumerate(dict.fromkeys(["<unk>", "<eos>", *written, *read]))}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(PIECES), "isolated")
+    words.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
+
+
+@lru_cache
+def model(attention: str) -> Any:
+    """The same weights under either attention."""
+    config = deepcopy(CONFIGS["llama"])
+    config.vocab_size = len(tokenizer())
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        built = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
+    return built.eval().requires_grad_(False)
+
+
+def unwritten() -> list[int]:
+    """Tokens that are no words of an answer: a text that holds them could not be read again."""
+    return [0, *range(2 + len(WORDS.split()), len(tokenizer()))]
 
 
 class Shelf:
@@ -35,10 +73,17 @@ class Shelf:
         return [[ScoredPassage(passage, 1.0) for passage in PASSAGES[:top_k]] for _ in queries]
 
 
-def dragin(prompts: Sequence[str], shelf: Any, params: SamplingParams, threshold: float) -> list[Generation]:
-    pipeline = {"dragin_threshold": threshold, "dragin_words": 4, "step_tokens": LOOK_AHEAD}
-    with tiny_llm({"policy": "dragin", "pipeline": pipeline}, datastore=shelf) as llm:
-        return llm.generate(list(prompts), params)
+def dragin(prompts: Sequence[str], shelf: Any, threshold: float, **params: Any) -> list[Generation]:
+    config = {
+        "policy": "dragin",
+        "pipeline": {"dragin_threshold": threshold, "dragin_words": 4, "step_tokens": LOOK_AHEAD},
+        "memory": {"unit_tokens": 24},
+        "cache": {"num_blocks": 600},
+    }
+    loaded = LoadedModel(model("ewe"), tokenizer(), 400, frozenset({1}), len(tokenizer()))
+    bias = dict.fromkeys(unwritten(), -1000.0)
+    with LLM("tiny", config=config, loaded=loaded, datastore=shelf) as llm:
+        return llm.generate(list(prompts), SamplingParams(logit_bias=bias, **params))
 
 
 class Reference:
@@ -46,39 +91,35 @@ class Reference:
 
     def __init__(self, threshold: float, max_tokens: int) -> None:
         self.threshold, self.max_tokens = threshold, max_tokens
-        self.tokenizer, self.needs = loaded().tokenizer, []
+        self.needs: list[dict[str, Any]] = []
 
     def generate(self, prompt: str, begin: str) -> tuple[str, list[int], list[int], Any, Any]:
         """What is written greedily after the prompt, its tokens, and entropies and attention of the pass over them."""
-        ids = prompt_ids = self.tokenizer(prompt + begin)["input_ids"]
-        left = self.max_tokens - len(self.tokenizer(begin, add_special_tokens=False)["input_ids"] if begin else [])
-        entropies = []
-        while len(ids) - len(prompt_ids) < min(left, LOOK_AHEAD) and (ids is prompt_ids or ids[-1] != 2):
+        ids = prompt_ids = self.encode(prompt + begin)
+        entropies: list[float] = []
+        left = min(self.max_tokens - len(self.encode(begin)), LOOK_AHEAD)
+        while len(entropies) < left and (ids is prompt_ids or ids[-1] != 1):
             scores = model("eager")(torch.tensor([ids])).logits[0, -1].double().log_softmax(-1)
             entropies.append(float(-(scores.exp() * scores).sum()))
+            scores[unwritten()] = -torch.inf
             ids = [*ids, int(scores.argmax())]
         attention = model("eager")(torch.tensor([ids]), output_attentions=True).attentions[-1][0].double()
-        text = self.decode(ids)[len(self.decode(prompt_ids)) :]
-        return text, prompt_ids, ids, entropies, attention
+        return self.decode(ids[len(prompt_ids) :]), prompt_ids, ids, entropies, attention
+
+    def encode(self, text: str) -> list[int]:
+        return tokenizer()(text)["input_ids"] if text else []
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return tokenizer().decode(ids, skip_special_tokens=True)
 
     def words(self, ids: Sequence[int], first: int, last: int) -> list[tuple[str, int, list[int]]]:
-        """Words of the text of tokens first to last, where each starts, and its tokens by place in ids."""
-        offset = len(self.decode(ids[:first]))
-        text = self.decode(ids[:last])[offset:]
-        ends = [len(self.decode(ids[: place + 1])) - offset for place in range(first, last)]
-        found = []
-        for match in re.finditer(r"\S+", text):
-            own = []
-            for number, end in enumerate(ends):
-                begin = ends[number - 1] if number else 0
-                letters = [at for at in range(begin, end) if not text[at].isspace()]
-                if letters and match.start() <= letters[-1] < match.end():
-                    own.append(first + number)
-            if own:
-                found.append((match.group(), match.start(), own))
+        """Words of the text of tokens first to last, where each starts, and its token's place in ids."""
+        found, start = [], 0
+        for place in range(first, last):
+            piece = self.decode([ids[place]])
+            if piece.strip():
+                found.append((piece.strip(), start + len(piece) - len(piece.lstrip()), [place]))
+            start += len(piece)
         return found
 
     def write(self, prompt: str) -> str:
@@ -94,21 +135,20 @@ class Reference:
             received = torch.cat([received, torch.zeros(1)]).tolist()  # nothing has read the last token
             hit = self.find(draft, self.words(ids, begin, len(ids)), begin, received, entropies)
             if hit is None:
-                is_cut = ids[-1] != 2
+                is_cut = ids[-1] != 1
                 sentences = SentenceSplitter().split(draft)
                 text += draft[: sentences[-2][1]] if is_cut and len(sentences) > 1 else draft
                 if not is_cut:
                     return text
             else:
-                word, start, first, sentence = hit
-                self.query(prompt, ids, begin, first, attention)
-                listed = "".join(f"{p.title + ': ' if p.title else ': '}{p.text}\n" for p in PASSAGES)
+                start, first, sentence = hit
+                self.query(prompt, ids, first, attention)
                 kept = (text + draft[:start]).rstrip()
-                more, *_ = self.generate(f"Context: {listed}\n{prompt}", kept)
+                more, *_ = self.generate(f"Context: {LISTED}\n{prompt}", kept)
                 whole = kept + more
                 ends = [end + before + sentence for _, end in SentenceSplitter().split(whole[before + sentence :])]
                 text = whole[: next((end for end in ends if end > len(kept)), len(kept))]
-            full = len(self.tokenizer(text, add_special_tokens=False)["input_ids"]) >= self.max_tokens
+            full = len(self.encode(text)) >= self.max_tokens
             if len(text.strip()) <= before or full:
                 return text
 
@@ -121,15 +161,13 @@ class Reference:
                 entropy = sum(entropies[token - begin] for token in tokens) / len(tokens)
                 if share * entropy * len(own) > self.threshold and self.is_content(word):
                     self.needs.append({"word": word, "value": share * entropy * len(own)})
-                    return word, place, tokens[0], start
+                    return place, tokens[0], start
         return None
 
-    def query(self, prompt: str, ids: Sequence[int], begin: int, first: int, attention: Any) -> None:
+    def query(self, prompt: str, ids: Sequence[int], first: int, attention: Any) -> None:
         """The four content words that the token before `first` attended to most."""
         weights = attention.mean(0)[first - 1]
-        before = [
-            word for word in self.words(ids, 1, begin) + self.words(ids, begin, first) if self.is_content(word[0])
-        ]
+        before = [word for word in self.words(ids, 0, first) if self.is_content(word[0])]
         scored = [(float(weights[tokens].sum()), number) for number, (_, _, tokens) in enumerate(before)]
         chosen = sorted(number for _, number in sorted(scored, reverse=True)[:4])
         self.needs[-1]["query"] = " ".join(before[number][0] for number in chosen) or prompt
@@ -143,7 +181,7 @@ class Reference:
 def test_needs_queries_and_texts_are_the_papers(prompt: str, threshold: float) -> None:
     shelf, reference = Shelf(), Reference(threshold, 60)
     expected = reference.write(prompt)
-    [found] = dragin([prompt], shelf, SamplingParams(max_tokens=60), threshold)
+    [found] = dragin([prompt], shelf, threshold, max_tokens=60)
     events = [event.data for event in found.trace if event.kind == "decision"]
     print(repr(expected), reference.needs)
     assert [event["word"] for event in events] == [need["word"] for need in reference.needs]
