@@ -19,12 +19,13 @@ from ewe.types import FinishReason, Generation, Sentence, VerificationResult
 class ComposedAnswer:
     """What has been written of one answer. encode: from a text to its tokens; sequence: the request's own, never run.
 
-    is_full: whether the text has ended, at a stop string.
+    is_full: whether the text has ended, at a stop string. latency_s: how long the last check took.
     """
 
     def __init__(self, sequence: Sequence, encode: Callable[[str], list[int]]) -> None:
         self.text = ""
         self.is_full = False
+        self.latency_s = 0.0
         self._sequence = sequence
         self._encode = encode
         self._sentences: list[Sentence] = []
@@ -109,15 +110,9 @@ class ComposedAnswer:
         sequence.evidence += result.evidence
         for item in result.evidence:
             sequence.sources[item.passage.id] = item.passage
-        sequence.record(
-            "verification",
-            start=start,
-            end=start + len(wording),
-            text=wording,
-            **described(result),
-            latency_s=0.0,
-            attempt=attempt,
-        )
+        place = {"start": start, "end": start + len(wording), "text": wording, "attempt": attempt}
+        sequence.record("checking", number=len(self._sentences) + 1, **place)
+        sequence.record("verification", **place, **described(result), latency_s=self.latency_s)
 
 
 def _sentence(words: str, start: int, step: Write) -> Sentence:

@@ -191,11 +191,11 @@ class Run:
 
         self._open = len(step.queries)
         for text in step.queries:
-            self.request.record("retrieving", query=text)
             job = self._engine.retrieve(Query(text, self.request.recall, step.top_k), self.request, collect)
             if job is None:
                 self._open = 0
                 return [()] * len(step.queries)
+            self.request.record("retrieving", query=text)
             jobs.append(job)
         return []
 
@@ -217,6 +217,7 @@ class Run:
             if self.is_over:
                 return
             self.request.stats.verifications += 1
+            self._answer.latency_s = jobs[0].latency_s
             self.request.stats.verification_wait_s += jobs[0].latency_s
             failed = [VerificationResult(notes=(jobs[0].error,))] * len(step.requests)
             self.resume(failed if jobs[0].error else jobs[0].result)
