@@ -69,7 +69,7 @@ def query_of(text: str, reading: Reading, hit: Hit, question: str, begin: str, m
     """
     weights = reading.weights[hit.word.tokens[0]]  # of the token before: the first line is the prompt's last token
     before, own = weights[: len(reading.prompt_ends)], weights[len(reading.prompt_ends) :]
-    asked, prompt_end = reading.prompt.rfind(question.strip()), len(reading.prompt)
+    asked, prompt_end = reading.prompt.rfind(question.strip()), len(reading.prompt.rstrip())
     spans = [
         (asked, asked + len(question.strip())) if asked >= 0 else (0, prompt_end),
         (prompt_end - len(begin.strip()), prompt_end),

@@ -183,8 +183,25 @@ def test_needs_queries_and_texts_are_the_papers(prompt: str, threshold: float) -
     expected = reference.write(prompt)
     [found] = dragin([prompt], shelf, threshold, max_tokens=60)
     events = [event.data for event in found.trace if event.kind == "decision"]
-    print(repr(expected), reference.needs)
     assert [event["word"] for event in events] == [need["word"] for need in reference.needs]
     assert [event["value"] for event in events] == pytest.approx([need["value"] for need in reference.needs], rel=1e-3)
     assert shelf.queries == [event["query"] for event in events] == [need["query"] for need in reference.needs]
     assert found.text == expected
+    assert found.stats.retrievals == len(reference.needs)
+    assert found.stats.tokens_discarded > 0
+
+
+def test_many_answers_at_once_are_those_of_one_at_a_time() -> None:
+    prompts = [f"{prompt} {word}" for prompt in PROMPTS[:2] for word in WORDS.split()[:8]]
+    together = dragin(prompts, Shelf(), 2.5, max_tokens=20, seed=5, temperature=1.0)
+    alone = [dragin([prompt], Shelf(), 2.5, max_tokens=20, seed=5, temperature=1.0)[0] for prompt in prompts[::7]]
+    assert [item.text for item in together[::7]] == [item.text for item in alone]
+    assert any(item.stats.retrievals for item in together)
+    assert len({item.text for item in together}) > 10
+
+
+def test_without_passages_to_find_it_is_plain_decoding() -> None:
+    [found] = dragin(PROMPTS[:1], None, 0.0, max_tokens=20)
+    [sure] = dragin(PROMPTS[:1], Shelf(), 1e9, max_tokens=20)
+    assert found.text == sure.text
+    assert found.stats.retrievals == 0
