@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 PolicyName = Literal[
-    "ewe", "rag", "flare", "nest", "plain", "ra", "dragin", "cove", "cove+retrieval", "self-rag-like", "rewrite-after"
+    "ewe", "rag", "flare", "plain", "nest", "ra", "dragin", "cove", "cove+retrieval", "self-rag-like", "rewrite-after"
 ]
 VerifierName = Literal["auto", "claims", "values", "builtin", "none"]
 

@@ -73,7 +73,7 @@ def test_the_query_is_what_the_token_before_the_hit_attended_to() -> None:
     # "user", "assistant" belong to the template, and "the", "it", "of" say nothing.
     everything = query_of(text, found, hit, QUESTION, "Long ago it stood.", 99)
     assert everything == "built old bridge? Long ago stood. Masons Ghent"
-    assert query_of(text, found, hit, QUESTION, "Long ago it stood.", 3) == "built old Masons"
+    assert query_of(text, found, hit, QUESTION, "Long ago it stood.", 3) == "old Masons Ghent"
 
 
 def test_tokens_are_put_together_to_words() -> None:
