@@ -87,6 +87,9 @@ def plan_memory(
     activations = estimate_activations(config, loaded)
     if kept is not None:
         block_bytes += kept.num_bytes * cache.block_size
+    if kept is not None and kept.kind == "hidden":  # each answer has a copy of those of its passages
+        copies = config.scheduler.max_num_seqs * config.feedback.nest_passages * memory.unit_tokens
+        activations += copies * kept.num_bytes
     on_gpu = device.type == "cuda"
     if cache.num_blocks is not None:
         blocks = cache.num_blocks + 1  # the null block holds no tokens
