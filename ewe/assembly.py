@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from ewe.attention.probe import attention_layers
 from ewe.components import Components
 from ewe.config import Config
 from ewe.engine import calls
@@ -22,6 +23,7 @@ from ewe.engine.grammar import Grammars
 from ewe.engine.intake import Intake, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.nest import NearestNeighbours
 from ewe.engine.out_of_memory import FrugalRunner, Runner
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
@@ -30,6 +32,7 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
+from ewe.engine.token_states import token_states
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
@@ -41,6 +44,7 @@ from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Generation
+from ewe.vocabulary import CHECKING_POLICIES, PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
@@ -61,6 +65,8 @@ class Engine:
     pool: KVPool
     precomputed: PrecomputedUnits | None
     budget: MemoryBudget | None
+    retrieval: Worker | None
+    verification: Worker | None
     decoder: StaticDecoder | None = None
 
 
@@ -75,10 +81,13 @@ def build_engine(
     loaded = loaded or load_model(config.model, on_load)
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
+    if loaded.tokenizer is None and config.policy in PIPELINES:
+        raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
-    budget = plan_memory(config, loaded, shapes)
+    kept = token_states(_states_kept(config, components), loaded.model, attention_layers(loaded.model))
+    budget = plan_memory(config, loaded, shapes, kept)
     on_load(LoadStep("allocating the KV pool"))
-    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype))
+    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype), kept)
     if config.model.compile:
         compile_layers(loaded.model)
     runner = ModelRunner(
@@ -104,15 +113,18 @@ def wire(
     tokenizer = loaded.tokenizer
     memory = config.memory
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
-    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory)
+    copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
+    processor = NearestNeighbours(config.feedback, pool) if copies else None
+    keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
     retrieval = verification = None
-    if (components.retriever or components.memories) is not None and memory.retrieval_units:
-        top_k = config.feedback.retrieval_top_k
+    has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
+    if (components.retriever or components.memories) is not None and has_place:
+        top_k = copies or config.feedback.retrieval_top_k
         search = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
-    if components.verifier is not None and config.policy == "ewe":
+    if components.verifier is not None and config.policy in CHECKING_POLICIES:
         check = partial(calls.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
@@ -129,11 +141,23 @@ def wire(
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,
         changed=changed,
+        processor=processor,
     )
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
-    intake = Intake(config, tokenizer, limits, manager, keeper, policy.retrieves or policy.verifies, grammars)
-    return Engine(config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget)
+    uses_memory = policy.verifies or (policy.retrieves and not copies)
+    intake = Intake(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
+    return Engine(
+        config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
+        retrieval, verification,
+    )  # fmt: skip
+
+
+def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:
+    """What the policy reads of every token beside its keys and values, if it can retrieve at all."""
+    can_retrieve = (components.retriever or components.memories) is not None
+    kinds: dict[str, Literal["hidden", "queries"]] = {"nest": "hidden", "dragin": "queries"}
+    return kinds.get(config.policy) if can_retrieve else None
 
 
 def _feedback(config: Config) -> FeedbackBuilder:

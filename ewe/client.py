@@ -23,13 +23,16 @@ from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions
+from ewe.vocabulary import PIPELINES
 
 if TYPE_CHECKING:
+    from ewe.engine.core import EngineCore
     from ewe.engine.documents import Document
     from ewe.engine.intake import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
+    from ewe.pipelines.driver import PipelineDriver
 
 Answer = Generation | EngineDeadError
 
@@ -58,6 +61,11 @@ class EngineClient:
         self._waiting: dict[str, Callable[[Answer], object]] = {}
         self._numbers = itertools.count(1)
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
+        self._pipeline: PipelineDriver | None = None
+        if config.policy in PIPELINES:
+            from ewe.pipelines.open import open_pipeline
+
+            self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
 
     def build(
         self,
@@ -77,6 +85,8 @@ class EngineClient:
         retrieval and verification are told in place of the prompt, if it is not empty. memory: whose long-term memories
         it may use; None: those that the settings name. tools: what may be called, and how.
         """
+        if self._pipeline is not None:
+            self._pipeline.check(prompt, params, tools)
         request_id = f"request-{next(self._numbers)}"
         return self.engine.intake.build(
             request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory, tools
@@ -85,12 +95,13 @@ class EngineClient:
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request_id] = on_answer
-        self._loop.do(lambda core: core.add(sequence))
+        pipeline = self._pipeline
+        self._loop.do(lambda core: core.add(sequence) if pipeline is None else pipeline.start(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
         """Stops listening to a request; with `abort` it ends now."""
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
-            self._loop.do(lambda core: core.abort(request_id))
+            self._loop.do(lambda core: self._abort(core, request_id))
 
     def forget_unused_units(self) -> None:
         """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
@@ -114,7 +125,17 @@ class EngineClient:
         if self.engine.precomputed is not None:
             self.engine.precomputed.close()
 
+    def _abort(self, core: EngineCore, request_id: str) -> None:
+        if self._pipeline is not None:
+            self._pipeline.abort(request_id)
+        core.abort(request_id)
+
     def _deliver(self, sequence: Sequence, generation: Generation) -> None:
+        """Takes what the core has finished: an answer, or a part of one."""
+        if self._pipeline is None or not self._pipeline.take(sequence, generation):
+            self._finish(sequence, generation)
+
+    def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
             self.components.memories.learn(generation, sequence.evidence, sequence.recall)
         on_answer = self._waiting.get(sequence.request_id)

@@ -18,7 +18,7 @@ from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
-from ewe.vocabulary import AUTO, DATASTORES, NONE, VERIFIERS
+from ewe.vocabulary import AUTO, CHECKING_POLICIES, DATASTORES, NONE, VERIFIERS
 
 if TYPE_CHECKING:
     from ewe.longterm.live import LiveMemories
@@ -138,7 +138,8 @@ def _chosen(named: str | Verifier, has_datastore: bool, config: Config) -> str |
     """What "auto" stands for here; anything else as it is."""
     if named != AUTO:
         return named
-    return _UNASKED if has_datastore and config.policy == "ewe" and config.memory.verification_units else NONE
+    checks = config.policy in CHECKING_POLICIES and (config.policy != "ewe" or config.memory.verification_units)
+    return _UNASKED if has_datastore and checks else NONE
 
 
 def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None:
@@ -183,7 +184,7 @@ def _summary(
     longterm_memory: bool,
 ) -> EngineSummary:
     """What is on, with the verifier as it was named and as it was chosen."""
-    if config.policy != "ewe":
+    if config.policy not in CHECKING_POLICIES:
         unchecked = f"policy {config.policy} checks nothing"
     elif chosen != NONE:
         unchecked = ""

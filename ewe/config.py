@@ -107,7 +107,8 @@ class FeedbackConfig(_Settings):
     """When the engine pauses and what it does with what it finds (ewe.txt 3.1, appendices B and D).
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
-    datastore tells everything, so that a claim that nothing in it states is refuted.
+    datastore tells everything, so that a claim that nothing in it states is refuted. nest_*: by the paper's letters,
+    with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -129,6 +130,12 @@ class FeedbackConfig(_Settings):
     retry_temperature: float = Field(0.7, gt=0)
     flare_min_prob: float = Field(0.8, ge=0, le=1)
     flare_mask_prob: float = Field(0.4, ge=0, le=1)
+    nest_passages: int = Field(40, gt=0)
+    nest_alpha: float = Field(0.3, ge=0, le=1)
+    nest_tau: float = Field(0.1, gt=0)
+    nest_delta: float = Field(0.5, ge=0, le=1)
+    nest_span: int = Field(64, gt=0)
+    nest_gamma: float = Field(5e-4, ge=0)
 
 
 class FilterConfig(_Settings):
@@ -202,6 +209,24 @@ class LongTermConfig(_Settings):
     review_every: float | None = Field(None, gt=0)
 
 
+class PipelineConfig(_Settings):
+    """Policies that ask the model several times for one answer.
+
+    passages: how many stand in a prompt. questions: most that cove checks; step_tokens: tokens that their plan, each of
+    their answers and a sentence may have. candidates: passages that self-rag-like tries a sentence with; it retrieves
+    where the model says yes with more than retrieve_prob. dragin_threshold: the need from which DRAGIN retrieves;
+    dragin_words: how many words its query has at most.
+    """
+
+    passages: int = Field(10, gt=0)
+    questions: int = Field(5, gt=0)
+    step_tokens: int = Field(128, gt=0)
+    candidates: int = Field(4, gt=0)
+    retrieve_prob: float = Field(0.2, ge=0, le=1)
+    dragin_threshold: float = Field(1.0, ge=0)
+    dragin_words: int = Field(25, gt=0)
+
+
 class CacheConfig(_Settings):
     """The paged KV pool: block_size in tokens; num_blocks, or memory_gib from which it is computed.
 
@@ -247,6 +272,7 @@ class Config(_Settings):
     retrieval: RetrievalConfig = RetrievalConfig()
     verification: VerificationConfig = VerificationConfig()
     longterm: LongTermConfig = LongTermConfig()
+    pipeline: PipelineConfig = PipelineConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
     policy: PolicyName = "ewe"
@@ -271,6 +297,8 @@ class Config(_Settings):
                 "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
                 "or verifier to none"
             )
+        if self.policy == "nest" and self.memory.precomputed is not None:
+            raise ValueError("policy nest: precomputed units hold no hidden states; unset memory.precomputed")
         longest_unit = self.memory.unit_tokens if self.memory.num_units else 0
         if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.max_num_seqs:
             # Else the sequences that decode could keep a unit or a prompt out of every pass.

@@ -29,6 +29,7 @@ from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
+from ewe.vocabulary import CHECKING_POLICIES
 
 if TYPE_CHECKING:
     from ewe.engine.documents import Document
@@ -84,8 +85,8 @@ class LLM:
 
     @property
     def verifies(self) -> bool:
-        """Whether sentences are checked while they are written."""
-        return self.client.components.verifier is not None and self.config.policy == "ewe"
+        """Whether sentences are checked before they are final."""
+        return self.client.components.verifier is not None and self.config.policy in CHECKING_POLICIES
 
     @property
     def memories(self) -> LiveMemories:

@@ -94,10 +94,14 @@ class MemoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a request looks for; memory: whose long-term memories may be found beside passages."""
+    """What a request looks for; memory: whose long-term memories may be found beside passages.
+
+    top_k: how many passages at most (None: as many as the settings say).
+    """
 
     text: str
     memory: MemoryOptions = field(default_factory=MemoryOptions)
+    top_k: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +216,10 @@ class TraceEvent:
 class GenerationStats:
     """Counters of one generation; times in seconds.
 
-    decode_s is the wall time of the forward passes that this request took part in; verification_wait_s and
-    retrieval_wait_s are the times in which the request stood still for them.
+    passes, decode_s: forward passes that this request took part in, and their wall time; verification_wait_s and
+    retrieval_wait_s are the times in which the request stood still for them. Under a policy that asks several times
+    for one answer all but tokens_kept, sentences and total_s are sums over what was asked, and whatever did not become
+    the answer was discarded.
     """
 
     prompt_tokens: int = 0
@@ -228,6 +234,8 @@ class GenerationStats:
     units_loaded: int = 0
     units_encoded: int = 0
     unit_tokens_encoded: int = 0
+    tokens_copied: int = 0
+    passes: int = 0
     decode_s: float = 0.0
     retrieval_wait_s: float = 0.0
     verification_wait_s: float = 0.0

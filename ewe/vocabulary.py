@@ -9,13 +9,19 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-PolicyName = Literal["ewe", "rag", "flare", "plain"]
+PolicyName = Literal[
+    "ewe", "rag", "flare", "plain", "nest", "ra", "dragin", "cove", "cove+retrieval", "self-rag-like", "rewrite-after"
+]
 VerifierName = Literal["auto", "claims", "values", "builtin", "none"]
 
 AUTO, NONE = "auto", "none"
 """Leaves the choice of a verifier to the engine; switches off a datastore or a verifier."""
 
 POLICIES: tuple[str, ...] = get_args(PolicyName)
+PIPELINES = ("ra", "dragin", "cove", "cove+retrieval", "self-rag-like", "rewrite-after")
+"""The policies that ask the engine several times for one answer."""
+CHECKING_POLICIES = ("ewe", "rewrite-after")
+"""The policies that have sentences checked."""
 VERIFIERS: tuple[str, ...] = get_args(VerifierName)
 WIKIPEDIA_SAMPLE = "wikipedia-sample"
 """The datastore of real text that is part of the package."""

@@ -26,12 +26,17 @@ _HARMLESS_TENSORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AttentionLayer:
-    """One attention layer: head counts, head widths, sliding window (tokens; None: none)."""
+    """One attention layer: head counts, head widths, sliding window (tokens; None: none), and what scales and caps its
+    logits (see `LayerCall`).
+    """
 
+    num_heads: int
     num_kv_heads: int
     key_dim: int
     value_dim: int
     window: int | None
+    scale: float
+    softcap: float | None
 
 
 class Probe:
@@ -67,7 +72,10 @@ class Probe:
             raise UnsupportedModelError("its mask is neither causal nor a sliding window (bidirectional, prefix, ...)")
         _check_others(others)
         window = int(mask.item()) or None
-        self.layers[number] = AttentionLayer(key.shape[1], key.shape[3], value.shape[3], window)
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        self.layers[number] = AttentionLayer(
+            query.shape[1], key.shape[1], key.shape[3], value.shape[3], window, scale, softcap
+        )
         self.keys.append(key)
         return query.new_zeros(1, query.shape[2], query.shape[1], value.shape[3])
 

@@ -26,6 +26,8 @@ class StepMetadata:
 
     plans: per layer, as the backend made them. write_slots: int64 [T].
     shares: float32 [rows, most units + 1], to which every layer adds its shares of attention, or None.
+
+    What the pool keeps of every token (`TokenStates`) goes to the same slots as its keys.
     """
 
     def __init__(
@@ -39,6 +41,15 @@ class StepMetadata:
         self.plans, self.pool, self.backend = plans, pool, backend
         self.write_slots, self.shares = write_slots, shares
         self._rotating = backend if isinstance(backend, RotatingBackend) else None
+
+    def keeps(self, kind: str) -> bool:
+        """Whether the pool keeps this of every token."""
+        return self.pool.kept is not None and self.pool.kept.kind == kind
+
+    def keep(self, states: torch.Tensor) -> None:
+        """Brings [T, width] to the pool; what pads a step goes to the null block."""
+        assert self.pool.states is not None
+        self.pool.states.index_copy_(0, self.write_slots.clamp(min=0), states)
 
     def attend(
         self,
@@ -97,6 +108,8 @@ class StepMetadata:
     def _attend(self, call: LayerCall, number: int) -> torch.Tensor:
         if self.shares is not None:
             self.backend.shares(call, self.plans[number], self.shares)
+        if number == len(self.plans) - 1 and self.keeps("queries"):
+            self.keep(call.query.transpose(0, 1).flatten(1))
         return self.backend.attend(call, self.plans[number])
 
 

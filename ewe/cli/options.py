@@ -92,6 +92,13 @@ class PolicyName(StrEnum):
     RAG = "rag"
     FLARE = "flare"
     PLAIN = "plain"
+    NEST = "nest"
+    RA = "ra"
+    DRAGIN = "dragin"
+    COVE = "cove"
+    COVE_RETRIEVAL = "cove+retrieval"
+    SELF_RAG_LIKE = "self-rag-like"
+    REWRITE_AFTER = "rewrite-after"
 
 
 Policy = Annotated[
@@ -99,7 +106,10 @@ Policy = Annotated[
     typer.Option(
         rich_help_panel=_SETTINGS,
         help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
-        "once), flare (look ahead, write again what is unsure), plain (neither).",
+        "once), flare (look ahead, write again what is unsure), plain (neither), nest (retrieve once, copy from "
+        "passages what is likely); or by asking the model several times: ra (passages in the prompt), dragin (retrieve "
+        "where the model attends and is unsure), cove, cove+retrieval (draft, check by questions, revise), "
+        "self-rag-like (try passages, judge the sentences), rewrite-after (edit what was refuted when all is written).",
         show_default="ewe",
     ),
 ]

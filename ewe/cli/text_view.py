@@ -14,25 +14,27 @@ from ewe.cli.terminal import clean
 
 
 class DraftText:
-    """Follows a stream's drafts, rewinds, checks and retrievals."""
+    """Follows a stream's drafts, rewinds, checks, retrievals and the steps of its policy."""
 
     def __init__(self) -> None:
         self.text = ""
         self._checking: dict[int, Mapping[str, Any]] = {}
-        self._is_retrieving = False
+        self._doing = ""
 
     def handle(self, kind: str, data: Mapping[str, Any]) -> None:
         """Takes one event in; other kinds are passed over."""
         if kind == "draft":
             self.text = self.text[: data["start"]] + data["text"]
         elif kind == "rewind":
-            self.text, self._checking, self._is_retrieving = self.text[: data["kept_chars"]], {}, False
+            self.text, self._checking, self._doing = self.text[: data["kept_chars"]], {}, ""
         elif kind == "checking":
             self._checking[data["start"]] = data
         elif kind in ("verification", "sentence"):
             self._checking.pop(data["start"], None)
         elif kind in ("retrieving", "retrieval"):
-            self._is_retrieving = kind == "retrieving"
+            self._doing = "looking for passages" if kind == "retrieving" else ""
+        elif kind in ("asking", "answered"):
+            self._doing = f"asking the model: {data['step']}" if kind == "asking" else ""
 
     @property
     def status(self) -> str:
@@ -40,7 +42,7 @@ class DraftText:
         numbers = [str(check["number"]) for check in self._checking.values()]
         if numbers:
             return f"checking sentence{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
-        return "looking for passages" if self._is_retrieving else ""
+        return self._doing
 
     def rendered(self, position: int) -> Text:
         """The text from a code point on."""

@@ -17,7 +17,7 @@ from ewe.config import CacheConfig, Config
 from ewe.engine.loader import LoadedModel
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.kvcache.fp8 import FP8
-from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.kvcache.pool import KVPool, LayerShape, TokenStates
 
 _CPU_POOL_BYTES = 1 << 30
 # Logits, the copy that is adjusted, its sorted values and their log-softmax.
@@ -73,13 +73,23 @@ class MemoryBudget:
         return "; ".join(self.lines())
 
 
-def plan_memory(config: Config, loaded: LoadedModel, shapes: Sequence[LayerShape]) -> MemoryBudget:
-    """The division that the settings ask for, or that fits what is free; raises ConfigError if none does."""
+def plan_memory(
+    config: Config, loaded: LoadedModel, shapes: Sequence[LayerShape], kept: TokenStates | None = None
+) -> MemoryBudget:
+    """The division that the settings ask for, or that fits what is free; raises ConfigError if none does.
+
+    kept: what the pool keeps of every token beside its keys and values.
+    """
     model, cache, memory = loaded.model, config.cache, config.memory
     device: torch.device = model.device
     free, total = _device_memory(device)
     block_bytes = KVPool.bytes_per_block(shapes, cache.block_size, cache_dtype(cache, model.dtype))
     activations = estimate_activations(config, loaded)
+    if kept is not None:
+        block_bytes += kept.num_bytes * cache.block_size
+    if kept is not None and kept.kind == "hidden":  # each answer has a copy of those of its passages
+        copies = config.scheduler.max_num_seqs * config.feedback.nest_passages * memory.unit_tokens
+        activations += copies * kept.num_bytes
     on_gpu = device.type == "cuda"
     if cache.num_blocks is not None:
         blocks = cache.num_blocks + 1  # the null block holds no tokens
@@ -106,10 +116,12 @@ def plan_memory(config: Config, loaded: LoadedModel, shapes: Sequence[LayerShape
     return budget
 
 
-def make_pool(budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.dtype) -> KVPool:
+def make_pool(
+    budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.dtype, kept: TokenStates | None = None
+) -> KVPool:
     """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
-        return KVPool(shapes, budget.blocks, budget.block_size, dtype, budget.device)
+        return KVPool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU
         raise DeviceMemoryError(
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "

@@ -27,13 +27,16 @@ from ewe.types import (
 def retrieve(
     retriever: Retriever | None, memories: Memories | None, top_k: int, queries: Sequence[Query]
 ) -> list[list[ScoredPassage]]:
-    """Per query what is remembered, then at most `top_k` passages; each part best first.
+    """Per query what is remembered, then at most `top_k` passages, or the query's own number; each part best first.
 
     Raises TypeError for anything else than scored passages, ValueError for answers to another number of queries.
     """
     remembered = [[] for _ in queries] if memories is None else memories.recall(queries)
-    found = [[] for _ in queries] if retriever is None else retriever.retrieve([query.text for query in queries], top_k)
-    results = [[*own, *hits] for own, hits in zip(remembered, found, strict=True)]
+    numbers = [query.top_k or top_k for query in queries]
+    found: list[list[ScoredPassage]] = [[] for _ in queries]
+    if retriever is not None:
+        found = retriever.retrieve([query.text for query in queries], max(numbers, default=top_k))
+    results = [[*own, *hits[:most]] for own, hits, most in zip(remembered, found, numbers, strict=True)]
     for hit in (hit for hits in results for hit in hits):
         _expect(hit, ScoredPassage, "the retriever")
         _expect(hit.passage, Passage, "the retriever, in a ScoredPassage,")

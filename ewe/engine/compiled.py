@@ -17,13 +17,18 @@ from ewe.attention.registry import NAME, ewe_attention
 _log = logging.getLogger(__name__)
 
 
+def decoder_layers(model: Any) -> list[Any]:
+    """The model's layers in order; empty if it does not tell which modules they are."""
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    return [module for module in model.modules() if type(module).__name__ in names]
+
+
 def compile_layers(model: Any) -> None:
     """Has every decoder layer compiled at its first call, for any number of tokens; results change by rounding only.
 
     A model that does not tell its layers is left as it is, with a line in the log.
     """
-    names = set(getattr(model, "_no_split_modules", None) or ())
-    layers = [module for module in model.modules() if type(module).__name__ in names]
+    layers = decoder_layers(model)
     if not layers:
         _log.warning("model.compile does nothing: %s does not tell which modules its layers are", type(model).__name__)
         return

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from ewe.config import Config
-from ewe.engine.flight import Flight, Writer
+from ewe.engine.flight import Flight, Processor, Writer
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -35,7 +35,8 @@ class EngineCore:
     """Runs sequences to their ends; `on_finish` is called with each sequence and its result.
 
     eos_token_ids: what ends a text unless `ignore_eos`. ahead: whether a pass is launched before the tokens of the one
-    before it are read, so that the device need not wait for the host; the texts are the same.
+    before it are read, so that the device need not wait for the host; the texts are the same. processor: what replaces
+    the model's distributions, if anything does.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class EngineCore:
         eos_token_ids: frozenset[int],
         on_finish: Callable[[Sequence, Generation], None],
         changed: threading.Event,
+        processor: Processor | None = None,
     ) -> None:
         self.sequences: list[Sequence] = []
         self._optimistic = config.feedback.mode == "optimistic"
@@ -68,6 +70,7 @@ class EngineCore:
         self._eos = eos_token_ids
         self._on_finish = on_finish
         self._changed = changed
+        self._processor = processor
 
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
@@ -77,6 +80,11 @@ class EngineCore:
         """Ends all sequences of a request, whatever they are doing."""
         for sequence in [item for item in self.sequences if item.request_id == request_id]:
             self.end(sequence, "abort")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether sequences are left, or a worker is at a job; it may be nobody's here (a pipeline's)."""
+        return bool(self.sequences) or any(worker.next_deadline() is not None for worker in self._workers)
 
     def step(self) -> bool:
         """One round: answers are taken, one forward pass is launched. Returns whether sequences are left.
@@ -99,7 +107,7 @@ class EngineCore:
             self._land(self._flight)
             self._flight = None
         idle = not plan.rows and before is None and not plan.progressed
-        if idle and self.sequences and not any(sequence.is_finished for sequence in started):
+        if idle and self.is_busy and not any(sequence.is_finished for sequence in started):
             self._changed.wait(self._time_to_wait(now))
             self._changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
@@ -189,7 +197,7 @@ class EngineCore:
         writers = self._writers(plan, result)
         if writers:
             rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]
-            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy)
+            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy, self._processor)
         return flight
 
     def _land(self, flight: Flight) -> None:
@@ -198,6 +206,7 @@ class EngineCore:
         now = time.monotonic()
         for sequence in flight.busy:
             sequence.stats.decode_s += now - max(flight.launched, self._landed)
+            sequence.stats.passes += 1
         self._landed = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):
@@ -248,6 +257,10 @@ class EngineCore:
     def _finish(self, sequence: Sequence) -> None:
         if sequence.is_finished:
             return
+        if sequence.wants_attention and sequence.swapped is None and sequence.finish in ("stop", "length"):
+            num_read = len(sequence.prompt_ids) + max(len(sequence.draft) - 1, 0)
+            slots = sequence.table.slots()[:num_read]
+            sequence.attention = self._runner.text_attention(slots, len(sequence.prompt_ids))
         generation = complete(sequence)
         sequence.is_finished = True
         self._scheduler.release(sequence)

@@ -64,6 +64,11 @@ class Draft:
         """The text so far, cut before a stop string."""
         return self._detokenizer.text[: self.text_end]
 
+    @property
+    def token_ends(self) -> tuple[int, ...]:
+        """The code point of the text at which each token ends."""
+        return tuple(self._detokenizer.end_of(number) for number in range(1, len(self) + 1))
+
     def append(self, token: Token) -> bool:
         """Adds a token; returns whether a stop string has now appeared (the text then ends before it)."""
         seen = len(self._detokenizer.text)

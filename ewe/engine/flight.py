@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,16 @@ class Writer:
     shares: npt.NDArray | None  # type: ignore[type-arg]
 
 
+class Processor(Protocol):
+    """What may replace distributions between a pass and the draw of its tokens; draws then wait for one another."""
+
+    def __call__(
+        self, logits: torch.Tensor, sequences: Batch[Sequence], rows: Batch[SamplingRow]
+    ) -> tuple[torch.Tensor, Batch[SamplingRow]]:
+        """New logits float32 [rows, vocab] and rows for the sampler, in the same order."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Flight:
     """One pass on its way. busy: the sequences that it works for; drawing: None if it draws no tokens."""
@@ -40,17 +51,27 @@ class Flight:
     may_be_followed: bool = False
     _drawn: list[tuple[Sequence, UnreadToken, dict[str, float] | None]] = field(default_factory=list)
 
-    def draw(self, logits: torch.Tensor, writers: Batch[Writer], rows: Batch[SamplingRow], with_entropy: bool) -> None:
+    def draw(
+        self,
+        logits: torch.Tensor,
+        writers: Batch[Writer],
+        rows: Batch[SamplingRow],
+        with_entropy: bool,
+        processor: Processor | None = None,
+    ) -> None:
         """Draws a token for every writer; its sequence has an unread token from now on.
 
         logits: float32 [positions, vocab]. The pass may be followed by another before its tokens are read unless a
         sequence's next draw depends on what they are.
+        processor: has the last word on what is drawn from.
         """
         positions = np.array([writer.position for writer in writers], np.int64)
         if not np.array_equal(positions, np.arange(len(logits))):
             logits = logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
+        if processor is not None:
+            logits, rows = processor(logits, [writer.sequence for writer in writers], rows)
         self.drawing = sample(logits, rows, with_entropy)
-        self.may_be_followed = not any(
+        self.may_be_followed = processor is None and not any(
             row.looks_back or writer.sequence.hot_sentence is not None
             for row, writer in zip(rows, writers, strict=True)
         )

@@ -7,7 +7,7 @@ what the layer itself gives. Knows torch's modules, the step's metadata and the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from ewe_kernels.gated import gated
 from ewe_kernels.norm import add_normed, add_rms_norm, rms_norm
-from torch import Tensor, nn
+from torch import Tensor
 
 from ewe.attention.backend import Rotary
 from ewe.attention.metadata import ForwardRow, place_rows
@@ -33,10 +33,10 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
 
 
 class FusedLayer:
-    """One decoder layer; shape: of its attention; scale, softcap: what the layer hands to its attention."""
+    """One decoder layer; shape: of its attention."""
 
-    def __init__(self, parts: Parts, shape: AttentionLayer, scale: float, softcap: float | None) -> None:
-        self._parts, self._scale, self._softcap = parts, scale, softcap
+    def __init__(self, parts: Parts, shape: AttentionLayer) -> None:
+        self._parts, self._scale, self._softcap = parts, shape.scale, shape.softcap
         self._number: int = parts.attention.layer_idx
         widths = shape.num_kv_heads * shape.key_dim, shape.num_kv_heads * shape.value_dim
         queries = sum(_rows(layer) for layer in parts.qkv) - sum(widths)
@@ -107,27 +107,6 @@ def _class(mixin: type, original: type) -> Any:
     return type(original.__name__, (mixin, original), {})
 
 
-class _Trial(StepMetadata):
-    """Notes the scale and the cap that each layer hands to its attention."""
-
-    asked: dict[int, tuple[float, float | None]]
-
-    def attend(
-        self,
-        module: nn.Module,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        scaling: float | None,
-        softcap: float | None,
-        others: Mapping[str, Any],
-    ) -> Tensor:
-        number: int = module.layer_idx  # type: ignore[assignment]
-        self.asked[number] = query.shape[-1] ** -0.5 if scaling is None else scaling, softcap
-        return super().attend(module, query, key, value, mask, scaling, softcap, others)
-
-
 @torch.no_grad()
 def fuse_layers(model: Any) -> int:
     """Has the decoder layers of a model (attn_implementation "ewe") run fused where the engine runs it over kernels.
@@ -145,8 +124,7 @@ def fuse_layers(model: Any) -> int:
     batch = place_rows([ForwardRow(tokens, 5, slots)], "paper")
     moved = [torch.from_numpy(item).to(model.device) for item in (batch.token_ids, batch.positions, batch.write_slots)]
     backend = TritonBackend(model.device, _BLOCK, shapes[0].num_kv_heads)
-    step = _Trial(plan_step(batch, shapes, pool, backend, False, moved[2]).plans, pool, backend, moved[2])
-    step.asked = {}
+    step = plan_step(batch, shapes, pool, backend, False, moved[2])
     layers = [module for module in model.modules() if hasattr(module, "self_attn") and hasattr(module, "mlp")]
     accepted: list[tuple[Any, FusedLayer]] = []
     hooks = [
@@ -175,7 +153,7 @@ def unfuse_layers(model: Any) -> None:
 
 def _try_out(
     shapes: list[AttentionLayer],
-    step: _Trial,
+    step: StepMetadata,
     accept: Callable[[tuple[Any, FusedLayer]], None],
     layer: Any,
     arguments: tuple[Any, ...],
@@ -186,9 +164,9 @@ def _try_out(
     parts = parts_of(layer)
     number = getattr(layer.self_attn, "layer_idx", None)
     angles = options.get("position_embeddings")
-    if parts is None or number not in step.asked or angles is None or not arguments or not torch.is_tensor(output):
+    if parts is None or number is None or angles is None or not arguments or not torch.is_tensor(output):
         return
-    fused = FusedLayer(parts, shapes[number], *step.asked[number])
+    fused = FusedLayer(parts, shapes[number])
     if output.is_cuda:
         torch.cuda.empty_cache()  # merged weights take the place of the separate ones
     found = fused.run(arguments[0].clone(), angles[0][0], angles[1][0], step)

@@ -16,6 +16,7 @@ from ewe.config import Config
 from ewe.engine.documents import Document, passages_of
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar, Grammars
+from ewe.engine.neighbours import Neighbours
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
@@ -43,7 +44,8 @@ class Limits:
 class Intake:
     """Builds sequences for one engine.
 
-    uses_memory: whether requests have a memory even without documents (a retriever or verifier is there).
+    uses_memory: whether requests have a memory even without documents (a retriever or verifier is there). copies: how
+    many passages each may copy from, at most.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Intake:
         keeper: MemoryKeeper,
         uses_memory: bool,
         grammars: Grammars,
+        copies: int = 0,
     ) -> None:
         self._config = config
         self._tokenizer = tokenizer
@@ -63,6 +66,7 @@ class Intake:
         self._keeper = keeper
         self._uses_memory = uses_memory
         self._grammars = grammars
+        self._copies = copies
         self._splitter = SentenceSplitter()
 
     def build(
@@ -105,6 +109,7 @@ class Intake:
         for sequence in (first, *others):
             sequence.grammar = grammar and grammar.copy()
             sequence.recall = recall
+            sequence.asked, sequence.add_special_tokens = prompt, add_special_tokens
         first.siblings = others
         first.record(
             "start",
@@ -149,6 +154,7 @@ class Intake:
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
             listener=listener,
             salt=salt,
+            neighbours=Neighbours() if self._copies else None,
         )
 
     def _grammar(self, params: SamplingParams, tools: ToolUse | None) -> Grammar | None:
@@ -225,7 +231,7 @@ class Intake:
                 + f" leaves room for {max(room - 1, 0)}"
             )
         # A refresh holds the old units until the new ones are encoded.
-        places = 2 * memory.num_units if self._uses_memory else num_documents
+        places = (2 * memory.num_units if self._uses_memory else num_documents) + self._copies
         blocks = places * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
         pool_room = (self._manager.num_blocks - 1 - blocks) * size
         if rest >= pool_room:

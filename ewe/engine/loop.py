@@ -83,10 +83,10 @@ class EngineLoop:
     def _work(self) -> None:
         """Hands over what has come in and makes one step; waits if there is nothing to do."""
         self._turned = time.monotonic()
-        if not self._inbox and not self._core.sequences:
+        if not self._inbox and not self._core.is_busy:
             self._changed.wait(_LONGEST_SLEEP_S)
             self._changed.clear()
         while self._inbox:
             self._inbox.popleft()(self._core)
-        if self._core.sequences:
+        if self._core.is_busy:
             self._core.step()

@@ -25,6 +25,8 @@ from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.unread import fill_in
 from ewe.engine.device import launching_on
+from ewe.engine.text_attention import TextAttention, text_attention
+from ewe.engine.token_states import keep_hidden_states
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
@@ -77,6 +79,7 @@ class ModelRunner:
         self._layers = attention_layers(model)
         self._device = model.device
         self._backend = choose_backend(self._device, pool)
+        self._hook = keep_hidden_states(model) if pool.kept is not None and pool.kept.kind == "hidden" else None
         # Attribution sums up shares row by row and is left as it is.
         self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
 
@@ -99,6 +102,10 @@ class ModelRunner:
         logits = run_flat(self._model, moved["token_ids"], moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 
+    def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:
+        """What a text attended to; see `text_attention`."""
+        return text_attention(self._pool, self._layers[-1], slots, prompt)
+
     @torch.inference_mode()
     def prepare(self, most_rows: int, on_load: OnLoad = ignore_step) -> None:
         """Captures the graphs of all steps that decode up to so many rows; on_load hears of each."""
@@ -116,6 +123,8 @@ class ModelRunner:
         """Frees the graphs; nothing can be run from then on."""
         if self.static is not None:
             self.static.close()
+        if self._hook is not None:
+            self._hook.remove()
 
     def _static_decoder(self) -> StaticDecoder | None:
         if isinstance(self._backend, TorchBackend):

@@ -12,10 +12,12 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ewe.attention.metadata import ForwardRow
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.text_attention import TextAttention
 from ewe.errors import DeviceMemoryError
 
 _log = logging.getLogger(__name__)
@@ -27,6 +29,10 @@ class Runner(Protocol):
 
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
         """Runs all rows; see ModelRunner."""
+        ...
+
+    def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:
+        """What a text attended to; see ModelRunner."""
         ...
 
     def close(self) -> None:
@@ -60,6 +66,10 @@ class FrugalRunner:
             owners = [number for number, _ in part]
             results.append((owners, self.forward([row for _, row in part])))
         return _joined(len(rows), results)
+
+    def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:
+        """As the runner's own."""
+        return self._runner.text_attention(slots, prompt)
 
     def close(self) -> None:
         """As the runner's own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from ewe.engine.draft import Span
 from ewe.engine.sentence_checks import SentenceState
@@ -53,12 +54,26 @@ def complete(sequence: Sequence) -> Generation:
     _send(sequence, len(draft.text))
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(draft)
-    stats.prompt_tokens = sequence.num_prompt_tokens
+    stats.prompt_tokens += sequence.num_prompt_tokens  # a pipeline has asked before
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
     sequence.emit("finish", {"reason": sequence.finish}, generation)
     return generation
+
+
+def sentence_data(sentence: Sentence) -> dict[str, Any]:
+    """What a stream tells of a sentence that is final."""
+    return {
+        "start": sentence.start,
+        "end": sentence.end,
+        "text": sentence.text,
+        "verdict": sentence.verdict.value,
+        "score": sentence.score,
+        "claims": [{"text": claim.text, "verdict": claim.verdict.value} for claim in sentence.claims],
+        "attempts": sentence.attempts,
+        "removed": list(sentence.removed),
+    }
 
 
 def _num_final(sequence: Sequence) -> int:
@@ -79,21 +94,7 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
     text = sequence.draft.text[span.start : span.end]
     sequence.record("commit", start=span.start, end=span.end, text=text, verdict=state.verdict.value)
     if sequence.listener is not None:
-        sentence = _sentence(sequence, span, state)
-        claims = [{"text": claim.text, "verdict": claim.verdict.value} for claim in sentence.claims]
-        sequence.emit(
-            "sentence",
-            {
-                "start": span.start,
-                "end": span.end,
-                "text": text,
-                "verdict": state.verdict.value,
-                "score": state.score,
-                "claims": claims,
-                "attempts": sentence.attempts,
-                "removed": list(sentence.removed),
-            },
-        )
+        sequence.emit("sentence", sentence_data(_sentence(sequence, span, state)))
 
 
 def _send(sequence: Sequence, upto: int) -> None:

@@ -83,9 +83,15 @@ class PlainPolicy:
 
 
 class RAGPolicy(PlainPolicy):
-    """Fills the memory once, from the prompt, and never pauses again."""
+    """Retrieves once, with the prompt, and never pauses again: to fill the memory, or for NEST to copy from."""
 
     retrieves = True
+
+
+class DRAGINPolicy(PlainPolicy):
+    """What its pipeline reads of texts that are decoded plainly."""
+
+    needs_entropy = True
 
 
 class EWEPolicy:
@@ -176,8 +182,10 @@ def make_policy(name: str, config: FeedbackConfig, has_retriever: bool, has_veri
     """The policy of that name; without the components that it asks for it degenerates to a simpler one."""
     if name == "ewe" and (has_retriever or has_verifier):
         return EWEPolicy(config, has_retriever, has_verifier)
-    if name == "rag" and has_retriever:
+    if name in ("rag", "nest") and has_retriever:
         return RAGPolicy()
     if name == "flare" and has_retriever:
         return FLAREPolicy(config)
+    if name == "dragin" and has_retriever:
+        return DRAGINPolicy()
     return PlainPolicy()

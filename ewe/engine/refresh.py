@@ -11,6 +11,7 @@ from collections.abc import Sequence as Batch
 from dataclasses import replace
 
 from ewe.config import MemoryConfig
+from ewe.engine.nest import NearestNeighbours
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
@@ -24,11 +25,19 @@ class MemoryKeeper:
     """Fills and refreshes the memories of all sequences.
 
     One reference on an encoded unit is held per memory place, per snapshot place and per pending unit; and one on its
-    prefix per sequence, longer than on any unit that follows it.
+    prefix per sequence, longer than on any unit that follows it. copies: takes the hidden states of passages that are
+    copied from.
     """
 
-    def __init__(self, cache: UnitCache, unit_tokenizer: UnitTokenizer | None, config: MemoryConfig) -> None:
+    def __init__(
+        self,
+        cache: UnitCache,
+        unit_tokenizer: UnitTokenizer | None,
+        config: MemoryConfig,
+        copies: NearestNeighbours | None = None,
+    ) -> None:
         self.cache = cache
+        self._copies = copies
         self._unit_tokenizer = unit_tokenizer
         self._config = config
 
@@ -51,19 +60,18 @@ class MemoryKeeper:
         for passage in reversed(passages):
             if len(chosen) == room:
                 break
-            try:
-                unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""))
-            except InvalidRequestError as error:
-                if required:
-                    raise
-                sequence.record("skip", lane=lane.value, id=passage.id, reason=str(error))
-                continue
-            if unit is None:
-                sequence.record("skip", lane=lane.value, id=passage.id, reason="its veracity is 0")
-            elif all(unit.unit_text.token_ids != item.unit_text.token_ids for item in sequence.pending_units + chosen):
+            unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""), required)
+            if unit is not None and unit.is_new_to(sequence.pending_units + chosen):
                 chosen.append(unit)
         for unit in reversed(chosen):
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
+                sequence.pending_units.append(unit)
+
+    def plan_copies(self, sequence: Sequence, passages: Batch[Passage], owners: Mapping[str, str]) -> None:
+        """Queues passages that will be copied from instead of being read; otherwise as `plan`."""
+        for passage in passages:
+            unit = self._prepare(sequence, passage, None, owners.get(passage.id, ""))
+            if unit is not None and unit.is_new_to(sequence.pending_units):
                 sequence.pending_units.append(unit)
 
     def acquire_prefix(self, sequence: Sequence) -> None:
@@ -88,15 +96,20 @@ class MemoryKeeper:
         return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.pending_units)
 
     def commit(self, sequence: Sequence) -> None:
-        """Moves the pending units into memory, first in, first out."""
+        """Moves the pending units into memory, first in, first out; of those to copy from, the hidden states."""
+        if self._copies is not None:
+            self._copies.collect(sequence)
         for pending in sequence.pending_units:
             assert pending.encoded is not None
+            sequence.sources[pending.passage.id] = pending.passage
+            if pending.lane is None:
+                self.cache.release(pending.encoded)
+                continue
             unit, evicted = sequence.memory.add(pending.encoded, pending.passage, pending.weight, pending.lane)
             if evicted is not None:
                 sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
                 self.cache.release(evicted.encoded)
-            sequence.sources[pending.passage.id] = pending.passage
-            sequence.record("refresh", **_describe(pending, unit.unit_id))
+            sequence.record("refresh", **_describe(pending, unit.lane, unit.unit_id))
             sequence.stats.refreshes += 1
         sequence.pending_units.clear()
 
@@ -184,6 +197,7 @@ class MemoryKeeper:
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
         target.sources.update(source.sources)
+        target.neighbours = source.neighbours and source.neighbours.fork()
 
     def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
         for unit in sequence.memory.units:
@@ -203,13 +217,23 @@ class MemoryKeeper:
             self.cache.release(sequence.prefix)
             sequence.prefix = None
 
-    def _prepare(self, sequence: Sequence, passage: Passage, lane: Lane, owner: str) -> PendingUnit | None:
+    def _prepare(
+        self, sequence: Sequence, passage: Passage, lane: Lane | None, owner: str, required: bool = False
+    ) -> PendingUnit | None:
+        """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
-        if weight is None:
-            return None
         assert self._unit_tokenizer is not None
-        tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
-        return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
+        reason = "its veracity is 0"
+        if weight is not None:
+            tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
+            try:
+                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
+            except InvalidRequestError as error:
+                if required:
+                    raise
+                reason = str(error)
+        sequence.record("skip", lane="copies" if lane is None else lane.value, id=passage.id, reason=reason)
+        return None
 
     def _capacity(self, lane: Lane) -> int:
         return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units
@@ -225,10 +249,10 @@ def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> M
     return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
 
 
-def _describe(pending: PendingUnit, unit_id: int) -> dict[str, object]:
+def _describe(pending: PendingUnit, lane: Lane, unit_id: int) -> dict[str, object]:
     passage = pending.passage
     return {
-        "lane": pending.lane.value,
+        "lane": lane.value,
         "unit_id": unit_id,
         "passage": {
             "id": passage.id,

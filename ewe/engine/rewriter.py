@@ -12,7 +12,7 @@ from ewe.config import FeedbackConfig
 from ewe.engine.draft import Span
 from ewe.engine.pauses import retrieved_passages
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.sentence_checks import Attempt, SentenceState
+from ewe.engine.sentence_checks import Attempt, SentenceState, described
 from ewe.engine.sequence import Sequence
 from ewe.protocols import FeedbackBuilder
 from ewe.types import Lane, Verdict, VerificationResult
@@ -45,6 +45,9 @@ class Rewriter:
             sequence.set_state(index, SentenceState(reason="the retrieval failed"))
             sequence.retrieved = index + 1
         owners = {hit.passage.id: hit.owner for hit in found}
+        if sequence.neighbours is not None:
+            self._keeper.plan_copies(sequence, [hit.passage for hit in found], owners)
+            return
         self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
 
     def apply_verdicts(self, sequence: Sequence) -> None:
@@ -57,7 +60,7 @@ class Rewriter:
             result = VerificationResult() if job.error else job.result[position]
             reason = job.error or ("" if result.claims else "no checkable claim")
             state = SentenceState(result.verdict, result.score, result.claims, reason)
-            self._record(sequence, index, state, result)
+            self._record(sequence, index, result)
             if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):
                 return
             if state.verdict is not Verdict.REFUTED and self._is_worse(sequence, index, state):
@@ -195,37 +198,19 @@ class Rewriter:
             sequence.stats.verification_wait_s += time.monotonic() - sequence.checks_awaited_since
             sequence.checks_awaited_since = None
 
-    def _record(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> None:
+    def _record(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         span = sequence.draft.sentences[index]
         job = sequence.checks[0].job
         sequence.evidence += result.evidence
         for item in result.evidence:
             sequence.sources[item.passage.id] = item.passage
-        evidence = [
-            {
-                "id": item.passage.id,
-                "title": item.passage.title,
-                "source": item.passage.source,
-                "stance": item.stance.value,
-                "score": item.score,
-                "excerpt": item.excerpt,
-            }
-            for item in result.evidence
-        ]
-        claims = [
-            {"text": claim.text, "verdict": claim.verdict.value, "score": claim.score, "evidence": claim.evidence_ids}
-            for claim in state.claims
-        ]
         extra = {"error": job.error} if job.error else {}
         sequence.record(
             "verification",
             start=span.start,
             end=span.end,
             text=sequence.draft.text[span.start : span.end],
-            verdict=state.verdict.value,
-            score=state.score,
-            claims=claims,
-            evidence=evidence,
+            **described(result),
             latency_s=job.latency_s,
             attempt=sequence.attempt_at(span.start),
             **extra,

@@ -132,7 +132,7 @@ class Scheduler:
     def _add_pending(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Allocates a sequence's new units, all or none, and adds those that nobody has encoded.
 
-        Returns whether all of them are encoded or in the pass.
+        Returns whether all of them are encoded or in the pass, and the sequence need not wait for what it computes.
         """
         if not self._get(self._keeper.acquire, plan, sequence, sequences):
             return False
@@ -140,7 +140,8 @@ class Scheduler:
         pending = [item.encoded for item in sequence.pending_units if item.encoded is not None]
         encoded = self._add_units(plan, sequence, prefix + pending)
         plan.progressed |= encoded
-        return encoded
+        # Hidden states are there only when the pass has run.
+        return encoded and all(item.lane is not None for item in sequence.pending_units)
 
     def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
         """Adds the units that are not encoded, as far as there is room; returns whether they all are now.

@@ -6,11 +6,12 @@ Owns: these records. Knows tokens, claims and jobs by their types; changes nothi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ewe.engine.sampling_rows import Token
 from ewe.engine.workers import Job
 from ewe.memory.working_memory import MemorySnapshot
-from ewe.types import Claim, Verdict
+from ewe.types import Claim, Verdict, VerificationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,26 @@ class SentenceState:
     def support(self) -> float:
         """How much of the evidence supports the sentence, in [0, 1]: the mean over its claims."""
         return sum(claim.support for claim in self.claims) / len(self.claims) if self.claims else 0.0
+
+
+def described(result: VerificationResult) -> dict[str, Any]:
+    """What the trace tells of a check's result."""
+    evidence = [
+        {
+            "id": item.passage.id,
+            "title": item.passage.title,
+            "source": item.passage.source,
+            "stance": item.stance.value,
+            "score": item.score,
+            "excerpt": item.excerpt,
+        }
+        for item in result.evidence
+    ]
+    claims = [
+        {"text": claim.text, "verdict": claim.verdict.value, "score": claim.score, "evidence": claim.evidence_ids}
+        for claim in result.claims
+    ]
+    return {"verdict": result.verdict.value, "score": result.score, "claims": claims, "evidence": evidence}
 
 
 @dataclass(slots=True, eq=False)

@@ -9,20 +9,24 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 from typing import Any
 
 from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
+from ewe.engine.neighbours import Neighbours
 from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
+from ewe.engine.text_attention import TextAttention
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
 from ewe.memory.unit_cache import EncodedUnit
 from ewe.memory.unit_text import UnitText
 from ewe.memory.working_memory import WorkingMemory
+from ewe.placement import PlacedPrompt
 from ewe.sampling import SamplingParams
 from ewe.types import (
     Evidence,
@@ -47,16 +51,21 @@ class SwappedContext:
 class PendingUnit:
     """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated.
 
-    salt: units of different salts are not shared, though their contents are the same.
+    salt: units of different salts are not shared, though their contents are the same. lane: None for a passage that
+    is to be copied from.
     """
 
     passage: Passage
-    lane: Lane
+    lane: Lane | None
     weight: float
     unit_text: UnitText
     salt: str
     encoded: EncodedUnit | None = None
     was_cached: bool = False
+
+    def is_new_to(self, others: Iterable[PendingUnit]) -> bool:
+        """Whether none of the others holds the same."""
+        return all(self.unit_text.token_ids != other.unit_text.token_ids for other in others)
 
 
 @dataclass(slots=True, eq=False)
@@ -74,8 +83,10 @@ class Sequence:
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
     salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
     queued_s: seconds until the first work was done for it.
-    grammar: what the text must be, if it is to be JSON.
+    asked, add_special_tokens: the prompt as it was given.
+    grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the policy copies.
     prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
+    wants_attention: whether to note, when it ends, what its text attended to; attention: this.
     """
 
     request_id: str
@@ -95,8 +106,13 @@ class Sequence:
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
     recall: MemoryOptions = field(default_factory=MemoryOptions)
+    asked: str | Batch[int] | PlacedPrompt = ""
+    add_special_tokens: bool = True
     grammar: Grammar | None = None
+    neighbours: Neighbours | None = None
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
+    wants_attention: bool = False
+    attention: TextAttention | None = None
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0
@@ -211,6 +227,16 @@ class Sequence:
             self.finish = "length"
         if self.finish is not None:
             self.draft.finish()
+            self.end_span()
+
+    def end_span(self) -> None:
+        """Ends what is being copied, with an event."""
+        neighbours = self.neighbours
+        if neighbours is None or neighbours.span is None:
+            return
+        span, neighbours.span = neighbours.span, None
+        passage = neighbours.passage_of(span.place)
+        self.record("span", id=passage, num_tokens=span.length, confidence=span.confidence)
 
     def state_of(self, index: int) -> SentenceState | None:
         """What is known of a sentence, None while it is open."""

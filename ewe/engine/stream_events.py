@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 TRACED_EVENTS = frozenset(
-    {"retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"}
+    {
+        *("retrieving", "retrieval", "checking", "verification", "rewind", "refresh", "evict", "restore"),
+        *("asking", "answered", "decision"),
+    }
 )
 """Kinds of trace events that a stream shows, too."""
 

@@ -1,7 +1,7 @@
 """The tensors that hold the keys and values of every cached token, and whole-block operations on them.
 
-Owns: one key and one value tensor per layer, and in fp8 their scales. Knows nothing of who holds which block;
-slot = block * block_size + offset.
+Owns: one key and one value tensor per layer, in fp8 their scales, and what else is kept of every token. Knows nothing
+of who holds which block; slot = block * block_size + offset.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,23 @@ class LayerShape:
     num_kv_heads: int
     key_dim: int
     value_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStates:
+    """What is kept of every cached token beside its keys and values: `width` numbers of `dtype`.
+
+    kind: "hidden", the hidden state that the last layer is given; "queries", the queries of the last layer's heads.
+    """
+
+    kind: Literal["hidden", "queries"]
+    width: int
+    dtype: torch.dtype
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes per token."""
+        return self.width * self.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,8 @@ class KVPool:
     """Per layer `keys[i]` [num_slots, Hkv, Dk] and `values[i]` [num_slots, Hkv, Dv] of `dtype`, all zero at first.
 
     In fp8 (`ewe.kvcache.fp8`) `key_scales[i]` and `value_scales[i]` are float32 [num_slots, Hkv], else None.
-    num_slots = num_blocks * block_size; block 0 is the null block and stays zero. Raises ValueError without layers,
+    num_slots = num_blocks * block_size; block 0 is the null block and stays zero. `states` [num_slots, width] holds
+    what `kept` describes (None: nothing); its null block takes what belongs nowhere. Raises ValueError without layers,
     RuntimeError or MemoryError without room.
     """
 
@@ -64,6 +83,7 @@ class KVPool:
         block_size: int,
         dtype: torch.dtype,
         device: torch.device | str,
+        kept: TokenStates | None = None,
     ) -> None:
         if not layer_shapes:
             raise ValueError("a KV pool needs at least one layer")
@@ -90,6 +110,8 @@ class KVPool:
             self.key_scales, self.value_scales = scales[: len(keys)], scales[len(keys) :]
         # Scales go first, so that in one run of bytes they are aligned.
         self._tensors = [*scales, *keys, *values]
+        self.kept = kept
+        self.states = None if kept is None else zeros(kept.width, dtype=kept.dtype)
 
     @staticmethod
     def bytes_per_token(layer_shapes: Sequence[LayerShape], dtype: torch.dtype) -> int:
@@ -106,7 +128,7 @@ class KVPool:
 
     def release(self) -> None:
         """Gives all memory back at once, though others may still hold the pool; nothing can be stored from then on."""
-        self.keys, self.values, self._tensors = [], [], []
+        self.keys, self.values, self._tensors, self.states = [], [], [], None
         self.key_scales, self.value_scales = [], []
 
     def copy_blocks(self, pairs: Sequence[tuple[int, int]]) -> None:
@@ -180,9 +202,10 @@ class KVPool:
             begin += size
 
     def _by_block(self) -> list[Tensor]:
-        """All tensors as views [num_blocks, block_size, Hkv, ...]."""
+        """All tensors as views [num_blocks, block_size, ...]."""
         shape = (self.num_blocks, self.block_size)
-        return [tensor.view(*shape, *tensor.shape[1:]) for tensor in self._tensors]
+        tensors = self._tensors if self.states is None else [*self._tensors, self.states]
+        return [tensor.view(*shape, *tensor.shape[1:]) for tensor in tensors]
 
     def _index(self, blocks: Sequence[int]) -> Tensor:
         if not all(0 <= block < self.num_blocks for block in blocks):

@@ -14,7 +14,7 @@ from ewe.server.run import RunEvent
 from ewe.server.schemas.common import EweOptions
 
 _LIVE_EVENTS = TRACED_EVENTS | {"draft", "sentence"}
-_BEGINNINGS = frozenset({"checking", "retrieving"})
+_BEGINNINGS = frozenset({"checking", "retrieving", "asking"})
 
 
 class Part(NamedTuple):
@@ -30,8 +30,8 @@ class StreamParts:
     """The parts of one request's stream.
 
     options.stream "final": text is sent when it can no longer be taken back. "draft": it is sent as it is written, and
-    a "revision" says what of it is taken back. Who asked for no events gets a comment where a check or a retrieval
-    begins, so that the stream does not look dead while it is under way.
+    a "revision" says what of it is taken back. Who asked for no events gets a comment where a check, a retrieval
+    or a step of a policy begins, so that the stream does not look dead while it is under way.
     """
 
     def __init__(self, options: EweOptions) -> None:
@@ -55,6 +55,8 @@ class StreamParts:
             yield Part(comment=f"checking sentence {data['number']}")
         elif kind == "retrieving":
             yield Part(comment="retrieving")
+        elif kind == "asking":
+            yield Part(comment=f"asking: {data['step']}")
 
     def _revision(self, choice: int, rewind: Mapping[str, Any]) -> dict[str, Any]:
         """What is taken back of the text so far: its code points [start, end)."""

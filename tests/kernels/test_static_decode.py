@@ -56,11 +56,11 @@ on_devices = pytest.mark.parametrize(
 class Decoding:
     """A model with sequences that are prefilled; static: whether steps run from static buffers."""
 
-    def __init__(self, family, static, device):
+    def __init__(self, family, static, device, keeps=None):
         model = build(family).to(device)
         # One layer of each kind; the interpreter is slow.
         model.model.layers, model.config.num_hidden_layers = model.model.layers[:2], 2
-        self.paged = PagedModel(model, block_size=BLOCK)
+        self.paged = PagedModel(model, block_size=BLOCK, keeps=keeps)
         runner, pool = self.paged.runner, self.paged.pool
         self.decoder = None
         backend = TritonBackend(model.device, BLOCK, pool.keys[0].shape[1])
@@ -278,3 +278,15 @@ def test_a_step_that_has_no_room_takes_the_present_path(device, sizes):
 def test_a_runner_without_kernels_decodes_as_before():
     paged = PagedModel(build("llama"))
     assert paged.runner.static is None
+
+
+@on_devices
+@pytest.mark.parametrize("keeps", ["hidden", "queries"])
+def test_what_is_kept_of_every_token_is_the_same(keeps, device):
+    states = []
+    for static in (False, True):
+        decoding = Decoding("llama", static, device, keeps)
+        decoding.step([(0, 5), (1, 6), (3, 7)])  # one lane of four has no row
+        states.append(decoding.paged.pool.states[BLOCK:])
+    torch.testing.assert_close(states[1], states[0], atol=LOGPROBS, rtol=LOGPROBS)
+    assert states[0].count_nonzero() > 0

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from ewe.attention.probe import attention_layers
 from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner, layer_shapes
+from ewe.engine.token_states import token_states
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import KVPool
@@ -38,10 +40,12 @@ class PagedModel:
         attribution: bool = False,
         block_size: int = 4,
         cache_dtype: torch.dtype | None = None,
+        keeps: Literal["hidden", "queries"] | None = None,
     ) -> None:
         shapes = layer_shapes(model)
+        kept = token_states(keeps, model, attention_layers(model))
         self.manager = BlockManager(400, block_size)
-        self.pool = KVPool(shapes, 400, block_size, cache_dtype or model.dtype, model.device)
+        self.pool = KVPool(shapes, 400, block_size, cache_dtype or model.dtype, model.device, kept)
         self.runner = ModelRunner(model, self.pool, merge, attribution)
 
     def context(

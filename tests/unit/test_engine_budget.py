@@ -17,6 +17,7 @@ from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.kvcache import KVPool
+from ewe.kvcache.pool import TokenStates
 
 GIB = 1 << 30
 
@@ -141,3 +142,20 @@ def test_the_estimate_is_what_a_pass_takes(family: str, dtype: torch.dtype) -> N
     config = Config.from_mapping({"scheduler": scheduler, "memory": {"unit_tokens": 8}})
     estimated = estimate_activations(config, LoadedModel(model, None, 400, frozenset(), 97))
     assert 0.5 < estimated / peak < 2
+
+
+def test_what_is_kept_of_every_token_is_counted() -> None:
+    config = Config.from_mapping({"cache": {"num_blocks": 10}, "scheduler": {"max_num_seqs": 2}})
+    shapes = layer_shapes(loaded().model)
+    plain, queries, hidden = (
+        plan_memory(config, loaded(), shapes, kept)
+        for kept in (None, TokenStates("queries", 10, torch.float32), TokenStates("hidden", 10, torch.float32))
+    )
+    assert queries.block_bytes == hidden.block_bytes == plain.block_bytes + 10 * 4 * config.cache.block_size
+    assert queries.activations == plain.activations
+    # Each answer holds the hidden states of the passages that it may copy from.
+    copies = 2 * config.feedback.nest_passages * config.memory.unit_tokens
+    assert hidden.activations == plain.activations + copies * 10 * 4
+    pool = make_pool(hidden, shapes, torch.float32, TokenStates("hidden", 10, torch.float32))
+    assert pool.states is not None
+    assert pool.states.shape == (hidden.blocks * config.cache.block_size, 10)

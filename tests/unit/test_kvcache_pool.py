@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ewe.kvcache import KVPool, LayerShape
 from ewe.kvcache.fp8 import FP8
+from ewe.kvcache.pool import TokenStates
 
 SHAPES = [LayerShape(2, 4, 3), LayerShape(1, 8, 8)]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -171,3 +172,17 @@ def test_refuses_another_number_of_blocks() -> None:
 def test_refuses_a_model_without_layers() -> None:
     with pytest.raises(ValueError, match="at least one layer"):
         KVPool([], 6, 4, torch.float32, "cpu")
+
+
+def test_what_is_kept_of_every_token_moves_with_its_block() -> None:
+    kept = TokenStates("hidden", 5, torch.float32)
+    pool = KVPool(SHAPES, 6, 4, torch.bfloat16, "cpu", kept)
+    assert pool.states is not None
+    pool.states[4:8] = torch.arange(20.0).view(4, 5)
+    pool.copy_blocks([(1, 3)])
+    host = pool.read_blocks([3])
+    pool.zero_blocks([3])
+    assert not pool.states[12:16].any()
+    pool.write_blocks([2], host)
+    assert torch.equal(pool.states[8:12], pool.states[4:8])
+    assert pool.read_slots(np.arange(4, 8)).nbytes == 4 * KVPool.bytes_per_token(SHAPES, torch.bfloat16)

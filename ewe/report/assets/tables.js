@@ -36,7 +36,7 @@ const STATS = {
   sentences: 'sentences', rewrites: 'rewrites', prompt_tokens: 'prompt tokens', tokens_kept: 'tokens kept',
   tokens_discarded: 'tokens withdrawn', retrievals: 'retrievals', verifications: 'verifications', refreshes: 'refreshes',
   units_loaded: 'units loaded', units_encoded: 'units encoded',
-  unit_tokens_encoded: 'unit tokens encoded', decode_s: 'decode', retrieval_wait_s: 'waited for retrieval',
+  unit_tokens_encoded: 'unit tokens encoded', passes: 'forward passes', decode_s: 'decode', retrieval_wait_s: 'waited for retrieval',
   verification_wait_s: 'waited for verification', total_s: 'total',
 };
 const CLOCK = { decode_s: 'decode', retrieval_wait_s: 'retrieval', verification_wait_s: 'verification' };
@@ -77,6 +77,9 @@ const SUMMARIES = {
   checking: (data) => `sentence ${data.number}${data.attempt > 1 ? `, attempt ${data.attempt}` : ''}: ${quoted(data.text)}`,
   retrieval: (data) => data.error ? `failed: ${data.error}` : `${count((data.passages ?? []).length, 'passage')} for ${quoted(data.query)}`,
   verification: (data) => data.error ? `failed: ${data.error}` : `${VERDICTS[verdictOf(data.verdict)].name}: ${quoted(data.text)}`,
+  asking: (data) => `${data.step}${data.prompts.length > 1 ? ` (${data.prompts.length})` : ''}${data.prompts[0] ? `: ${quoted(data.prompts[0])}` : ''}`,
+  answered: (data) => `${data.step}: ${data.texts.map(quoted).join(' ')}`,
+  decision: (data) => `${data.about}: ${quoted(JSON.stringify({ ...data, about: undefined }))}`,
   refresh: (data) => `${data.lane} lane takes ${quoted(label(data.passage))}, weight ${number(data.weight)}${data.cached ? ', cached' : ''}${data.was_cut ? ', cut' : ''}`,
   evict: (data) => `unit ${data.unit_id} leaves the ${data.lane} lane`,
   restore: (data) => `unit ${data.unit_id} is back in the ${data.lane} lane`,

@@ -1,5 +1,5 @@
 // One answer as far as it is known: events in, the state that the page draws out. The same events give the same state.
-const KINDS_LISTED = new Set(['retrieving', 'retrieval', 'checking', 'verification', 'refresh', 'evict', 'restore', 'rewind', 'sentence']);
+const KINDS_LISTED = new Set(['retrieving', 'retrieval', 'checking', 'verification', 'refresh', 'evict', 'restore', 'rewind', 'sentence', 'asking', 'answered', 'decision']);
 
 class Run {
   constructor(prompt, request) {
@@ -77,6 +77,8 @@ class Run {
   }
 
   on_retrieving() { this.doing = 'looking for passages'; }
+
+  on_asking({ step }) { this.doing = `asking the model: ${step}`; }
 
   on_checking(check) {
     this.checking.push(check);

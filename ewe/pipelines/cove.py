@@ -1,0 +1,78 @@
+"""Chain of verification, "factor + revise" (Dhuliawala et al., 2024, section 3): draft, questions, answers, revision.
+
+Owns: these prompts, and which lines of a plan are questions. The questions are answered without the draft in view, so
+that its mistakes are not repeated.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ewe.config import PipelineConfig
+from ewe.pipelines.steps import Ask, Decide, Generate, Reply, Retrieve, Steps
+
+PLAN = """Question: {question}
+
+Draft of an answer: {draft}
+
+The draft may contain mistakes. Write questions that check its facts, one fact each: names, dates, numbers, places, \
+events. Each question must make sense without the draft and must not take the draft's facts for granted. Write at most \
+{most} questions, one per line, numbered "1.", "2." and so on. Write nothing else."""
+
+ANSWER = """Answer the question in one or two sentences. If you do not know the answer, say so.
+
+Question: {question}"""
+
+REVISE = """Question: {question}
+
+Draft of an answer: {draft}
+
+Facts that were checked:
+{facts}
+
+Write the answer again so that it agrees with the checked facts: correct what they contradict, leave out what they \
+show to be unknown, keep everything else in all its details. Write only the answer."""
+
+_QUESTION = re.compile(r"\s*\d{1,2}[.)]\s+(\S.*\?)\s*")
+
+
+class ChainOfVerification:
+    """Revises a draft by what the model says when it is asked for its facts one by one.
+
+    retrieves: whether each question is answered under passages ("cove+retrieval").
+    """
+
+    composes = False
+
+    def __init__(self, settings: PipelineConfig, retrieves: bool) -> None:
+        self._settings = settings
+        self._retrieves = retrieves
+
+    def run(self, question: str) -> Steps:
+        """Four generations; the draft is the answer if nothing in the plan is a question."""
+        settings = self._settings
+        drafts: list[Reply] = yield Generate("draft", (Ask(),))
+        [draft] = drafts
+        plan = PLAN.format(question=question, draft=draft.text.strip(), most=settings.questions)
+        [planned] = yield Generate("plan", (Ask(plan, max_tokens=settings.step_tokens),))
+        questions = questions_of(planned.text, settings.questions)
+        yield Decide("questions", {"questions": questions})
+        if not questions:
+            return draft
+        found = [()] * len(questions)
+        if self._retrieves:
+            found = yield Retrieve(tuple(questions), settings.passages)
+        asks = zip(questions, found, strict=True)
+        answers = yield Generate(
+            "check",
+            tuple(Ask(ANSWER.format(question=asked), hits, max_tokens=settings.step_tokens) for asked, hits in asks),
+        )
+        pairs = zip(questions, answers, strict=True)
+        facts = "\n".join(f"{number}. {asked} {told.text.strip()}" for number, (asked, told) in enumerate(pairs, 1))
+        return Ask(REVISE.format(question=question, draft=draft.text.strip(), facts=facts))
+
+
+def questions_of(plan: str, most: int) -> list[str]:
+    """The questions of a plan: its numbered lines that end in a question mark, each once, at most `most`."""
+    matches = (_QUESTION.fullmatch(line) for line in plan.splitlines())
+    return list(dict.fromkeys(match[1] for match in matches if match))[:most]

@@ -1,0 +1,186 @@
+"""Runs pipelines over one engine: their generations are sequences like any other, their retrievals and checks are jobs
+of the engine's own workers.
+
+Owns: which sequences belong to which run, and the way of every result to its run. No thread of its own, and none waits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from ewe.assembly import Engine
+from ewe.engine.core import EngineCore
+from ewe.engine.detokenizer import Detokenizer
+from ewe.engine.intake import Prompt
+from ewe.engine.sequence import Sequence
+from ewe.engine.workers import Job, Worker
+from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
+from ewe.pipelines.prompts import PromptMaker
+from ewe.pipelines.run import Run
+from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
+from ewe.placement import PlacedPrompt
+from ewe.sampling import SamplingParams
+from ewe.tool_calls.use import ToolUse
+from ewe.types import Generation, Passage, Query
+
+Do = Callable[[Callable[[EngineCore], Any]], None]
+
+
+class PipelineDriver:
+    """All answers of an engine that are under way through its pipeline.
+
+    do: has the engine's thread call something; deliver: takes the finished answers. `check` may be called from any
+    thread, everything else from the engine's.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, engine: Engine, do: Do, deliver: Callable[[Sequence, Generation], None]
+    ) -> None:
+        assert engine.unit_tokenizer is not None
+        self.threshold = engine.config.feedback.retrieval_threshold
+        self.deliver = deliver
+        self._pipeline = pipeline
+        self._engine = engine
+        self._do = do
+        self._policy = engine.config.policy
+        self._timeout_s = engine.config.feedback.timeout
+        self._tokenizer = engine.loaded.tokenizer
+        self._prompts = PromptMaker(self._tokenizer, engine.unit_tokenizer, engine.config)
+        self._runs: dict[str, list[Run]] = {}
+        self._parts: dict[Sequence, Callable[[Reply], None]] = {}
+
+    def check(self, prompt: Prompt, params: SamplingParams, tools: ToolUse | None) -> None:
+        """Raises InvalidRequestError for what a request cannot have under this policy."""
+        policy = f"policy {self._policy}"
+        if not isinstance(prompt, str | PlacedPrompt):
+            raise InvalidRequestError(f"{policy} needs the prompt as a text, not as token ids")
+        if tools is not None:
+            raise InvalidRequestError(f"tools: {policy} asks the model several times and cannot call tools")
+        if params.prompt_logprobs is not None:
+            raise InvalidRequestError(f"prompt_logprobs: {policy} asks with prompts of its own: leave it out")
+        for name in ("logprobs", "json_schema") if self._pipeline.composes else ():
+            if getattr(params, name) is not None:
+                raise InvalidRequestError(f"{name}: {policy} puts the answer together from several texts: leave it out")
+
+    def start(self, request: Sequence) -> None:
+        """Begins a request: each of its `n` answers goes its own way."""
+        answers, request.siblings = [request, *request.siblings], []
+        for answer in answers[1:]:
+            answer.trace.extend(request.trace)
+            answer.pending_units = request.pending_units
+        runs = [Run(answer, self._pipeline, self) for answer in answers]
+        self._runs = {name: left for name, held in self._runs.items() if (left := [r for r in held if not r.is_over])}
+        self._runs[request.request_id] = runs
+        for run in runs:
+            run.resume()
+
+    def abort(self, request_id: str) -> None:
+        """Ends what is under way for a request; the core ends its sequences."""
+        for run in self._runs.pop(request_id, ()):
+            run.end("abort")
+
+    def take(self, sequence: Sequence, generation: Generation) -> bool:
+        """Hands a finished sequence to its run; returns whether it belonged to one."""
+        on_finish = self._parts.pop(sequence, None)
+        if on_finish is not None:
+            on_finish(self._reply(sequence, generation))
+        return on_finish is not None
+
+    def build(self, request: Sequence, ask: Ask, params: SamplingParams) -> tuple[Sequence, tuple[Passage, ...]]:
+        """The sequence of an Ask, and the passages in its prompt.
+
+        Passages may take no more than leaves the text its tokens, or half of the context if it may have more. Raises
+        InvalidRequestError if the rest of the prompt is too long.
+        """
+        least = min(params.max_tokens, self._engine.loaded.max_model_len // 2)
+        passages = ask.passages
+        while True:
+            with suppress(PromptTooLongError):
+                sequence = self._build(request, ask, passages, params)
+                if sequence.max_tokens >= least or not passages:
+                    return sequence, passages
+            if not passages:
+                raise PromptTooLongError(f"policy {self._policy}: a prompt of its own is too long for the model")
+            passages = passages[:-1]
+
+    def _build(self, request: Sequence, ask: Ask, passages: tuple[Passage, ...], params: SamplingParams) -> Sequence:
+        assert isinstance(request.asked, str | PlacedPrompt)
+        if ask.text is None:
+            prompt, special = self._prompts.own(request.asked, passages, ask.begin), request.add_special_tokens
+        else:
+            prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
+        documents = [unit.passage for unit in request.pending_units]
+        sequence = self._engine.intake.build(
+            request.request_id, prompt, params, documents, add_special_tokens=special, salt=request.salt
+        )
+        sequence.wants_attention = ask.attention and self._engine.pool.states is not None
+        return sequence
+
+    def add(self, sequence: Sequence, on_finish: Callable[[Reply], None] | None) -> None:
+        """Has a sequence run."""
+        if on_finish is not None:
+            self._parts[sequence] = on_finish
+        self._engine.core.add(sequence)
+
+    def retrieve(self, query: Query, request: Sequence, on_done: Callable[[], None]) -> Job | None:
+        """Opens a retrieval; None without a retriever."""
+        return self._submit(self._engine.retrieval, query, request, on_done)
+
+    def verify(self, step: Verify, request: Sequence, on_done: Callable[[], None]) -> Job | None:
+        """Opens a check; None without a verifier."""
+        return self._submit(self._engine.verification, list(step.requests), request, on_done)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text within an answer."""
+        return self._engine.intake.encode(text, add_special_tokens=False)
+
+    def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
+        """A generation as pipelines read it: the likeliest tokens by their text."""
+        top = tuple(self._by_text(scores) for scores in generation.top_logprobs)
+        logprobs = generation.logprobs
+        mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
+        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
+
+    def _reading(self, sequence: Sequence) -> Reading | None:
+        attention, draft = sequence.attention, sequence.draft
+        if attention is None:
+            return None
+        prompt = Detokenizer(self._tokenizer, ())
+        for token_id in sequence.prompt_ids:
+            prompt.append(token_id)
+        return Reading(
+            prompt.text,
+            tuple(prompt.end_of(number) for number in range(1, len(sequence.prompt_ids) + 1)),
+            draft.token_ends,
+            tuple(token.entropy for token in draft.tokens),
+            attention.weights,
+            attention.received,
+        )
+
+    def _by_text(self, scores: Mapping[int, float]) -> dict[str, float]:
+        """Tokens that decode to the same text, like bytes, count together."""
+        total: dict[str, float] = {}
+        for token_id, logprob in scores.items():
+            text = self._tokenizer.decode([token_id])
+            total[text] = total.get(text, 0.0) + math.exp(logprob)
+        return {text: math.log(prob) if prob > 0 else -math.inf for text, prob in total.items()}
+
+    def _submit(
+        self, worker: Worker | None, payload: Any, request: Sequence, on_done: Callable[[], None]
+    ) -> Job | None:
+        if worker is None:
+            return None
+        deadline = math.inf if request.deadline is None else request.deadline
+        return worker.submit(
+            payload, min(self._timeout_s, max(deadline - time.monotonic(), 0.0)), partial(self._post, on_done)
+        )
+
+    def _post(self, on_done: Callable[[], None]) -> None:
+        """Has the engine's thread call it; called by a worker's."""
+        with suppress(EngineDeadError):  # whoever waits for the answer is told
+            self._do(lambda _: on_done())

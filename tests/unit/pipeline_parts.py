@@ -1,0 +1,70 @@
+"""A pipeline run by hand: scripted answers go in, what was asked comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ewe.pipelines.steps import Ask, Decide, Generate, Pipeline, Reply, Retrieve, Verify, Write
+from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
+
+Model = Callable[[Ask], Reply]
+
+
+def passages(query: str, top_k: int) -> tuple[Passage, ...]:
+    """What is found for a query: two passages that name it."""
+    return tuple(Passage(f"{query}#{place}", f"about {query}, part {place}") for place in range(2))[:top_k]
+
+
+def judged(*verdicts: Verdict, evidence: Sequence[Evidence] = ()) -> VerificationResult:
+    """A result with one claim per verdict."""
+    return VerificationResult(tuple(Claim(f"claim {n}", verdict=v) for n, v in enumerate(verdicts)), tuple(evidence))
+
+
+@dataclass
+class Log:
+    """What a pipeline did. end: what it returned."""
+
+    asked: list[tuple[str, tuple[Ask, ...]]] = field(default_factory=list)
+    queries: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
+    checked: list[tuple[VerificationRequest, ...]] = field(default_factory=list)
+    written: list[Write] = field(default_factory=list)
+    decided: list[Decide] = field(default_factory=list)
+    end: Any = None
+
+    @property
+    def prompts(self) -> list[str | None]:
+        """All texts that the model was given, in order."""
+        return [ask.text for _, asks in self.asked for ask in asks]
+
+
+def drive(
+    pipeline: Pipeline,
+    question: str,
+    model: Model,
+    verify: Callable[[VerificationRequest], VerificationResult] | None = None,
+    search: Callable[[str, int], tuple[Passage, ...]] = passages,
+) -> Log:
+    """Runs a pipeline to its end."""
+    log, steps, answer = Log(), pipeline.run(question), None
+    for _ in range(1000):
+        try:
+            step = steps.send(answer)
+        except StopIteration as stop:
+            log.end = stop.value
+            return log
+        answer = None
+        if isinstance(step, Generate):
+            log.asked.append((step.name, step.asks))
+            answer = [model(ask) for ask in step.asks]
+        elif isinstance(step, Retrieve):
+            log.queries.append((step.queries, step.top_k))
+            answer = [search(query, step.top_k) for query in step.queries]
+        elif isinstance(step, Verify):
+            log.checked.append(step.requests)
+            assert verify is not None
+            answer = [verify(request) for request in step.requests]
+        else:
+            (log.written if isinstance(step, Write) else log.decided).append(step)  # type: ignore[arg-type]
+    raise AssertionError("the pipeline does not come to an end")

@@ -1,0 +1,143 @@
+"""Reflection by yes/no probabilities: the decisions of Self-RAG's inference, for a beam of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from pipeline_parts import drive, passages
+
+from ewe.config import PipelineConfig
+from ewe.pipelines.self_rag_like import RETRIEVE, SelfRAGLike, yes_probability
+from ewe.pipelines.steps import Ask, Decide, Reply
+from ewe.types import Passage
+
+QUESTION = "Who built it?"
+KINDS = {
+    "looked up": "retrieve", "helps to answer": "relevant", "support everything": "supported", "useful": "useful",
+}  # fmt: skip
+SETTINGS = PipelineConfig(candidates=2, retrieve_prob=0.2, step_tokens=30)
+
+
+def said(probability: float) -> Reply:
+    """A yes with this probability, spread over spellings, beside a word that is neither."""
+    yes, no = math.log(probability / 2 + 1e-12), math.log(1 - probability + 1e-12)
+    return Reply("Yes", top_logprobs=({" Yes": yes, "yes": yes, "NO": no, "perhaps": -0.1},))
+
+
+class Model:
+    """Fixed sentences, and yes with the probability that a table has for a kind of question and what it is about."""
+
+    def __init__(self, texts: Callable[[Ask], Reply], yes: Callable[[str, Ask], float]) -> None:
+        self._texts, self._yes = texts, yes
+
+    def __call__(self, ask: Ask) -> Reply:
+        if ask.text is None:
+            return self._texts(ask)
+        [kind] = [name for words, name in KINDS.items() if words in ask.text]
+        assert (ask.max_tokens, ask.begin) == (1, "")
+        return said(self._yes(kind, ask))
+
+
+def reference(model: Model, max_sentences: int) -> tuple[str, list[str]]:
+    """Algorithm 1 of the paper with B = 1: the text, and the id of the passage behind each sentence."""
+
+    def probability(words: str, passage: Passage | None = None) -> float:
+        ask = Ask(words, () if passage is None else (passage,), max_tokens=1)
+        scores = model(ask).top_logprobs[0]
+        yes = sum(math.exp(value) for token, value in scores.items() if token.strip().lower() == "yes")
+        no = sum(math.exp(value) for token, value in scores.items() if token.strip().lower() == "no")
+        return yes / (yes + no)
+
+    text, last, used = "", "", []
+    for _ in range(max_sentences):
+        found: tuple[Passage, ...] = ()
+        if probability(RETRIEVE.format(question=QUESTION, text=text)) > 0.2:
+            found = passages(f"{QUESTION} {last}".strip(), 2)
+        options = []
+        for passage in found or (None,):
+            reply = model(Ask(None, () if passage is None else (passage,), text))
+            sentence = reply.text[: reply.text.index(".") + 1]
+            score = reply.mean_prob
+            if passage is not None:
+                score += probability("helps to answer", passage)
+                score += probability(f"{sentence.strip()} support everything", passage)
+                score += 0.5 * probability(f"{text}{sentence} useful")
+            options.append((score, passage.id if passage else "", sentence, reply))
+        _, source, last, reply = max(options, key=lambda option: option[0])
+        used.append(source)
+        text += last
+        if reply.finish_reason == "stop" and reply.text == last:
+            break
+    return text, used
+
+
+def sentences_of(ask: Ask) -> Reply:
+    """After n sentences the n-th word of the alphabet, by each passage another one; the third ends the text."""
+    place, source = ask.begin.count("."), ask.passages[0].id[-1] if ask.passages else "x"
+    word = f" {'ABC'[place]}{source}."
+    ends = place == 2
+    return Reply(word if ends else f"{word} And more of it", "stop" if ends else "length", 0.5 + 0.1 * (source == "1"))
+
+
+def table(favoured: str = "", more: float = 0.3, retrieve: float = 0.9) -> Callable[[str, Ask], float]:
+    """Yes to everything alike, but more to one kind of question where it is about the first passage's candidate."""
+
+    def yes(kind: str, ask: Ask) -> float:
+        if kind == "retrieve":
+            return retrieve
+        is_first = "0." in str(ask.text) or (kind == "relevant" and ask.passages[0].id[-1] == "0")
+        return 0.4 + (more if kind == favoured and is_first else 0.0)
+
+    return yes
+
+
+# The second candidate's own probability is higher by 0.1.
+TABLES: dict[str, Callable[[str, Ask], float]] = {
+    "the likelier candidate": table(),
+    "it never looks up": table(retrieve=0.19),
+    "it looks up once": lambda kind, ask: 0.1 if "A1." in str(ask.text) else 0.9,
+    "relevance decides": table("relevant"),
+    "support decides": table("supported"),
+    "use decides": table("useful"),
+    "use counts half": table("useful", more=0.15),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_it_decides_as_the_paper_does(case: str) -> None:
+    model = Model(sentences_of, TABLES[case])
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, model)
+    text, used = reference(model, 3)
+    assert "".join(step.text for step in log.written) == text
+    chosen = [decision.data["chosen"] for decision in log.decided if decision.about == "candidate"]
+    assert chosen == [source for source in used if source]
+    assert log.end == "stop"
+
+
+def test_candidates_go_on_with_the_text_under_one_passage_each() -> None:
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table()))
+    second = [asks for name, asks in log.asked if name == "sentence"][1]
+    assert [(ask.text, ask.begin, ask.max_tokens, len(ask.passages)) for ask in second] == [(None, " A1.", 30, 1)] * 2
+    assert log.queries[:2] == [((QUESTION,), 2), ((f"{QUESTION}  A1.",), 2)]
+
+
+def test_the_threshold_is_exceeded_not_met() -> None:
+    even = Reply("yes", top_logprobs=({"yes": -1.0, "no": -1.0},))
+    pipeline = SelfRAGLike(PipelineConfig(retrieve_prob=0.5))
+    log = drive(pipeline, QUESTION, lambda ask: even if ask.text else Reply(" So."))
+    assert log.queries == []
+    assert log.decided == [Decide("retrieve", {"probability": 0.5, "threshold": 0.5})]
+
+
+def test_it_ends_where_nothing_more_is_written() -> None:
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(lambda ask: Reply("  "), table()))
+    assert (log.written, log.end) == ([], "stop")
+
+
+def test_yes_in_any_spelling_against_no() -> None:
+    assert yes_probability(said(0.75)) == pytest.approx(0.75)
+    assert yes_probability(Reply("x", top_logprobs=({"x": -0.1},))) == 0.5
+    assert yes_probability(Reply("")) == 0.5
+    assert yes_probability(Reply("no", top_logprobs=({" no": -0.1},))) == 0
