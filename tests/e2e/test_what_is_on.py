@@ -106,7 +106,7 @@ UNKNOWN = [
         {"datastore": "buildin"},
         r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL",
     ),
-    ({"config": {**AUTO, "policy": "rga"}}, r"did you mean rag\? known: ewe, rag, flare, plain"),
+    ({"config": {**AUTO, "policy": "flrae"}}, r"did you mean flare\? known: ewe, rag, flare, plain"),
     ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: auto, bm25"),
     (
         {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
