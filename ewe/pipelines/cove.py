@@ -11,13 +11,17 @@ import re
 from ewe.config import PipelineConfig
 from ewe.pipelines.steps import Ask, Decide, Generate, Reply, Retrieve, Steps
 
-PLAN = """Question: {question}
+PLAN = """Write questions that check the facts of a text, each about one fact: a name, a date, a number, a place, an \
+event. Each must make sense without the text and must not take its facts for granted. Write at most {most} \
+questions, one per line, numbered.
 
-Draft of an answer: {draft}
+Text: Ada Weston built the Long Bridge in Harrow in 1874.
+Questions:
+1. Who built the Long Bridge in Harrow?
+2. In which year was the Long Bridge in Harrow built?
 
-The draft may contain mistakes. Write questions that check its facts, one fact each: names, dates, numbers, places, \
-events. Each question must make sense without the draft and must not take the draft's facts for granted. Write at most \
-{most} questions, one per line, numbered "1.", "2." and so on. Write nothing else."""
+Text: {draft}
+Questions:"""
 
 ANSWER = """Answer the question in one or two sentences. If you do not know the answer, say so.
 
@@ -53,7 +57,7 @@ class ChainOfVerification:
         settings = self._settings
         drafts: list[Reply] = yield Generate("draft", (Ask(),))
         [draft] = drafts
-        plan = PLAN.format(question=question, draft=draft.text.strip(), most=settings.questions)
+        plan = PLAN.format(draft=draft.text.strip(), most=settings.questions)
         [planned] = yield Generate("plan", (Ask(plan, max_tokens=settings.step_tokens),))
         questions = questions_of(planned.text, settings.questions)
         yield Decide("questions", {"questions": questions})

@@ -26,7 +26,7 @@ def model(plan: str) -> Callable[[Ask], Reply]:
     def write(ask: Ask) -> Reply:
         if ask.text is None:
             return Reply(DRAFT)
-        return Reply(plan) if "Write questions" in ask.text else Reply(f" It is said: {ask.text[-9:]}\n")
+        return Reply(plan) if "Questions:" in ask.text else Reply(f" It is said: {ask.text[-9:]}\n")
 
     return write
 
@@ -36,7 +36,7 @@ def reference(question: str, plan: list[str], search: Callable[[str], tuple[Pass
     write = model("")
     asked = [Ask()]
     draft = write(asked[0]).text.strip()
-    asked.append(Ask(PLAN.format(question=question, draft=draft, most=3), max_tokens=40))
+    asked.append(Ask(PLAN.format(draft=draft, most=3), max_tokens=40))
     facts = []
     for number, item in enumerate(plan, 1):
         asked.append(Ask(ANSWER.format(question=item), search(item) if search else (), max_tokens=40))
@@ -75,8 +75,9 @@ def test_without_a_question_the_draft_is_the_answer(plan: str) -> None:
 
 
 def test_braces_in_texts_stay_as_they_are() -> None:
-    log = drive(ChainOfVerification(SETTINGS, False), "What is {draft}?", lambda ask: Reply("{facts} 1. What?"))
-    assert "What is {draft}?" in str(log.prompts[1])
+    log = drive(ChainOfVerification(SETTINGS, False), "What is {draft}?", lambda ask: Reply("{facts}\n1. {most}?"))
+    assert "Text: {facts}" in str(log.prompts[1])
+    assert str(log.end.text).startswith("Question: What is {draft}?\n\nDraft of an answer: {facts}")
 
 
 LINES = st.lists(st.text(st.sampled_from("12. )?ab\t"), max_size=12), max_size=8)

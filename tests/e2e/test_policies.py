@@ -1,0 +1,159 @@
+"""Policies that ask several times, through every door: Python, asyncio, the command line, the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from builtin_rig import CONFIG, loaded_model, server
+from llm_rig import tiny_llm
+from server_rig import PROMPT, wait_until_idle
+from typer.testing import CliRunner
+from unit.engine_parts import Judge, Library
+
+from ewe import LLM, AsyncLLM, SamplingParams
+from ewe.cli.main import app
+from ewe.errors import InvalidRequestError
+from ewe.types import Generation
+from ewe.vocabulary import PIPELINES
+from ewe.world.builtin import example_prompts
+
+PARAMS = SamplingParams(max_tokens=8)
+ENDLESS = SamplingParams(max_tokens=350, ignore_eos=True)
+MESSAGES: Any = [{"role": "user", "content": PROMPT}]
+PIPELINE = {"passages": 2, "candidates": 2, "step_tokens": 6, "questions": 2}
+
+
+def open_llm(policy: str, **components: Any) -> LLM:
+    components = {"datastore": Library(), "verifier": Judge(), **components}
+    return tiny_llm({"policy": policy, "pipeline": PIPELINE}, **components)
+
+
+def kinds(generation: Generation) -> list[str]:
+    return [event.kind for event in generation.trace]
+
+
+@pytest.fixture(scope="module", params=PIPELINES)
+def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
+    with open_llm(request.param) as opened:
+        yield opened
+        wait_until_idle(opened)
+
+
+def test_python_answers_alike_in_every_way(llm: LLM) -> None:
+    [answer] = llm.generate(PROMPT, PARAMS)
+    events = list(llm.stream(PROMPT, PARAMS))
+    streamed = events[-1].generation
+    assert streamed.text == answer.text == "".join(e.data["text"] for e in events if e.kind == "text")
+    assert (streamed.token_ids, streamed.sentences) == (answer.token_ids, answer.sentences)
+    assert {"asking", "finish"} <= set(kinds(answer))
+    assert answer.stats.tokens_kept == len(answer.token_ids)
+    assert answer.stats.passes > 0
+
+
+def test_sixteen_at_once_are_sixteen_alone(llm: LLM) -> None:
+    prompts = [f"Who is number {number}?" for number in range(16)]
+    together = llm.generate(prompts, PARAMS)
+    assert llm.generate(prompts[3], PARAMS)[0].text == together[3].text
+    assert all(answer.finish_reason in ("stop", "length") for answer in together)
+
+
+def test_rewrite_after_removes_what_the_verifier_refutes() -> None:
+    with LLM(config=CONFIG.override(["policy=rewrite-after"]), loaded=loaded_model()) as llm:
+        answers = llm.generate(list(example_prompts())[:3], SamplingParams(max_tokens=40))
+    refuted = [s for answer in answers for s in answer.sentences if s.removed or s.verdict == "refuted"]
+    assert refuted
+    assert all(s.verdict != "refuted" for s in refuted if s.removed)
+
+
+def test_ra_reads_passages_without_units() -> None:
+    with open_llm("ra") as llm:
+        [answer] = llm.generate(PROMPT, PARAMS)
+    assert 1 <= len(answer.sources) <= 2
+    assert answer.stats.refreshes == 0
+    assert answer.stats.retrievals == 1
+
+
+def test_tools_and_token_ids_are_refused() -> None:
+    with open_llm("cove") as llm:
+        tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+        with pytest.raises(InvalidRequestError, match="tools: policy cove"):
+            llm.client.build(PROMPT, PARAMS, tools=llm.tool_use(tools))
+        with pytest.raises(InvalidRequestError, match="policy cove needs the prompt as a text"):
+            llm.generate([1, 2, 3], PARAMS)
+
+
+def test_leaving_a_stream_or_a_task_aborts_all_that_was_asked() -> None:
+    with open_llm("cove") as llm:
+        for event in llm.stream(PROMPT, ENDLESS):
+            assert event.kind == "asking"
+            break
+        wait_until_idle(llm)
+
+        async def cancel() -> None:
+            engine = AsyncLLM.__new__(AsyncLLM)
+            engine.llm = llm
+            task = asyncio.create_task(engine.generate(PROMPT, ENDLESS))
+            await asyncio.sleep(0.2)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancel())
+        wait_until_idle(llm)
+
+
+def test_an_engine_that_is_closed_tells_who_waits() -> None:
+    class Hanging:
+        def __init__(self) -> None:
+            self.gate, self.asked = threading.Event(), threading.Event()
+
+        def retrieve(self, queries: Any, top_k: int) -> Any:
+            self.asked.set()
+            self.gate.wait(60)
+
+    retriever, told = Hanging(), []
+    llm = open_llm("ra", datastore=retriever)
+    llm.client.submit(llm.client.build(PROMPT, PARAMS), told.append)
+    assert retriever.asked.wait(60)
+    llm.close()
+    retriever.gate.set()
+    assert [str(answer) for answer in told] == ["the engine was closed"]
+
+
+def test_the_command_line_knows_every_policy() -> None:
+    arguments = [
+        "generate",
+        PROMPT,
+        "--policy",
+        "cove",
+        "--max-tokens",
+        "8",
+        "--set",
+        "pipeline.step_tokens=8",
+        "--json",
+    ]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["text"].strip()
+    assert result["stats"]["tokens_discarded"] > 0
+
+
+def test_the_server_streams_an_answer_to_the_real_client() -> None:
+    openai = pytest.importorskip("openai", reason="the openai client is not installed")
+    with server(assignments=["policy=ra", "pipeline.passages=2"]) as client:
+        [expected] = client.llm.chat(MESSAGES, PARAMS)
+        with openai.OpenAI(base_url=f"{client.base_url}/v1", api_key="none", max_retries=0) as api:
+            body = {"model": "builtin", "messages": MESSAGES, "max_tokens": 8}
+            answer = api.chat.completions.create(**body)
+            chunks = list(api.chat.completions.create(**body, stream=True, extra_body={"ewe": {"events": True}}))
+    assert answer.choices[0].message.content == expected.text
+    assert answer.usage.prompt_tokens == expected.stats.prompt_tokens
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == expected.text
+    told = [chunk.ewe["event"] for chunk in chunks if "event" in (getattr(chunk, "ewe", None) or {})]
+    assert {"retrieving", "retrieval", "asking"} <= set(told)
