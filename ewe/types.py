@@ -212,7 +212,7 @@ class TraceEvent:
 class GenerationStats:
     """Counters of one generation; times in seconds.
 
-    decode_s is the wall time of the forward passes that this request took part in; verification_wait_s and
+    passes are the forward passes that this request took part in, decode_s their wall time; verification_wait_s and
     retrieval_wait_s are the times in which the request stood still for them.
     """
 
@@ -228,6 +228,7 @@ class GenerationStats:
     units_loaded: int = 0
     units_encoded: int = 0
     unit_tokens_encoded: int = 0
+    passes: int = 0
     decode_s: float = 0.0
     retrieval_wait_s: float = 0.0
     verification_wait_s: float = 0.0

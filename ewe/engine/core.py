@@ -197,6 +197,7 @@ class EngineCore:
         tokens = flight.read()
         now = time.monotonic()
         for sequence in flight.busy:
+            sequence.stats.passes += 1
             sequence.stats.decode_s += now - max(flight.launched, self._landed)
         self._landed = now
         for sequence, token in tokens:
