@@ -77,7 +77,7 @@ def _cells(report: Report) -> tuple[list[str], list[list[str]]]:
     shown = {title: [cell(row) for row in report.rows] for title, cell in columns.items()}
     kept = {title: cells for title, cells in shown.items() if any(cells)}
     rows = [list(line) for line in zip([row.system for row in report.rows], *kept.values(), strict=True)]
-    return ["system", *kept], rows
+    return [report.axis or "system", *kept], rows
 
 
 def _interval(value: Interval | None, sign: str = "", bounds: bool = True) -> str:

@@ -53,7 +53,8 @@ def systems_of(policies: Sequence[str]) -> tuple[System, ...]:
 def read_sweep(path: Path) -> Sweep:
     """The systems of a YAML file: every point of `points` in every line of `series`, under the shared `settings`.
 
-    points, series: name -> {group.key: value}; series may be left out. Raises ConfigError naming what is wrong.
+    points, series: name -> {group.key: value}, where what a line says counts most; series may be left
+    out. Raises ConfigError naming what is wrong.
     """
     values = load_yaml(path)
     surplus = sorted(map(str, set(values) - _SWEEP_KEYS))
@@ -68,7 +69,7 @@ def read_sweep(path: Path) -> Sweep:
     systems = [
         System(
             " ".join(filter(None, (str(line), str(point)))),
-            (*shared, *_assignments(of_line, f"{path}: {line}"), *_assignments(of_point, f"{path}: {point}")),
+            (*shared, *_assignments(of_point, f"{path}: {point}"), *_assignments(of_line, f"{path}: {line}")),
             str(line),
             str(point),
         )
