@@ -116,8 +116,8 @@ def factuality(
         _read_set(names, prompts, suffix, limit),
         baseline,
     )
-    judges.check(evaluation.configs.values())
     items = evaluation.prompts.shard(*parse_shard(shard)).items
+    judges.check(evaluation.configs.values())
     grader = judges.open_grader(settings)
     evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
     evaluation.show(json_file, plot, markdown)
