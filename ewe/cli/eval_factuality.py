@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     from ewe.eval.systems import Sweep
 
 _JUDGES = "Judges"
+Chosen = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="NAME | KEY=VALUE",
+        help="The prompts: biography, longfact, fava, alpacafact, or a file of your own. KEY=VALUE: one setting of the "
+        "engine, as everywhere. Repeatable.",
+        show_default=False,
+    ),
+]
+PromptsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The file of a set that is named: a prompt (for biography a name) per line, or JSONL with `prompt`.",
+        show_default=False,
+    ),
+]
 Policies = Annotated[
     str | None, typer.Option(help="Policies to compare, separated by commas.", show_default="all of them")
 ]
@@ -27,31 +44,41 @@ SweepFile = Annotated[
         help="Compare the settings of this YAML file (see configs/sweeps) instead.", exists=True, dir_okay=False
     ),
 ]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_JUDGES, help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."
+    ),
+]
+ClaimFinder = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_JUDGES,
+        help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
+        show_default="the judge, if it is at an URL, else sentences",
+    ),
+]
+EvidenceStore = Annotated[
+    str | None, typer.Option(rich_help_panel=_JUDGES, help="The judge's datastore.", show_default="--datastore")
+]
+Comparer = Annotated[
+    str | None, typer.Option(rich_help_panel=_JUDGES, help="Says which answer is better: openai:MODEL@URL.")
+]
+SameJudge = Annotated[
+    bool, typer.Option("--same-judge", rich_help_panel=_JUDGES, help="Let a judge grade that checked the writing.")
+]
 Baseline = Annotated[
     str | None, typer.Option(help="The system that others are compared with.", show_default="plain, or the first one")
 ]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
+Suffix = Annotated[str, typer.Option(help="Added to every prompt.", show_default="the paper's request for details")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")]
+Shard = Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
 
 
 def factuality(
-    chosen: Annotated[
-        list[str],
-        typer.Option(
-            "--set",
-            metavar="NAME | KEY=VALUE",
-            help="The prompts: biography, longfact, fava, alpacafact, or a file of your own. KEY=VALUE: one setting of "
-            "the engine, as everywhere. Repeatable.",
-            show_default=False,
-        ),
-    ],
-    prompts: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file of a set that is named: a prompt (for biography a name) per line, or JSONL with `prompt`.",
-            show_default=False,
-        ),
-    ] = None,
+    chosen: Chosen,
+    prompts: PromptsFile = None,
     policies: Policies = None,
     sweep: SweepFile = None,
     model: options.Model = None,
@@ -59,45 +86,23 @@ def factuality(
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     config: options.ConfigFile = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_JUDGES,
-            help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL.",
-        ),
-    ] = None,
-    claims: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_JUDGES,
-            help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
-            show_default="the judge, if it is at an URL, else sentences",
-        ),
-    ] = None,
-    evidence: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_JUDGES, help="The judge's datastore.", show_default="--datastore"),
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_JUDGES, help="Says which answer is better: openai:MODEL@URL."),
-    ] = None,
-    same_judge: Annotated[
-        bool, typer.Option("--same-judge", rich_help_panel=_JUDGES, help="Let a judge grade that checked the writing.")
-    ] = False,
+    judge: Judge = None,
+    claims: ClaimFinder = None,
+    evidence: EvidenceStore = None,
+    compare: Comparer = None,
+    same_judge: SameJudge = False,
     baseline: Baseline = None,
-    suffix: Annotated[str, typer.Option(help="Added to every prompt.", show_default="the paper's request for details")]
-    = DETAIL,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")] = None,
-    shard: Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")] = "1/1",
+    suffix: Suffix = DETAIL,
+    limit: Limit = None,
+    shard: Shard = "1/1",
     max_tokens: options.MaxTokens = 1024,
     temperature: options.Temperature = 0.0,
     seed: Seed = 0,
     output: options.OutputFile = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
-    markdown: Markdown = False,
-) -> None:  # fmt: skip
+    markdown: options.Markdown = False,
+) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
     from ewe.cli.engine import settings_of
     from ewe.cli.eval_judges import Judges
@@ -136,7 +141,7 @@ def world(
     output: options.OutputFile = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
-    markdown: Markdown = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
     from ewe.cli.eval_run import Evaluation

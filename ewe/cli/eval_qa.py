@@ -50,7 +50,7 @@ def qa(
     output: options.OutputFile = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.cli.engine import settings_of

@@ -152,7 +152,7 @@ def report(
     ] = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """Put the files of finished or unfinished evaluations into one table per prompt set."""
     from ewe.cli.findings_file import read_findings
