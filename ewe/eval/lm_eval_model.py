@@ -100,7 +100,8 @@ class EweLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
         return totals
 
     def _windows(self, text: str) -> list[tuple[list[int], list[int]]]:
-        windows = get_rolling_token_windows(self.tok_encode(text), self.prefix_token_id, self.max_length - 1, 1)
+        longest = self.max_length - 2  # a window holds one token more than it predicts, and one more is written
+        windows = get_rolling_token_windows(self.tok_encode(text), self.prefix_token_id, longest, 1)
         return [make_disjoint_window(window) for window in windows]
 
     def _loglikelihood_tokens(
