@@ -94,8 +94,7 @@ def test_an_interrupted_run_goes_on_and_comes_to_the_same() -> None:
 
         with pytest.raises(OSError, match="disk"):
             run(job(Counted()), found, stop)
-        grader = Counted()
-        done(job(grader), found)
+        done(job(Counted()), found)
         assert texts(found) == texts(whole)
         assert found.grades == whole.grades
 
@@ -103,7 +102,7 @@ def test_an_interrupted_run_goes_on_and_comes_to_the_same() -> None:
 def test_a_prompt_that_cannot_be_asked_is_recorded_and_the_others_go_on() -> None:
     long = Item("long", "Who?", "word " * 600, 9)
     found = done(replace(job(Counted(), ("plain",)), parts=[Part([long, *ITEMS], Counted())]))
-    assert "long" in found.answers["plain", "long"].error or found.answers["plain", "long"].error
+    assert "tokens" in found.answers["plain", "long"].error
     assert len(found.answers) == 5
     assert ("plain", "long") not in found.grades
 
@@ -224,9 +223,7 @@ def test_a_sweep_has_every_point_on_every_line(tmp_path) -> None:
     assert [(one.name, one.series, one.x) for one in sweep.systems] == [
         ("a 1", "a", "1"), ("a two", "a", "two"), ("b 1", "b", "1"), ("b two", "b", "two"),
     ]  # fmt: skip
-    config = Config.from_mapping({}).model_dump()
-    assert config["policy"] == "ewe"
-    assert sweep.systems[2].settings[-1].startswith("x.y=1")
+    assert sweep.systems[2].settings[-1].startswith("x.y=1")  # the last assignment counts
 
 
 def judges(judge: str = "values", **more: object) -> Judges:
