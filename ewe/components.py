@@ -130,6 +130,14 @@ def open_checker(config: Config, retriever: Retriever) -> Verifier:
     return _open_verifier(name, config, retriever)
 
 
+def writing_judge(config: Config) -> str | None:
+    """By whose word sentences are checked while they are written, None where the settings have nothing checked."""
+    chosen = _chosen(config.verifier, config.datastore is not None, config)
+    if chosen == NONE:
+        return None
+    return config.verification.judge if chosen == _UNASKED else "values"
+
+
 def _is_given(source: Any) -> bool:
     return source is not None and not (isinstance(source, str) and source == NONE)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ import typer
 from ewe.cli import options
 
 if TYPE_CHECKING:
-    from ewe.cli.eval_qa_file import FindingsFile
+    from ewe.cli.findings_file import FindingsFile
     from ewe.config import Config
     from ewe.eval.qa_report import Answer, Row, Timing
     from ewe.eval.qa_run import Job
@@ -49,14 +50,14 @@ def qa(
     output: options.OutputFile = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.cli.engine import settings_of
-    from ewe.cli.eval_qa_file import FindingsFile
+    from ewe.cli.findings_file import FindingsFile
     from ewe.components import open_passages
     from ewe.eval.qa_questions import read_questions
-    from ewe.eval.qa_report import summarise
+    from ewe.eval.qa_report import Answer, Timing, summarise
     from ewe.eval.qa_run import Job, systems_of
     from ewe.preflight import preflight
     from ewe.retrieval.datastore import Datastore
@@ -68,12 +69,12 @@ def qa(
     asked = read_questions(questions, passages)
     pool = passages or Datastore(question.passage for question in asked).passages
     job = Job(asked[:limit], pool, systems_of(k or (1, 2, 4, 8), source is not None), max_tokens, timed)
-    findings = FindingsFile(output, _written_with(chosen, job))
-    try:
+    kinds: list[type[Answer | Timing]] = [Answer, Timing]
+    with closing(FindingsFile(output, _written_with(chosen, job), kinds)) as findings:
         _ask(job, chosen, source, findings)
-    finally:
-        findings.close()
-    rows = summarise([system.name for system in job.systems], findings.answers, findings.timings)
+    answers = [item for item in findings.records if isinstance(item, Answer)]
+    timings = [item for item in findings.records if isinstance(item, Timing)]
+    rows = summarise([system.name for system in job.systems], answers, timings)
     _tell(rows, _written_with(chosen, job), json_file, plot, markdown)
 
 
@@ -89,16 +90,17 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
     return {**settings, "questions": len(job.questions), "content": hashlib.sha256(content).hexdigest()[:12]}
 
 
-def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile) -> None:
+def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
     """Runs what the findings lack, under a progress bar."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ewe.engine.loader import load_model
+    from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run
 
-    answered = {(answer.question, answer.system) for answer in findings.answers}
-    timed = {(timing.question, timing.system) for timing in findings.timings}
+    answered = {(item.question, item.system) for item in findings.records if isinstance(item, Answer)}
+    timed = {(item.question, item.system) for item in findings.records if not isinstance(item, Answer)}
     missing = job.missing(answered, timed)
     if not missing:
         return

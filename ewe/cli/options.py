@@ -159,6 +159,8 @@ PlotFile = Annotated[
     ),
 ]
 
+Markdown = Annotated[bool, typer.Option("--markdown", rich_help_panel=_RESULTS, help="Print the table as Markdown.")]
+
 MaxTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Most tokens to write.")]
 MinTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Fewest tokens before the text may end.")]
 Temperature = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="0 is greedy.")]

@@ -34,7 +34,7 @@ def run_settings(
     """
     values = {
         **config.model_dump(mode="json", exclude=_NO_MATTER),
-        "datastore_content": _content(config.datastore),
+        "datastore_content": content_digest(config.datastore),
         "sampling": asdict(params),
         "prompts": asdict(form),
         "documents": [f"{passage.id} ({_digest(passage)})" for passage in documents or ()],
@@ -66,7 +66,7 @@ def _digest(passage: Passage) -> str:
     return hashlib.sha256(json.dumps(asdict(passage)).encode()).hexdigest()[:12]
 
 
-def _content(datastore: str | None) -> str | None:
+def content_digest(datastore: str | None) -> str | None:
     """What tells a datastore from its own later state: the store's checksum, or the digest of a file."""
     if datastore is None or datastore == "builtin" or not Path(datastore).exists():
         return None  # what does not exist is refused when the engine opens it

@@ -205,6 +205,7 @@ class EngineCore:
         tokens = flight.read()
         now = time.monotonic()
         for sequence in flight.busy:
+            sequence.stats.passes += 1
             sequence.stats.decode_s += now - max(flight.launched, self._landed)
             sequence.stats.passes += 1
         self._landed = now

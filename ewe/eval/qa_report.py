@@ -5,7 +5,6 @@ Owns: the records, the figures, and the tables and the plot of them. Knows nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ from typing import Any
 
 from rich.table import Table
 
-_Z = 1.96  # of a 95% interval
+from ewe.eval import tables
+from ewe.eval.intervals import Interval
+
 _TITLES = (
     "system", "questions", "exact", "contained", "prompt tokens", "unit tokens", "first token, ms",
     "encoded after a change", "first token then, ms",
@@ -51,34 +52,14 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share of `total` with its 95% interval (Wilson 1927)."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, count: int, total: int) -> Share:
-        """`count` of `total` (at least 1)."""
-        value, spread = count / total, _Z**2 / total
-        centre = (value + spread / 2) / (1 + spread)
-        half = math.sqrt(spread * (value * (1 - value) + spread / 4)) / (1 + spread)
-        return cls(value, max(0.0, centre - half), min(1.0, centre + half))
-
-    def __str__(self) -> str:
-        return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """One system: shares of right answers, means of tokens, medians of seconds; None where nothing was timed."""
 
     system: str
     questions: int
     failed: int
-    exact: Share
-    contained: Share
+    exact: Interval
+    contained: Interval
     prompt_tokens: float | None = None
     unit_tokens: float | None = None
     seconds: float | None = None
@@ -99,8 +80,8 @@ def summarise(systems: Sequence[str], answers: Iterable[Answer], timings: Iterab
 
 def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
     total = len(answers)
-    exact = Share.of(sum(answer.exact for answer in answers), total)
-    contained = Share.of(sum(answer.contained for answer in answers), total)
+    exact = Interval.of_share(sum(answer.exact for answer in answers), total)
+    contained = Interval.of_share(sum(answer.contained for answer in answers), total)
     failed = sum(bool(answer.error) for answer in answers)
     if not timings:
         return Row(system, total, failed, exact, contained)
@@ -125,39 +106,18 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def rich_table(rows: Sequence[Row]) -> Table:
     """For the terminal."""
-    table = Table(title="95% intervals in brackets")
-    for title in _TITLES:
-        table.add_column(title, justify="left" if title == "system" else "right")
-    for row in rows:
-        table.add_row(*_cells(row))
-    return table
+    return tables.rich_table(_TITLES, [_cells(row) for row in rows], "95% intervals in brackets")
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
     """The same as a Markdown table."""
-    lines = [list(_TITLES), ["---", *["---:"] * (len(_TITLES) - 1)], *map(_cells, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return tables.markdown_table(_TITLES, [_cells(row) for row in rows])
 
 
 def save_plot(rows: Sequence[Row], path: Path) -> None:
     """Bars of the share of contained answers per system with its interval; PNG by the file's ending."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    shown = rows[::-1]
-    figure, axis = plt.subplots(figsize=(7, 0.4 * len(shown) + 1.2))
-    values = [row.contained.value for row in shown]
-    below = [row.contained.value - row.contained.low for row in shown]
-    above = [row.contained.high - row.contained.value for row in shown]
-    axis.barh([row.system for row in shown], values, xerr=[below, above], color="#2c6fb3", alpha=0.85, capsize=3)
-    axis.set_title("share of answers that contain a right one")
-    axis.set_xlim(left=0)
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    contained = {"share of answers that contain a right one": [row.contained for row in rows]}
+    tables.save_bars([row.system for row in rows], contained, path)
 
 
 def _cells(row: Row) -> list[str]:

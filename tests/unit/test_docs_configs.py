@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from ewe.config import Config
+from ewe.eval.systems import read_sweep
 
+SWEEPS = sorted((Path(__file__).parents[2] / "configs" / "sweeps").glob("*.yaml"))
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 OWN = Path(__file__).parents[2] / "ewe" / "world" / "builtin.yaml"
 POLICIES = {"ewe", "rag", "flare", "plain"}
@@ -15,6 +17,13 @@ POLICIES = {"ewe", "rag", "flare", "plain"}
 def test_config_loads_and_opens_with_a_purpose(path: Path) -> None:
     Config.from_yaml(path)
     assert path.read_text().startswith("# ")
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_every_sweep_makes_settings_and_opens_with_a_purpose(path: Path) -> None:
+    assert path.read_text().startswith("# ")
+    base = Config.from_yaml(OWN)
+    assert len({base.override(system.settings) for system in read_sweep(path).systems}) > 1
 
 
 def test_every_policy_has_a_setup() -> None:

@@ -15,8 +15,9 @@ from ewe.async_llm import AsyncLLM
 from ewe.cli.main import app
 from ewe.config import Config
 from ewe.errors import ConfigError
+from ewe.eval.intervals import Interval
 from ewe.eval.qa_questions import Question, beside, read_questions
-from ewe.eval.qa_report import Answer, Share, Timing, markdown_table, summarise
+from ewe.eval.qa_report import Answer, Timing, markdown_table, summarise
 from ewe.eval.qa_run import Job, run, systems_of
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
@@ -102,10 +103,10 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path, case):
 
 
 def test_intervals_are_wilsons():
-    share = Share.of(5, 24)
+    share = Interval.of_share(5, 24)
     assert (round(share.low, 3), round(share.high, 3)) == (0.092, 0.405)
-    assert Share.of(0, 10).low == 0.0
-    assert Share.of(10, 10).high == 1.0
+    assert Interval.of_share(0, 10).low == 0.0
+    assert Interval.of_share(10, 10).high == 1.0
 
 
 def ask(job, config, answered=(), timed=(), datastore=None):

@@ -1,0 +1,196 @@
+"""`ewe eval factuality` and `ewe eval world`: every policy on the same prompts, weights, passages and judge.
+
+Owns: the subcommands, and how their options name systems, prompts and worlds. `ewe.cli.eval_run` does the work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ewe.cli import options
+from ewe.eval.prompt_sets import DETAIL
+
+if TYPE_CHECKING:
+    from ewe.eval.prompt_sets import PromptSet
+    from ewe.eval.systems import Sweep
+
+_JUDGES = "Judges"
+Chosen = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="NAME | KEY=VALUE",
+        help="The prompts: biography, longfact, fava, alpacafact, or a file of your own. KEY=VALUE: one setting of the "
+        "engine, as everywhere. Repeatable.",
+        show_default=False,
+    ),
+]
+PromptsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The file of a set that is named: a prompt (for biography a name) per line, or JSONL with `prompt`.",
+        show_default=False,
+    ),
+]
+Policies = Annotated[
+    str | None, typer.Option(help="Policies to compare, separated by commas.", show_default="all of them")
+]
+SweepFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Compare the settings of this YAML file (see configs/sweeps) instead.", exists=True, dir_okay=False
+    ),
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_JUDGES, help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."
+    ),
+]
+ClaimFinder = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_JUDGES,
+        help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
+        show_default="the judge, if it is at an URL, else sentences",
+    ),
+]
+EvidenceStore = Annotated[
+    str | None, typer.Option(rich_help_panel=_JUDGES, help="The judge's datastore.", show_default="--datastore")
+]
+Comparer = Annotated[
+    str | None, typer.Option(rich_help_panel=_JUDGES, help="Says which answer is better: openai:MODEL@URL.")
+]
+SameJudge = Annotated[
+    bool, typer.Option("--same-judge", rich_help_panel=_JUDGES, help="Let a judge grade that checked the writing.")
+]
+Baseline = Annotated[
+    str | None, typer.Option(help="The system that others are compared with.", show_default="plain, or the first one")
+]
+Suffix = Annotated[str, typer.Option(help="Added to every prompt.", show_default="the paper's request for details")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")]
+Shard = Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")]
+Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
+
+
+def factuality(
+    chosen: Chosen,
+    prompts: PromptsFile = None,
+    policies: Policies = None,
+    sweep: SweepFile = None,
+    model: options.Model = None,
+    adapter: options.Adapter = None,
+    datastore: options.Datastore = None,
+    verifier: options.Verifier = None,
+    config: options.ConfigFile = None,
+    judge: Judge = None,
+    claims: ClaimFinder = None,
+    evidence: EvidenceStore = None,
+    compare: Comparer = None,
+    same_judge: SameJudge = False,
+    baseline: Baseline = None,
+    suffix: Suffix = DETAIL,
+    limit: Limit = None,
+    shard: Shard = "1/1",
+    max_tokens: options.MaxTokens = 1024,
+    temperature: options.Temperature = 0.0,
+    seed: Seed = 0,
+    output: options.OutputFile = None,
+    json_file: options.FiguresFile = None,
+    plot: options.PlotFile = None,
+    markdown: options.Markdown = False,
+) -> None:
+    """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
+    from ewe.cli.engine import settings_of
+    from ewe.cli.eval_judges import Judges
+    from ewe.cli.eval_run import Evaluation
+    from ewe.eval.factuality_run import Part
+    from ewe.eval.prompt_sets import parse_shard
+    from ewe.sampling import SamplingParams
+
+    names = [item for item in chosen if "=" not in item]
+    settings = settings_of(config, [item for item in chosen if "=" in item], model, datastore, verifier, None, adapter)
+    judges = Judges(judge or "", claims, evidence or settings.datastore or "", compare, same_judge)
+    evaluation = Evaluation.of(
+        settings,
+        _systems(policies, sweep),
+        SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
+        _read_set(names, prompts, suffix, limit),
+        baseline,
+    )
+    items = evaluation.prompts.shard(*parse_shard(shard)).items
+    judges.check(evaluation.configs.values())
+    grader = judges.open_grader(settings)
+    evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
+    evaluation.show(json_file, plot, markdown)
+
+
+def world(
+    people: Annotated[int, typer.Option(help="People per seed.", min=2)] = 200,
+    seeds: Annotated[int, typer.Option(help="How many worlds.", min=1)] = 3,
+    first_seed: Annotated[int, typer.Option(help="Seed of the first world.", min=0, max=900_000)] = 100,
+    poisoned: Annotated[float, typer.Option(help="Share of the passages that state something false.", min=0)] = 0.0,
+    policies: Policies = None,
+    sweep: SweepFile = None,
+    settings: options.Settings = None,
+    baseline: Baseline = None,
+    max_tokens: options.MaxTokens = 256,
+    output: options.OutputFile = None,
+    json_file: options.FiguresFile = None,
+    plot: options.PlotFile = None,
+    markdown: options.Markdown = False,
+) -> None:
+    """Compare policies on lives of fictional people that no training has seen, graded exactly."""
+    from ewe.cli.eval_run import Evaluation
+    from ewe.client import resolve_config
+    from ewe.eval.world_parts import BATCH_SETTINGS, world_parts
+    from ewe.sampling import SamplingParams
+
+    base = resolve_config("builtin", None).override((*BATCH_SETTINGS, *(settings or ())))
+    prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)
+    evaluation = Evaluation.of(
+        base.model_copy(update={"datastore": None}),
+        _systems(policies, sweep),
+        SamplingParams(max_tokens=max_tokens, seed=0),
+        prompts,
+        baseline,
+    )
+    exact = {"judge": "the world itself", "compare": None, "same": False}
+    evaluation.run(parts, exact, "1/1", output)
+    evaluation.show(json_file, plot, markdown)
+
+
+def _systems(policies: str | None, sweep: Path | None) -> Sweep:
+    """What --policies or --sweep names; raises ConfigError."""
+    from ewe.errors import ConfigError
+    from ewe.eval.systems import Sweep, read_sweep, systems_of
+    from ewe.vocabulary import POLICIES
+
+    if sweep is None:
+        names = list(POLICIES) if policies is None else [name.strip() for name in policies.split(",") if name.strip()]
+        return Sweep("", systems_of(names))
+    if policies is not None:
+        raise ConfigError("give --policies or --sweep, not both: a sweep's points may set a policy")
+    return read_sweep(sweep)
+
+
+def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None) -> PromptSet:
+    """The one prompt set that --set names, read from its file; raises ConfigError and InvalidRequestError."""
+    from ewe.cli.prompts import read_prompts
+    from ewe.errors import ConfigError
+    from ewe.eval.prompt_sets import KS, prompt_set
+
+    if len(names) != 1:
+        raise ConfigError(f"name one prompt set with --set ({', '.join(KS)}, or a file), got {len(names)}")
+    [name] = names
+    if prompts is None and name in KS:
+        raise ConfigError(
+            f"the prompts of {name} are not part of this package: give their file with --prompts (docs/guides/"
+            "evaluation.md says where they come from)"
+        )
+    path = prompts or Path(name)
+    read = read_prompts(None, path)[:limit]
+    return prompt_set(name if name in KS else path.stem, [(item.id, item.text) for item in read], suffix)

@@ -1,0 +1,67 @@
+"""Who says what an answer claims and whether it is so: a judge with evidence, or the built-in world itself.
+
+Owns: the protocol and these two. Knows `check_text` and the world's grader; opens no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ewe.checked import NO_CLAIM, CheckedSentence
+from ewe.checking import check_text
+from ewe.errors import JudgeError
+from ewe.eval.prompt_sets import Item
+from ewe.protocols import Verifier
+from ewe.types import Claim, Verdict
+from ewe.world.grader import grade
+from ewe.world.people import Fact
+from ewe.world.prompts import WorldPrompt
+from ewe.world.world import World
+
+
+class Grader(Protocol):
+    """Finds and judges the claims of an answer."""
+
+    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+        """The judged claims of a text that is not empty, and how many of its sentences could not be read.
+
+        Raises EWEError where there is no judging it.
+        """
+        ...
+
+
+class JudgeGrader:
+    """A verifier that played no part in writing, over evidence of its own."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+
+    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+        """Every claim of the text with the verifier's verdict; raises JudgeError if the verifier failed."""
+        checked = check_text(text, self._verifier, item.question)
+        if checked.error:
+            raise JudgeError(checked.error)
+        return list(checked.claims), sum(map(_is_unread, checked.sentences))
+
+
+class WorldGrader:
+    """Exact: a fact that the world knows is supported, any other is refuted. prompts: by the item's id."""
+
+    def __init__(self, world: World, prompts: Mapping[str, WorldPrompt]) -> None:
+        self._world, self._prompts = world, prompts
+
+    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
+        """Every fact that the text states, once."""
+        found = grade(self._world, self._prompts[item.id], text)
+        stated = [(fact, Verdict.SUPPORTED) for fact in found.true] + [(fact, Verdict.REFUTED) for fact in found.false]
+        return sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed)
+
+
+def _claim(fact: Fact, verdict: Verdict) -> Claim:
+    return Claim(" ".join(filter(None, (fact.subject, fact.relation, fact.about, fact.value))), verdict=verdict)
+
+
+def _is_unread(checked: CheckedSentence) -> bool:
+    """Whether a sentence without claims has none because something went wrong."""
+    return not checked.sentence.claims and (checked.sentence.reason != NO_CLAIM or bool(checked.notes))

@@ -1,0 +1,78 @@
+"""The prompts of a factuality evaluation: the paper's four sets by name, or any others.
+
+Owns: what a prompt of a set becomes, and the set's K (ewe.txt, 4.2 and appendix A). Reads no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from ewe.errors import ConfigError, InvalidRequestError
+
+KS = {"longfact": 55, "fava": 49, "alpacafact": 31, "biography": 43}
+"""The paper's sets, and the number of supported claims that makes recall 1 in each."""
+
+DETAIL = (
+    "Provide as many specific details and examples as possible (such as names of people, numbers, events, locations, "
+    "dates, times, etc.)"
+)
+"""What the paper adds to every prompt (appendix A, after Wei et al., 2024)."""
+
+_BIOGRAPHY = "Tell me a bio of {}."
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One prompt of a set.
+
+    question: what retrieval, verifier and judges are told; text: what the model is asked. number: its place in the
+    whole set, from which the seed of its answer follows.
+    """
+
+    id: str
+    question: str
+    text: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet:
+    """Prompts, and the K of their scores (None: the median number of claims of the table)."""
+
+    name: str
+    items: tuple[Item, ...]
+    k: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells these prompts from others."""
+        return sha256(repr([(item.id, item.text) for item in self.items]).encode()).hexdigest()[:12]
+
+    def shard(self, index: int, count: int) -> PromptSet:
+        """Part `index` of `count` (from 1 on): every count-th prompt."""
+        return replace(self, items=self.items[index - 1 :: count])
+
+
+def prompt_set(name: str, prompts: Iterable[tuple[str, str]], suffix: str = DETAIL) -> PromptSet:
+    """The set of this name made of (id, prompt); for "biography" a prompt is a person's name, or already a request.
+
+    suffix: what is added to every prompt for the model, but not to the question.
+    """
+    items = []
+    for number, (key, prompt) in enumerate(prompts):
+        is_name = name == "biography" and not prompt.startswith("Tell me")
+        question = _BIOGRAPHY.format(prompt) if is_name else prompt
+        items.append(Item(key, question, f"{question} {suffix}".strip(), number))
+    if not items:
+        raise InvalidRequestError("there is no prompt to answer")
+    return PromptSet(name, tuple(items), KS.get(name))
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """(i, n) of "i/n"; raises ConfigError unless 1 <= i <= n."""
+    index, _, count = text.partition("/")
+    if index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count):
+        return int(index), int(count)
+    raise ConfigError(f"--shard must be i/n with 1 <= i <= n, got {text!r}")

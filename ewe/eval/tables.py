@@ -1,0 +1,87 @@
+"""Tables and plots that evaluations share.
+
+Owns: how rows become a table for the terminal or in Markdown, and how figures with intervals are drawn. Knows no
+evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from ewe.eval.intervals import Interval
+
+_COLOURS = ("#2c6fb3", "#b3452c", "#3b8f5a", "#8457a6", "#a67c1f", "#555555")
+
+
+def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
+    """For the terminal; the first column is text, the others are figures."""
+    table = Table(title=caption)
+    for number, title in enumerate(titles):
+        table.add_column(title, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same as a Markdown table."""
+    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def save_bars(names: Sequence[str], panels: Mapping[str, Sequence[Interval]], path: Path) -> None:
+    """Horizontal bars with intervals, a panel per title, the first name on top; PNG by the file's ending."""
+    figure, axes = _figure(len(panels), (1.5 + 5 * len(panels), 0.45 * len(names) + 1.4), sharey=True)
+    for number, (axis, (title, values)) in enumerate(zip(axes, panels.items(), strict=True)):
+        shown = values[::-1]
+        means = [item.value for item in shown]
+        axis.barh(names[::-1], means, xerr=_errors(shown), color=_COLOURS[number % 6], alpha=0.85, capsize=3)
+        axis.set_xlim(left=0)
+        axis.set_title(title)
+    _save(figure, path)
+
+
+def save_lines(xlabel: str, panels: Mapping[str, Mapping[str, Mapping[str, Interval]]], path: Path) -> None:
+    """Lines with intervals: per panel and line the figure at each x, in that order; PNG by the file's ending."""
+    figure, axes = _figure(len(panels), (1 + 4 * len(panels), 3.6), sharey=False)
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        for number, (name, points) in enumerate(lines.items()):
+            values = list(points.values())
+            means = [item.value for item in values]
+            axis.errorbar(
+                list(points), means, yerr=_errors(values), marker="o", capsize=3, label=name, color=_COLOURS[number % 6]
+            )
+        axis.set_title(title)
+        axis.set_xlabel(xlabel)
+        if any(lines):
+            axis.legend(frameon=False)
+    _save(figure, path)
+
+
+def _errors(values: Sequence[Interval]) -> list[list[float]]:
+    """How far the ends lie from the figure, never below 0 by rounding."""
+    return [[max(0.0, item.value - item.low) for item in values], [max(0.0, item.high - item.value) for item in values]]
+
+
+def _figure(panels: int, size: tuple[float, float], sharey: bool) -> tuple[Any, list[Any]]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, panels, figsize=size, sharey=sharey, squeeze=False)
+    return figure, list(axes[0])
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    for axis in figure.axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
