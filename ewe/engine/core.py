@@ -207,7 +207,6 @@ class EngineCore:
         for sequence in flight.busy:
             sequence.stats.passes += 1
             sequence.stats.decode_s += now - max(flight.launched, self._landed)
-            sequence.stats.passes += 1
         self._landed = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):
