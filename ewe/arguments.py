@@ -14,7 +14,7 @@ from ewe.placement import PlacedPrompt
 from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
     from ewe.longterm.service import MemoryService
 
 

@@ -20,7 +20,7 @@ from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
 from ewe.engine.grammar import Grammars
-from ewe.engine.intake import Intake, Limits
+from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.nest import NearestNeighbours
@@ -57,7 +57,7 @@ class Engine:
     config: Config
     loaded: LoadedModel
     core: EngineCore
-    intake: Intake
+    input_processor: InputProcessor
     manager: BlockManager
     keeper: MemoryKeeper
     unit_tokenizer: UnitTokenizer | None
@@ -146,9 +146,9 @@ def wire(
     limits = Limits(loaded.max_model_len, loaded.vocab_size)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     uses_memory = policy.verifies or (policy.retrieves and not copies)
-    intake = Intake(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
+    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     return Engine(
-        config, loaded, core, intake, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
+        config, loaded, core, input_processor, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
         retrieval, verification,
     )  # fmt: skip
 

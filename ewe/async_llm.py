@@ -23,7 +23,7 @@ from ewe.types import Generation, MemoryOptions
 
 if TYPE_CHECKING:
     from ewe.engine.documents import Document
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
     from ewe.engine.sequence import Sequence
 
 

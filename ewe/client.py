@@ -28,7 +28,7 @@ from ewe.vocabulary import PIPELINES
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
     from ewe.engine.documents import Document
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
@@ -88,7 +88,7 @@ class EngineClient:
         if self._pipeline is not None:
             self._pipeline.check(prompt, params, tools)
         request_id = f"request-{next(self._numbers)}"
-        return self.engine.intake.build(
+        return self.engine.input_processor.build(
             request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory, tools
         )
 

@@ -21,7 +21,7 @@ from ewe.summary import DatastoreSummary, EngineSummary, public_name
 from ewe.vocabulary import AUTO, CHECKING_POLICIES, DATASTORES, NONE, VERIFIERS
 
 if TYPE_CHECKING:
-    from ewe.longterm.live import LiveMemories
+    from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
 
@@ -34,7 +34,7 @@ class Components:
 
     retriever: Retriever | None
     verifier: Verifier | None
-    memories: LiveMemories | None = None
+    memories: RequestMemories | None = None
     summary: EngineSummary | None = None
 
     @property

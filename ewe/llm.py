@@ -33,11 +33,11 @@ from ewe.vocabulary import CHECKING_POLICIES
 
 if TYPE_CHECKING:
     from ewe.engine.documents import Document
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
-    from ewe.longterm.live import LiveMemories
+    from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.datastore import Datastore
 
@@ -89,7 +89,7 @@ class LLM:
         return self.client.components.verifier is not None and self.config.policy in CHECKING_POLICIES
 
     @property
-    def memories(self) -> LiveMemories:
+    def memories(self) -> RequestMemories:
         """The long-term memories; raises ConfigError where there are none."""
         if self.client.components.memories is None:
             raise ConfigError("this engine keeps no memories: set longterm.path to a folder for them")

@@ -61,10 +61,10 @@ class CharUnits:
 
 def with_read_token(row: ForwardRow) -> ForwardRow:
     """The row with its last token, though the engine has not read it."""
-    if row.unread is None:
+    if row.placeholder is None:
         return row
-    token = int(row.unread.ids[row.unread.index])
-    return replace(row, token_ids=[*row.token_ids[:-1], token], unread=None)
+    token = int(row.placeholder.ids[row.placeholder.index])
+    return replace(row, token_ids=[*row.token_ids[:-1], token], placeholder=None)
 
 
 class MockRunner:
@@ -154,7 +154,7 @@ class Bench:
             self.runner,  # type: ignore[arg-type]
         )
         self.core = self.engine.core
-        self.engine.intake._tokenizer = CharTokenizer()
+        self.engine.input_processor._tokenizer = CharTokenizer()
         self.engine.keeper._unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
 
     def _on_finish(self, sequence: EngineSequence, generation: Generation) -> None:
@@ -168,7 +168,7 @@ class Bench:
         documents: Any = None,
         listener: Callable[[StreamEvent], None] | None = None,
     ) -> EngineSequence:
-        sequence = self.engine.intake.build(name, prompt, params or SamplingParams(), documents, listener)
+        sequence = self.engine.input_processor.build(name, prompt, params or SamplingParams(), documents, listener)
         self.core.add(sequence)
         return sequence
 

@@ -36,7 +36,7 @@ class ForwardRow:
     its last len(token_ids). unit_slots: int64 [unit length] per unit; unit_weights: one positive number per unit.
     prefix_slots: int64 [prefix length], what the units were encoded after; None where they are bare.
     wants_logits: False for unit encoding and unfinished prefill chunks; all_logits: at every token instead of the last.
-    unread: where the last token is, if the host does not know it yet; token_ids then holds any id in its place.
+    placeholder: where the last token is, if the host does not know it yet; token_ids then holds any id in its place.
     """
 
     token_ids: Sequence[int]
@@ -46,7 +46,7 @@ class ForwardRow:
     unit_weights: tuple[float, ...] = ()
     wants_logits: bool = True
     all_logits: bool = False
-    unread: TokenOnDevice | None = None
+    placeholder: TokenOnDevice | None = None
     prefix_slots: IntArray | None = None
 
     @property

@@ -1,6 +1,6 @@
 """The step-based engine core: continuous batching of sequences that come, pause, go on and end at any moment.
 
-Owns: the set of unfinished sequences and the order of one step (intake, answers, plan, forward pass, new tokens). Knows
+Owns: the set of unfinished sequences and the order of one step (requests, answers, plan, forward pass, new tokens). Knows
 nothing of what retrieval and verification do: they are workers that answer jobs. Not thread-safe but for `wake`.
 """
 
@@ -13,17 +13,17 @@ from collections.abc import Callable
 from itertools import islice
 
 from ewe.config import Config
-from ewe.engine.flight import Flight, Processor, Writer
+from ewe.engine.inflight_batch import InflightBatch, Processor, Writer
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
 from ewe.engine.pauses import Action, Pauses, next_action
-from ewe.engine.plan import Plan
 from ewe.engine.prompt_scores import last_tokens
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.sampling_rows import Token
 from ewe.engine.scheduler import Scheduler
+from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.types import FinishReason, Generation
@@ -59,7 +59,7 @@ class EngineCore:
         self._retry_temperature = config.feedback.retry_temperature
         self._max_num_seqs = config.scheduler.max_num_seqs
         self._ahead = ahead
-        self._flight: Flight | None = None
+        self._flight: InflightBatch | None = None
         self._landed = 0.0
         self._runner = runner
         self._scheduler = scheduler
@@ -123,7 +123,7 @@ class EngineCore:
         if sequence.is_finished:
             return
         sequence.finish, sequence.error = reason, error
-        sequence.draft.finish()
+        sequence.output_text.finish()
         self._finish(sequence)
         for sibling in sequence.siblings:
             self.end(sibling, reason, error)
@@ -156,7 +156,7 @@ class EngineCore:
         while True:
             action = next_action(sequence, self._optimistic)
             if action is not Action.RUN:
-                sequence.void_unread()
+                sequence.void_placeholder()
             if action is Action.COMPLETE:
                 self._finish(sequence)
                 return action
@@ -183,9 +183,9 @@ class EngineCore:
         elif action is Action.WAIT and sequence.retrieval is None and sequence.checks_awaited_since is None:
             sequence.checks_awaited_since = time.monotonic()
 
-    def _launch(self, plan: Plan) -> Flight | None:
+    def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
-        flight = Flight(list(plan.busy))
+        inflight = InflightBatch(list(plan.busy))
         try:
             result = self._runner.forward(plan.rows)
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
@@ -197,16 +197,16 @@ class EngineCore:
         writers = self._writers(plan, result)
         if writers:
             rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]
-            flight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy, self._processor)
-        return flight
+            inflight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy, self._processor)
+        return inflight
 
-    def _land(self, flight: Flight) -> None:
+    def _land(self, inflight: InflightBatch) -> None:
         """Takes the tokens of a pass into their texts; on a GPU the pass is over when they are read."""
-        tokens = flight.read()
+        tokens = inflight.read()
         now = time.monotonic()
-        for sequence in flight.busy:
+        for sequence in inflight.busy:
             sequence.stats.passes += 1
-            sequence.stats.decode_s += now - max(flight.launched, self._landed)
+            sequence.stats.decode_s += now - max(inflight.launched, self._landed)
         self._landed = now
         for sequence, token in tokens:
             if math.isnan(token.logprob):
@@ -214,7 +214,7 @@ class EngineCore:
             else:
                 self._append(sequence, token)
 
-    def _writers(self, plan: Plan, result: ForwardResult) -> list[Writer]:
+    def _writers(self, plan: SchedulerOutput, result: ForwardResult) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt."""
         return [
             Writer(member, position, shares)
@@ -225,7 +225,7 @@ class EngineCore:
 
     def _follows_grammar(self, sequence: Sequence) -> bool:
         """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
-        problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.draft.ids)
+        problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.output_text.ids)
         if problem:
             self.end(sequence, "error", f"the grammar of the JSON schema: {problem}")
         return not problem
@@ -244,7 +244,7 @@ class EngineCore:
         return siblings
 
     def _append(self, sequence: Sequence, token: Token) -> None:
-        params, draft = sequence.params, sequence.draft
+        params, draft = sequence.params, sequence.output_text
         stopped = draft.append(token)
         # A grammar allows EOS only where the text may end, and nothing else where it must.
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
@@ -258,7 +258,7 @@ class EngineCore:
         if sequence.is_finished:
             return
         if sequence.wants_attention and sequence.swapped is None and sequence.finish in ("stop", "length"):
-            num_read = len(sequence.prompt_ids) + max(len(sequence.draft) - 1, 0)
+            num_read = len(sequence.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
             sequence.attention = self._runner.text_attention(slots, len(sequence.prompt_ids))
         generation = complete(sequence)

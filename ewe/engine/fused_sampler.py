@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ewe.attention.packed import to_device
 from ewe.engine.device import launching_on
-from ewe.engine.random_streams import first_uniforms
+from ewe.engine.philox import first_uniforms
 from ewe.engine.sampling_rows import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")

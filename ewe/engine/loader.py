@@ -25,8 +25,8 @@ from ewe.engine.device import usable_device
 from ewe.engine.fused import fuse_on_gpu
 from ewe.engine.gguf_weights import cost_of_widening, widening
 from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
+from ewe.engine.quantization import refuse_unusable, shrink
 from ewe.engine.small_products import choose_few_rows
-from ewe.engine.small_weights import refuse_unusable, shrink
 from ewe.engine.weight_count import counted_weights
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.loading import LoadStep, OnLoad, ignore_step

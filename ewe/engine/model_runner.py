@@ -20,10 +20,10 @@ from ewe.attention.choose import choose_backend
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.packed import to_device
+from ewe.attention.placeholders import fill_in
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
-from ewe.attention.unread import fill_in
 from ewe.engine.device import launching_on
 from ewe.engine.text_attention import TextAttention, text_attention
 from ewe.engine.token_states import keep_hidden_states

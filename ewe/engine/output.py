@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ewe.engine.draft import Span
+from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import SentenceState
 from ewe.engine.sequence import Sequence
 from ewe.types import Generation, Sentence
@@ -24,8 +24,8 @@ def show(sequence: Sequence) -> None:
     """Emits the text that is new as a draft, but for an end that may become a stop string while the text goes on."""
     if sequence.listener is None:
         return
-    text = sequence.draft.text
-    upto = len(text) - (sequence.draft.held_back_chars() if sequence.finish is None else 0)
+    text = sequence.output_text.text
+    upto = len(text) - (sequence.output_text.held_back_chars() if sequence.finish is None else 0)
     if upto > sequence.shown_chars:
         sequence.emit("draft", {"text": text[sequence.shown_chars : upto], "start": sequence.shown_chars})
         sequence.shown_chars = upto
@@ -34,7 +34,7 @@ def show(sequence: Sequence) -> None:
 def publish(sequence: Sequence, policy_rewrites: bool) -> None:
     """Emits what is new: drafts at once, sentences and text once they are final."""
     show(sequence)
-    draft = sequence.draft
+    draft = sequence.output_text
     if not policy_rewrites:
         _send(sequence, len(draft.text) - draft.held_back_chars())
         return
@@ -47,7 +47,7 @@ def publish(sequence: Sequence, policy_rewrites: bool) -> None:
 def complete(sequence: Sequence) -> Generation:
     """Ends the stream of a finished sequence and builds its result."""
     show(sequence)
-    draft, stats = sequence.draft, sequence.stats
+    draft, stats = sequence.output_text, sequence.stats
     missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
     for index in range(sequence.settled, len(draft.sentences)):
         _commit(sequence, index, sequence.state_of(index) or missing)
@@ -79,10 +79,10 @@ def sentence_data(sentence: Sentence) -> dict[str, Any]:
 def _num_final(sequence: Sequence) -> int:
     """How many sentences no rewind can reach: their checks are over, and so are those of sentences that reopen them."""
     final = sequence.settled
-    for index in range(final, len(sequence.draft.sentences)):
+    for index in range(final, len(sequence.output_text.sentences)):
         if sequence.state_of(index) is None:
             break
-        if not sequence.draft.is_reopened_by_next(sequence.draft.sentences[index]):
+        if not sequence.output_text.is_reopened_by_next(sequence.output_text.sentences[index]):
             final = index + 1
     return final
 
@@ -90,8 +90,8 @@ def _num_final(sequence: Sequence) -> int:
 def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
     sequence.set_state(index, state)
     sequence.settled = index + 1
-    span = sequence.draft.sentences[index]
-    text = sequence.draft.text[span.start : span.end]
+    span = sequence.output_text.sentences[index]
+    text = sequence.output_text.text[span.start : span.end]
     sequence.record("commit", start=span.start, end=span.end, text=text, verdict=state.verdict.value)
     if sequence.listener is not None:
         sequence.emit("sentence", sentence_data(_sentence(sequence, span, state)))
@@ -100,13 +100,13 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
 def _send(sequence: Sequence, upto: int) -> None:
     if upto > sequence.sent_chars:
         discarded = sequence.stats.tokens_discarded
-        counts = {"num_tokens": len(sequence.draft) + discarded, "num_discarded": discarded}
-        sequence.emit("text", {"text": sequence.draft.text[sequence.sent_chars : upto], **counts})
+        counts = {"num_tokens": len(sequence.output_text) + discarded, "num_discarded": discarded}
+        sequence.emit("text", {"text": sequence.output_text.text[sequence.sent_chars : upto], **counts})
         sequence.sent_chars = upto
 
 
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
-    text = sequence.draft.text[span.start : span.end]
+    text = sequence.output_text.text[span.start : span.end]
     removed = [attempt.text for attempt in sequence.attempts.get(span.start, ())]
     if state.verdict == "refuted" and text in removed:  # kept although refuted: the wording itself was not removed
         removed.remove(text)
@@ -127,7 +127,7 @@ def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
 
 def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
     """Mean share per passage id over the sentence's tokens; what is missing to 1 went to the context."""
-    shares = [token.attention for token in sequence.draft.tokens[span.first_token : span.end_token]]
+    shares = [token.attention for token in sequence.output_text.tokens[span.first_token : span.end_token]]
     total: Counter[str] = Counter()
     for share in shares:
         total.update(share or {})
@@ -135,7 +135,7 @@ def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
 
 
 def _generation(sequence: Sequence) -> Generation:
-    draft = sequence.draft
+    draft = sequence.output_text
     states = [(span, sequence.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
     wants_top = bool(sequence.params.logprobs)
     scores = [sequence.prompt_scores[place] for place in sorted(sequence.prompt_scores)]

@@ -71,7 +71,7 @@ class Pauses:
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
         finished = sequence.finish is not None
-        draft = sequence.draft
+        draft = sequence.output_text
         if not finished and not self.policy.is_due(len(draft)):
             return
         if not finished:
@@ -117,7 +117,7 @@ class Pauses:
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self._verification is not None
-        text, spans = sequence.draft.text, sequence.draft.sentences
+        text, spans = sequence.output_text.text, sequence.output_text.sentences
         requests = []
         for index in sentences:
             start, end = spans[index].start, spans[index].end

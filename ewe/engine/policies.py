@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ewe.config import FeedbackConfig, Trigger
-from ewe.engine.draft import Draft, Span
+from ewe.engine.output_text import OutputText, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class View:
     """
 
     prompt: str
-    draft: Draft
+    output_text: OutputText
     retrieved: int
     verified: int
     finished: bool
@@ -32,7 +32,7 @@ class View:
 
     def text_of(self, span: Span) -> str:
         """The sentence's text."""
-        return self.draft.text[span.start : span.end]
+        return self.output_text.text[span.start : span.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class EWEPolicy:
 
     def look(self, view: View) -> Decision:
         """Retrieves with the question and the new sentences; checks the new sentences."""
-        config, spans, num_tokens = self._config, view.draft.sentences, len(view.draft)
+        config, spans, num_tokens = self._config, view.output_text.sentences, len(view.output_text)
         looks_retrieval = self._retrieval_due(num_tokens) and not view.finished
         looks_verification = self.verifies and (self._verification_due(num_tokens) or view.finished)
         query = ""
@@ -142,8 +142,10 @@ class EWEPolicy:
         if when == "interval":
             return True
         if when == "entropy":
-            return view.draft.mean_entropy(span) > (config.retrieve_entropy if for_retrieval else config.verify_entropy)
-        return view.draft.min_prob(span) < (config.retrieve_min_prob if for_retrieval else config.verify_min_prob)
+            return view.output_text.mean_entropy(span) > (
+                config.retrieve_entropy if for_retrieval else config.verify_entropy
+            )
+        return view.output_text.min_prob(span) < (config.retrieve_min_prob if for_retrieval else config.verify_min_prob)
 
 
 class FLAREPolicy:
@@ -165,16 +167,16 @@ class FLAREPolicy:
 
     def look(self, view: View) -> Decision:
         """Retrieves and rewrites once if the new sentence is unsure."""
-        spans = view.draft.sentences
+        spans = view.output_text.sentences
         for index in range(view.retrieved, len(spans)):
-            unsure = view.draft.min_prob(spans[index]) < self._config.flare_min_prob
+            unsure = view.output_text.min_prob(spans[index]) < self._config.flare_min_prob
             if unsure and spans[index].start not in view.rewritten:
                 return Decision(query=self._query(view, spans[index]), rewrite=index, retrieved=index)
         return Decision(retrieved=len(spans))
 
     def _query(self, view: View, span: Span) -> str:
         threshold = math.log(max(self._config.flare_mask_prob, 1e-9))
-        words = view.draft.text_without(span, lambda token: token.logprob <= threshold)
+        words = view.output_text.text_without(span, lambda token: token.logprob <= threshold)
         return words or view.prompt
 
 

@@ -12,12 +12,14 @@ import numpy.typing as npt
 import torch
 
 from ewe.engine.model_runner import ForwardResult
-from ewe.engine.plan import Plan
 from ewe.engine.sampling_rows import PromptScore
+from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence
 
 
-def last_tokens(plan: Plan, result: ForwardResult) -> Iterator[tuple[Sequence, int, npt.NDArray[np.float32] | None]]:
+def last_tokens(
+    plan: SchedulerOutput, result: ForwardResult
+) -> Iterator[tuple[Sequence, int, npt.NDArray[np.float32] | None]]:
     """Every sequence whose last token is in the pass, with the place of its logits and its shares of attention.
 
     Prompts whose tokens are to be scored are scored on the way.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from ewe.config import FeedbackConfig
-from ewe.engine.draft import Span
+from ewe.engine.output_text import Span
 from ewe.engine.pauses import retrieved_passages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sentence_checks import Attempt, SentenceState, described
@@ -37,7 +37,7 @@ class Rewriter:
         found = retrieved_passages(sequence, self._config.retrieval_threshold)
         index, sequence.rewrite_after_retrieval = sequence.rewrite_after_retrieval, None
         if index is not None and not failed:
-            span = sequence.draft.sentences[index]
+            span = sequence.output_text.sentences[index]
             self._remember(sequence, span, SentenceState(reason="an unsure look-ahead"))
             self._keeper.clear(sequence)
             self._go_back(sequence, index, "unsure")
@@ -71,7 +71,7 @@ class Rewriter:
 
     def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
         """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
-        span = sequence.draft.sentences[index]
+        span = sequence.output_text.sentences[index]
         history = self._remember(sequence, span, state)
         if len(history) >= self._config.max_attempts:
             return self._exhausted(sequence, index, span, result)
@@ -84,7 +84,7 @@ class Rewriter:
 
         What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
         """
-        span = sequence.draft.sentences[index]
+        span = sequence.output_text.sentences[index]
         earlier = sequence.attempts.get(span.start, [])
         if self._config.on_exhausted != "keep_best" or not earlier:
             return False
@@ -111,7 +111,7 @@ class Rewriter:
 
     def _put_back(self, sequence: Sequence, index: int, best: Attempt, reason: str) -> None:
         """Replaces the last attempt at a sentence by an earlier one; the text goes on after it."""
-        draft = sequence.draft
+        draft = sequence.output_text
         spans, states = draft.sentences[: index + 1], sequence.states[:index]
         span = spans.pop()
         self._go_back(sequence, index, reason)
@@ -141,8 +141,8 @@ class Rewriter:
         sequence.hot_sentence = None if sequence.pending_units else index
 
     def _remember(self, sequence: Sequence, span: Span, state: SentenceState) -> list[Attempt]:
-        text = sequence.draft.text[span.start : span.end]
-        tokens = tuple(sequence.draft.tokens[span.first_token : span.end_token])
+        text = sequence.output_text.text[span.start : span.end]
+        tokens = tuple(sequence.output_text.tokens[span.first_token : span.end_token])
         history = sequence.attempts.setdefault(span.start, [])
         history.append(Attempt(text, tokens, state))
         return history
@@ -152,11 +152,11 @@ class Rewriter:
 
         Kept are the memory (as it was when the check was opened), the attempts and the number of rewinds.
         """
-        span = sequence.draft.sentences[index]
-        keep = sequence.draft.tokens_before(span.start)
-        discarded = len(sequence.draft) - keep
-        text = sequence.draft.text[span.start : span.end]
-        kept_chars = sequence.draft.fixed_chars(keep)
+        span = sequence.output_text.sentences[index]
+        keep = sequence.output_text.tokens_before(span.start)
+        discarded = len(sequence.output_text) - keep
+        text = sequence.output_text.text[span.start : span.end]
+        kept_chars = sequence.output_text.fixed_chars(keep)
         sequence.record(
             "rewind",
             start=span.start,
@@ -166,14 +166,14 @@ class Rewriter:
             attempt=sequence.attempt_at(span.start) - 1,
             reason=reason,
         )
-        sequence.draft.truncate(keep)
-        assert len(sequence.draft.sentences) >= sequence.settled, "a final sentence cannot be taken back"
+        sequence.output_text.truncate(keep)
+        assert len(sequence.output_text.sentences) >= sequence.settled, "a final sentence cannot be taken back"
         self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.forget_ahead()
-        del sequence.states[len(sequence.draft.sentences) :]
-        sequence.retrieved = min(sequence.retrieved, len(sequence.draft.sentences))
-        sequence.verified = min(sequence.verified, len(sequence.draft.sentences))
+        del sequence.states[len(sequence.output_text.sentences) :]
+        sequence.retrieved = min(sequence.retrieved, len(sequence.output_text.sentences))
+        sequence.verified = min(sequence.verified, len(sequence.output_text.sentences))
         sequence.shown_chars = min(sequence.shown_chars, kept_chars)
         sequence.finish = None
         sequence.rewinds += 1
@@ -199,7 +199,7 @@ class Rewriter:
             sequence.checks_awaited_since = None
 
     def _record(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
-        span = sequence.draft.sentences[index]
+        span = sequence.output_text.sentences[index]
         job = sequence.checks[0].job
         sequence.evidence += result.evidence
         for item in result.evidence:
@@ -209,7 +209,7 @@ class Rewriter:
             "verification",
             start=span.start,
             end=span.end,
-            text=sequence.draft.text[span.start : span.end],
+            text=sequence.output_text.text[span.start : span.end],
             **described(result),
             latency_s=job.latency_s,
             attempt=sequence.attempt_at(span.start),

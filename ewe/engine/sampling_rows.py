@@ -1,7 +1,6 @@
 """What the sampler is told about a sequence, and what it answers.
 
-Owns: SamplingRow, Token, Drawing, UnreadToken, and where random numbers come from. Knows SamplingParams; no logits. A
-draw depends only on (seed, index, position, stream), so a request samples alike in any batch, and a rewind needs no
+A draw depends only on (seed, index, position, stream), so a request samples alike in any batch, and a rewind needs no
 state to be restored.
 """
 
@@ -55,7 +54,7 @@ class Drawing:
 
 
 @dataclass(slots=True, eq=False)
-class UnreadToken:
+class PlaceholderToken:
     """A token that has been drawn on the device and not been read; void if the text does not go on with it."""
 
     place: TokenOnDevice
@@ -67,8 +66,8 @@ class SamplingRow:
     """What the sampler needs to know about one sequence.
 
     seed: the sequence's own; index: which of `n` answers; stream: changes with every rewind. temperature overrides the
-    request's (after a rewind that brought no new memory). banned: ids that must not be drawn now. num_unread: tokens
-    after the output's that have been drawn and are not known yet.
+    request's (after a rewind that brought no new memory). banned: ids that must not be drawn now. num_placeholders:
+    tokens after the output's that have been drawn and are not known yet.
     allowed: bool [vocab], the only ids that may be drawn now (None: all).
     """
 
@@ -81,7 +80,7 @@ class SamplingRow:
     temperature: float = 0.0
     banned: Sequence[int] = ()
     allowed: npt.NDArray[np.bool_] | None = None
-    num_unread: int = 0
+    num_placeholders: int = 0
 
     @property
     def is_plain_greedy(self) -> bool:
@@ -99,5 +98,5 @@ class SamplingRow:
     @property
     def random_stream(self) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
         """Philox's key and counter of the next draw; a seed of any size and sign is taken."""
-        position = len(self.output_ids) + self.num_unread
+        position = len(self.output_ids) + self.num_placeholders
         return (self.seed & _MASK_64, self.index), (0, 0, position, self.stream)

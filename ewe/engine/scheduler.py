@@ -13,8 +13,8 @@ from collections.abc import Sequence as Batch
 from ewe.config import SchedulerConfig
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.pauses import Action
-from ewe.engine.plan import Plan
 from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
 from ewe.kvcache.block_manager import BlockManager
@@ -46,13 +46,13 @@ class Scheduler:
         self._precomputed = precomputed
         self.swaps = 0
 
-    def plan(self, wanted: Batch[tuple[Sequence, Action]], advance: Callable[[Sequence], Action]) -> Plan:
+    def plan(self, wanted: Batch[tuple[Sequence, Action]], advance: Callable[[Sequence], Action]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
         Decoding sequences come first, then units and prompts in order of arrival. advance: works a sequence off whose
         units are in the pass, and returns what is next: its context goes with them. `launched` or `failed` must follow.
         """
-        plan = Plan(budget=self._config.max_num_batched_tokens)
+        plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
         admitted = sum(sequence.is_admitted and sequence.swapped is None for sequence, _ in running)
@@ -74,12 +74,12 @@ class Scheduler:
                 self._add_context(plan, sequence, sequences)
         return plan
 
-    def launched(self, plan: Plan) -> None:
+    def launched(self, plan: SchedulerOutput) -> None:
         """The pass is on its way: what it holds of its units is given back."""
         for unit in plan.held:
             self._keeper.cache.release(unit)
 
-    def failed(self, plan: Plan) -> None:
+    def failed(self, plan: SchedulerOutput) -> None:
         """The pass has not run, and nobody is to use its units."""
         for unit in plan.units:
             unit.ready, unit.num_planned = False, 0
@@ -96,7 +96,7 @@ class Scheduler:
         runs = action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1
         return runs and all(unit.ready for unit in _seen_by(sequence))
 
-    def _add_context(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> None:
+    def _add_context(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
         missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
@@ -121,7 +121,7 @@ class Scheduler:
                 unit_weights=tuple(unit.weight for unit in units),
                 wants_logits=is_whole,
                 all_logits=scored,
-                unread=sequence.unread.place if is_whole and sequence.unread is not None else None,
+                placeholder=sequence.placeholder.place if is_whole and sequence.placeholder is not None else None,
                 prefix_slots=None if sequence.prefix is None else sequence.prefix.table.slots(),
             )
         )
@@ -129,7 +129,7 @@ class Scheduler:
         plan.busy[sequence] = None
         plan.budget -= len(tokens)
 
-    def _add_pending(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+    def _add_pending(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Allocates a sequence's new units, all or none, and adds those that nobody has encoded.
 
         Returns whether all of them are encoded or in the pass, and the sequence need not wait for what it computes.
@@ -143,7 +143,7 @@ class Scheduler:
         # Hidden states are there only when the pass has run.
         return encoded and all(item.lane is not None for item in sequence.pending_units)
 
-    def _add_units(self, plan: Plan, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
+    def _add_units(self, plan: SchedulerOutput, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
         """Adds the units that are not encoded, as far as there is room; returns whether they all are now.
 
         The prefix that units follow comes before them, in several passes if it is long.
@@ -163,7 +163,7 @@ class Scheduler:
                 sequence.stats.units_encoded += 1
         return all(unit.ready for unit in units)
 
-    def _is_precomputed(self, plan: Plan, sequence: Sequence, unit: EncodedUnit) -> bool:
+    def _is_precomputed(self, plan: SchedulerOutput, sequence: Sequence, unit: EncodedUnit) -> bool:
         """Whether a unit need not be encoded: it is in the pool now, or it is being read."""
         if self._precomputed is None:
             return False
@@ -174,7 +174,7 @@ class Scheduler:
             self._keeper.cache.loads += 1
         return state is not Load.ABSENT
 
-    def _bring_in(self, plan: Plan, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+    def _bring_in(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
         if sequence.swapped is None:
             sequence.is_admitted = self._get(self._keeper.acquire_prefix, plan, sequence, sequences)
@@ -195,7 +195,7 @@ class Scheduler:
         return True
 
     def _get(
-        self, acquire: Callable[[Sequence], None], plan: Plan, asker: Sequence, sequences: Batch[Sequence]
+        self, acquire: Callable[[Sequence], None], plan: SchedulerOutput, asker: Sequence, sequences: Batch[Sequence]
     ) -> bool:
         """Acquires what a sequence needs, at the cost of younger ones; returns whether there was room."""
         while True:
@@ -206,7 +206,7 @@ class Scheduler:
                 if not self._swap_out_youngest(asker, sequences, plan):
                     return False
 
-    def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: Plan) -> bool:
+    def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: SchedulerOutput) -> bool:
         """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
         while self._manager.num_free < blocks:
             missing = blocks - self._manager.num_free
@@ -214,7 +214,7 @@ class Scheduler:
                 return False
         return True
 
-    def _swap_out_youngest(self, asker: Sequence, sequences: Batch[Sequence], plan: Plan) -> bool:
+    def _swap_out_youngest(self, asker: Sequence, sequences: Batch[Sequence], plan: SchedulerOutput) -> bool:
         for victim in reversed(sequences):
             if victim is asker:
                 return False

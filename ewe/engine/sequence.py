@@ -13,10 +13,10 @@ from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 from typing import Any
 
-from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar
 from ewe.engine.neighbours import Neighbours
-from ewe.engine.sampling_rows import PromptScore, SamplingRow, UnreadToken
+from ewe.engine.output_text import OutputText
+from ewe.engine.sampling_rows import PlaceholderToken, PromptScore, SamplingRow
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
 from ewe.engine.text_attention import TextAttention
@@ -77,7 +77,7 @@ class Sequence:
     prefix: its KV, held while the sequence is admitted and not swapped out. prompt_ids: the rest of the prompt.
     start_position: the rotary position of the rest's first token (design 2.2). draft: what has been written.
     table: the context's KV; memory: the working memory. seed, index, rewinds: what its random stream depends on.
-    unread: the token after the draft's last, while its pass is under way (`Flight`).
+    placeholder: the token after the text's last, while its pass is under way (`InflightBatch`).
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
@@ -98,7 +98,7 @@ class Sequence:
     seed: int
     start_position: int
     max_tokens: int
-    draft: Draft
+    output_text: OutputText
     table: BlockTable
     memory: WorkingMemory
     prefix_ids: tuple[int, ...] = ()
@@ -117,7 +117,7 @@ class Sequence:
     arrived: float = field(default_factory=time.monotonic)
     queued_s: float = 0.0
 
-    unread: UnreadToken | None = None
+    placeholder: PlaceholderToken | None = None
     retrieval: Job | None = None
     rewrite_after_retrieval: int | None = None
     checks: deque[Check] = field(default_factory=deque)
@@ -159,18 +159,18 @@ class Sequence:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the context: prompt after the prefix, and text, the unread token included."""
+        """Tokens of the context: prompt after the prefix, and text, the placeholder token included."""
         return len(self.prompt_ids) + self.num_drawn
 
     @property
     def num_drawn(self) -> int:
-        """Tokens of the text, the unread one included."""
-        return len(self.draft) + (self.unread is not None)
+        """Tokens of the text, the placeholder included."""
+        return len(self.output_text) + (self.placeholder is not None)
 
     @property
     def is_full(self) -> bool:
-        """Whether the unread token is the last that the text may have."""
-        return self.unread is not None and self.num_drawn >= self.max_tokens
+        """Whether the placeholder token is the last that the text may have."""
+        return self.placeholder is not None and self.num_drawn >= self.max_tokens
 
     @property
     def num_to_run(self) -> int:
@@ -178,22 +178,22 @@ class Sequence:
         return self.num_tokens - self.table.length
 
     def tokens_to_run(self, limit: int) -> list[int]:
-        """At most `limit` of the tokens whose KV is missing, in order; 0 stands for the unread one."""
+        """At most `limit` of the tokens whose KV is missing, in order; 0 stands for the placeholder."""
         begin = self.table.length
         end = min(self.num_tokens, begin + limit)
         split = len(self.prompt_ids)
         known = [
             *self.prompt_ids[begin : min(end, split)],
-            *self.draft.ids[max(begin - split, 0) : max(end - split, 0)],
+            *self.output_text.ids[max(begin - split, 0) : max(end - split, 0)],
         ]
         return known + [0] * (end - begin - len(known))
 
-    def void_unread(self) -> None:
-        """Takes back the unread token, if there is one: the last token before it will be run again."""
-        if self.unread is None:
+    def void_placeholder(self) -> None:
+        """Takes back the placeholder token, if there is one: the last token before it will be run again."""
+        if self.placeholder is None:
             return
-        self.unread.is_void = True
-        self.unread = None
+        self.placeholder.is_void = True
+        self.placeholder = None
         self.forget_ahead()
 
     def forget_ahead(self) -> None:
@@ -203,30 +203,30 @@ class Sequence:
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
         params = self.params
-        hot = self.hot_sentence is not None and len(self.draft.sentences) <= self.hot_sentence
+        hot = self.hot_sentence is not None and len(self.output_text.sentences) <= self.hot_sentence
         too_short = self.num_drawn < params.min_tokens
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
         return SamplingRow(
             params=params,
             prompt_ids=self.prefix_ids + self.prompt_ids,
-            output_ids=self.draft.ids,
+            output_ids=self.output_text.ids,
             seed=self.seed,
             index=self.index,
             stream=self.rewinds,
             temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
-            num_unread=self.num_drawn - len(self.draft),
+            num_placeholders=self.num_drawn - len(self.output_text),
         )
 
     def end_text(self, stopped: bool) -> None:
         """Ends the text if something stopped it or it is as long as it may be."""
         if stopped:
             self.finish = "stop"
-        elif len(self.draft) >= self.max_tokens:
+        elif len(self.output_text) >= self.max_tokens:
             self.finish = "length"
         if self.finish is not None:
-            self.draft.finish()
+            self.output_text.finish()
             self.end_span()
 
     def end_span(self) -> None:
@@ -254,7 +254,7 @@ class Sequence:
     def record(self, kind: str, /, **data: Any) -> None:
         """Adds a trace event and passes it to the listener, if the stream shows its kind."""
         elapsed = time.monotonic() - self.arrived
-        self.trace.append(TraceEvent(kind, elapsed, len(self.draft), data))
+        self.trace.append(TraceEvent(kind, elapsed, len(self.output_text), data))
         if kind in TRACED_EVENTS:
             self.emit(kind, data)
 

@@ -12,7 +12,7 @@ import torch
 
 from ewe.attention.choose import missing_for_kernels
 from ewe.engine.device import launching_on
-from ewe.engine.small_weights import FewRows, Kind, SmallLinear, round_rows
+from ewe.engine.quantization import FewRows, Kind, SmallLinear, round_rows
 from ewe.kvcache.fp8 import LEAST_CAPABILITY
 
 _log = logging.getLogger(__name__)

@@ -20,11 +20,11 @@ from ewe.attention.decode_arrays import DecodeArrays, Int32Array
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import FlatBatch, ForwardRow, place_rows
 from ewe.attention.packed import Packed, Shape
+from ewe.attention.placeholders import fill_in
 from ewe.attention.probe import AttentionLayer
 from ewe.attention.registry import StepMetadata, run_flat
 from ewe.attention.static_plan import PlanSizes, fill_plan
 from ewe.attention.triton_backend import TritonBackend
-from ewe.attention.unread import fill_in
 from ewe.engine.graphs import capture
 from ewe.kvcache.pool import KVPool
 

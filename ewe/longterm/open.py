@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
-from ewe.longterm.live import LiveMemories, LiveRules
+from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
@@ -31,16 +31,16 @@ from ewe.verification.value_verifier import ValueVerifier
 
 def open_memories(
     config: Config, trusted: Retriever | None, verifier: Verifier | None, service: MemoryService | None = None
-) -> LiveMemories:
+) -> RequestMemories:
     """The memories of the service that was given, which stays the caller's, or of the store in `longterm.path`.
 
     trusted: passages that memories are checked and reviewed by. verifier: whose judge judges memories too. Raises
     ConfigError, or DatastoreError for the store.
     """
     settings = config.longterm
-    rules = LiveRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
+    rules = RequestMemoryRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
     if service is not None:
-        return LiveMemories(service, rules, reviews=_reviews(service, settings))
+        return RequestMemories(service, rules, reviews=_reviews(service, settings))
     assert settings.path is not None
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
@@ -50,7 +50,7 @@ def open_memories(
     opened = open_service(
         settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
     )
-    return LiveMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
+    return RequestMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
 
 
 def open_service(

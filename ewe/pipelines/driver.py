@@ -16,7 +16,7 @@ from typing import Any
 from ewe.assembly import Engine
 from ewe.engine.core import EngineCore
 from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.intake import Prompt
+from ewe.engine.input_processor import Prompt
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
@@ -115,7 +115,7 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.pending_units]
-        sequence = self._engine.intake.build(
+        sequence = self._engine.input_processor.build(
             request.request_id, prompt, params, documents, add_special_tokens=special, salt=request.salt
         )
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None
@@ -137,7 +137,7 @@ class PipelineDriver:
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text within an answer."""
-        return self._engine.intake.encode(text, add_special_tokens=False)
+        return self._engine.input_processor.encode(text, add_special_tokens=False)
 
     def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
@@ -147,7 +147,7 @@ class PipelineDriver:
         return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
 
     def _reading(self, sequence: Sequence) -> Reading | None:
-        attention, draft = sequence.attention, sequence.draft
+        attention, draft = sequence.attention, sequence.output_text
         if attention is None:
             return None
         prompt = Detokenizer(self._tokenizer, ())

@@ -39,7 +39,7 @@ from ewe.tool_calls.use import ToolUse, with_id
 from ewe.types import Generation, ToolCall
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 

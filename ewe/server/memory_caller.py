@@ -12,9 +12,9 @@ from typing import TypeVar
 from fastapi import Request
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.live import LiveMemories, scopes_of
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, Scope
+from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
 from ewe.server.errors import RefusedError
 from ewe.server.offload import run_in_thread
@@ -124,7 +124,7 @@ class Caller:
         memories = self._memories()
         return await run_in_thread(self._request, lambda _: _guarded(memories, call))
 
-    def _memories(self) -> LiveMemories:
+    def _memories(self) -> RequestMemories:
         memories = self._server.llm.client.components.memories
         if memories is None:
             message = "this server keeps no memories: start it with longterm.path set to a folder for them"
@@ -132,7 +132,7 @@ class Caller:
         return memories
 
 
-def _guarded(memories: LiveMemories, call: Callable[[MemoryService], _T]) -> _T:
+def _guarded(memories: RequestMemories, call: Callable[[MemoryService], _T]) -> _T:
     try:
         return call(memories.service)
     except (RefusedError, InvalidRequestError):

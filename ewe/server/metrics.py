@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ewe.engine.status import EngineStatus
-from ewe.longterm.live import EVENTS
+from ewe.longterm.request_memories import EVENTS
 from ewe.types import Generation, Verdict
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from ewe.server.streaming import RunStream, answers_unless_gone, comment
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 

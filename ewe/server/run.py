@@ -18,7 +18,7 @@ from ewe.server.bridge import EventLoopBridge
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
 

@@ -38,7 +38,7 @@ from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
 
 if TYPE_CHECKING:
-    from ewe.engine.intake import Prompt
+    from ewe.engine.input_processor import Prompt
 
 _T = TypeVar("_T")
 

@@ -1,6 +1,6 @@
 """/tokenize and /detokenize.
 
-Owns: these routes. Knows the service and the engine's intake, which makes the same tokens of a prompt.
+Owns: these routes. Knows the service and the engine's input_processor, which makes the same tokens of a prompt.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeRes
 
 
 def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
-    intake = llm.client.engine.intake
+    input_processor = llm.client.engine.intake
     if body.messages is not None:
-        return intake.encode(
+        return input_processor.encode(
             llm.apply_chat_template([message.for_template for message in body.messages]),
             body.add_special_tokens is True,
         )
-    return intake.encode(body.prompt or "", body.add_special_tokens is not False)
+    return input_processor.encode(body.prompt or "", body.add_special_tokens is not False)
 
 
 def _text(llm: LLM, tokens: list[int]) -> str:
-    llm.client.engine.intake.check_ids("tokens", tokens)
+    llm.client.engine.input_processor.check_ids("tokens", tokens)
     return str(llm.tokenizer.decode(tokens))

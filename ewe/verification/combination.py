@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.balance import Decision
 from ewe.verification.calibration import Thresholds, verdicts
+from ewe.verification.evidence_weighing import Decision
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, SUPPORTED
 
 _MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.

@@ -11,10 +11,10 @@ from dataclasses import replace
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.balance import Balance, Decision, Piece, decide, source_weight
 from ewe.verification.claims import ParsedClaim, extract_claims
 from ewe.verification.comparison import checkable_arguments, compare_frames
 from ewe.verification.evidence import EvidenceFinder
+from ewe.verification.evidence_weighing import Balance, Decision, Piece, decide, source_weight
 
 
 class ValueVerifier:

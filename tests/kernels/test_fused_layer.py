@@ -15,7 +15,7 @@ from triton_interpreter import INTERPRETED
 
 from ewe.attention.triton_backend import TritonBackend
 from ewe.engine.fused_layer import fuse_layers, unfuse_layers
-from ewe.engine.small_weights import shrink
+from ewe.engine.quantization import shrink
 from ewe.kvcache.fp8 import FP8
 
 on_devices = pytest.mark.parametrize(

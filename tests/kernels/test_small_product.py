@@ -15,8 +15,8 @@ from triton_interpreter import INTERPRETED
 
 from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.quantization import FewRows, SmallLinear, round_rows, shrink
 from ewe.engine.small_products import try_out
-from ewe.engine.small_weights import FewRows, SmallLinear, round_rows, shrink
 from ewe.engine.static_decode import StaticDecoder
 
 DEVICES = [

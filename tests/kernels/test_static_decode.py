@@ -79,17 +79,17 @@ class Decoding:
             self.paged.logits(context, prompt)
             self.contexts.append(context)
 
-    def step(self, tokens, unread=()):
+    def step(self, tokens, placeholder=()):
         """Log-probabilities of one step; tokens: per sequence that takes part, its next token.
 
-        unread: the sequences whose token the device alone knows.
+        placeholder: the sequences whose token the device alone knows.
         """
         drawn = torch.tensor([token for _, token in reversed(tokens)], device=self.paged.pool.device)
         rows = []
         for place, (number, token) in enumerate(tokens):
-            on_device = TokenOnDevice(drawn, len(tokens) - 1 - place) if number in unread else None
+            on_device = TokenOnDevice(drawn, len(tokens) - 1 - place) if number in placeholder else None
             known = 0 if on_device else token
-            rows.append(replace(self.paged.row(self.contexts[number], [known]), unread=on_device))
+            rows.append(replace(self.paged.row(self.contexts[number], [known]), placeholder=on_device))
         return self.paged.run(*rows).logits.log_softmax(-1)
 
     def rewind(self, number, count):
@@ -122,7 +122,7 @@ def check_steps(family, device, events):
     tokens = torch.Generator().manual_seed(9)
     for taking_part, who, back, refreshed in events:
         step = [(number, int(torch.randint(3, VOCAB, (), generator=tokens))) for number in sorted(taking_part)]
-        found, expected = static.step(step, unread=[who]), present.step(step)
+        found, expected = static.step(step, placeholder=[who]), present.step(step)
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
         for decoding in (static, present):
             decoding.rewind(who, back)

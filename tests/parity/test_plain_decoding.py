@@ -66,7 +66,7 @@ def test_tokens_that_only_the_device_knows(family, generated):
     for number in range(3):
         drawn = torch.cat([torch.tensor([3]), found[-1].argmax(-1)])
         long = paged.row(other, PROMPT[4 * number : 4 * number + 4], wants_logits=False)
-        row = replace(paged.row(context, [0]), unread=TokenOnDevice(drawn, 1))
+        row = replace(paged.row(context, [0]), placeholder=TokenOnDevice(drawn, 1))
         found.append(paged.run(long, row).logits)
     assert [int(logits.argmax()) for logits in found] == tokens[:4]
     torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected[:4], atol=LOGPROBS, rtol=0)

@@ -56,7 +56,7 @@ class PipelineBench(Bench):
         assert self.driver is not None
         params = params or SamplingParams(max_tokens=40)
         self.driver.check(prompt, params, None)
-        sequence: Sequence = self.engine.intake.build(name, prompt, params, listener=listener, **options)
+        sequence: Sequence = self.engine.input_processor.build(name, prompt, params, listener=listener, **options)
         for answer in (sequence, *sequence.siblings):
             answer.listener = listener
         self.num_expected = getattr(self, "num_expected", 0) + params.n

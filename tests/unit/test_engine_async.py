@@ -12,7 +12,7 @@ from engine_parts import Judge, Library, number, sentences, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import flight
+from ewe.engine import inflight_batch
 from ewe.engine.model_runner import ForwardResult, ForwardRow
 from ewe.engine.sampling_rows import Drawing, Token
 from ewe.sampling import SamplingParams
@@ -30,7 +30,7 @@ def config(ahead: bool = True, **groups: Any) -> Config:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What happened: "launch N" for the N-th pass that draws tokens, "read N" when they are read."""
     happened: list[str] = []
-    sample = flight.sample
+    sample = inflight_batch.sample
 
     def spy(*arguments: Any) -> Drawing:
         drawing, number = sample(*arguments), sum(item.startswith("launch") for item in happened)
@@ -42,7 +42,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return Drawing(drawing.ids, read)
 
-    monkeypatch.setattr(flight, "sample", spy)
+    monkeypatch.setattr(inflight_batch, "sample", spy)
     return happened
 
 

@@ -11,7 +11,7 @@ from engine_parts import Answers, words
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import flight
+from ewe.engine import inflight_batch
 from ewe.sampling import SamplingParams
 from ewe.types import (
     Generation,
@@ -138,13 +138,13 @@ def test_a_second_drop_at_the_same_place_ends_the_text() -> None:
 def temperatures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
     """Notes (tokens so far, temperature) of every draw."""
     seen: list[tuple[int, float]] = []
-    sample = flight.sample
+    sample = inflight_batch.sample
 
     def spy(logits: Any, rows: Any, with_entropy: bool) -> Any:
         seen.extend((len(row.output_ids), row.temperature) for row in rows)
         return sample(logits, rows, with_entropy)
 
-    monkeypatch.setattr(flight, "sample", spy)
+    monkeypatch.setattr(inflight_batch, "sample", spy)
     return seen
 
 

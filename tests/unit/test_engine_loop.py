@@ -32,7 +32,7 @@ class LoopBench(Bench):
         self.news.put((sequence.request_id, generation))
 
     def submit(self, name: str, params: SamplingParams) -> None:
-        sequence = self.engine.intake.build(name, "Tell me", params)
+        sequence = self.engine.input_processor.build(name, "Tell me", params)
         self.loop.do(lambda core: core.add(sequence))
 
     def next(self) -> Any:

@@ -126,7 +126,7 @@ def test_decoding_goes_on_while_a_check_is_open_only_in_optimistic_mode() -> Non
             bench.step()
         assert bench.open_jobs()
         assert reader.text == ""  # no verdict is in
-        written[mode] = len(sequence.draft)
+        written[mode] = len(sequence.output_text)
     assert written["blocking"] < 60 == written["optimistic"]
 
 

@@ -11,7 +11,7 @@ from engine_tokenizers import PieceTokenizer
 from mock_engine import Bench
 
 from ewe.config import Config, FeedbackConfig
-from ewe.engine.draft import Draft
+from ewe.engine.output_text import OutputText
 from ewe.engine.policies import (
     EWEPolicy,
     PlainPolicy,
@@ -86,9 +86,9 @@ def test_several_sentences_at_one_look_make_one_query_and_one_check() -> None:
 # --- EWE: triggers
 
 
-def draft(*tokens: tuple[str, float, float]) -> Draft:
+def draft(*tokens: tuple[str, float, float]) -> OutputText:
     """A finished draft of (piece, probability, entropy)."""
-    result = Draft(PieceTokenizer([piece for piece, _, _ in tokens]), SPLITTER, [])
+    result = OutputText(PieceTokenizer([piece for piece, _, _ in tokens]), SPLITTER, [])
     for index, (_, probability, entropy) in enumerate(tokens):
         result.append(Token(index, math.log(probability), entropy))
     result.find_sentences()

@@ -135,7 +135,7 @@ class PieceBench(GatedBench):
     runner_type = PieceRunner
 
     def add(self, *args: Any, **options: Any) -> EngineSequence:
-        self.engine.intake._tokenizer = PieceTokens()
+        self.engine.input_processor._tokenizer = PieceTokens()
         return super().add(*args, **options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine_tokenizers import PieceTokenizer
 
-from ewe.engine.draft import Draft
+from ewe.engine.output_text import OutputText
 from ewe.engine.sampling_rows import Token
 from ewe.text.sentences import SentenceSplitter
 
@@ -15,15 +15,15 @@ def token(token_id: int) -> Token:
     return Token(token_id, logprob=-1.0 - token_id / 1000, entropy=token_id / 7)
 
 
-def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> Draft:
+def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> OutputText:
     """A draft that has been given these pieces, one token each."""
-    draft = Draft(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
+    draft = OutputText(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
     for index in range(len(parts)):
         draft.append(token(index))
     return draft
 
 
-def sentences(draft: Draft) -> list[str]:
+def sentences(draft: OutputText) -> list[str]:
     return [draft.text[span.start : span.end] for span in draft.sentences]
 
 
@@ -40,7 +40,7 @@ def test_the_earliest_of_several_stop_strings_counts() -> None:
 
 
 def test_append_says_when_a_stop_string_appeared() -> None:
-    draft = Draft(PieceTokenizer(["a", "b", "c"]), SPLITTER, [], stop=("bc",))
+    draft = OutputText(PieceTokenizer(["a", "b", "c"]), SPLITTER, [], stop=("bc",))
     assert [draft.append(token(i)) for i in range(3)] == [False, False, True]
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.config import LongTermConfig
-from ewe.longterm.live import scopes_of
 from ewe.longterm.records import Scope
+from ewe.longterm.request_memories import scopes_of
 from ewe.server.schemas.memory_schemas import MemoryChoice
 from ewe.server.tenants import Tenants
 from ewe.types import MemoryOptions

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage, Verdict, VerificationRequest
-from ewe.verification.balance import Balance, Decision, Piece, decide
 from ewe.verification.claims import ParsedClaim, extract_claims
 from ewe.verification.comparison import checkable_arguments, compare_frames
 from ewe.verification.evidence import read_sentences
+from ewe.verification.evidence_weighing import Balance, Decision, Piece, decide
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair, checked
 
 _TITLE_LENGTH = 100

@@ -14,7 +14,7 @@ from ewe.memory.unit_cache import EncodedUnit, UnitCache
 
 
 @dataclass(slots=True)
-class Plan:
+class SchedulerOutput:
     """The rows of one forward pass, units before contexts, with what each belongs to.
 
     A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units.

@@ -18,7 +18,7 @@ import torch
 from ewe.attention.metadata import TokenOnDevice
 from ewe.attention.packed import to_device
 from ewe.engine.sampler import sample
-from ewe.engine.sampling_rows import Drawing, SamplingRow, Token, UnreadToken
+from ewe.engine.sampling_rows import Drawing, PlaceholderToken, SamplingRow, Token
 from ewe.engine.sequence import Sequence
 
 
@@ -42,14 +42,14 @@ class Processor(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class InflightBatch:
     """One pass on its way. busy: the sequences that it works for; drawing: None if it draws no tokens."""
 
     busy: list[Sequence]
     drawing: Drawing | None = None
     launched: float = field(default_factory=time.monotonic)
     may_be_followed: bool = False
-    _drawn: list[tuple[Sequence, UnreadToken, dict[str, float] | None]] = field(default_factory=list)
+    _drawn: list[tuple[Sequence, PlaceholderToken, dict[str, float] | None]] = field(default_factory=list)
 
     def draw(
         self,
@@ -59,7 +59,7 @@ class Flight:
         with_entropy: bool,
         processor: Processor | None = None,
     ) -> None:
-        """Draws a token for every writer; its sequence has an unread token from now on.
+        """Draws a token for every writer; its sequence has an placeholder token from now on.
 
         logits: float32 [positions, vocab]. The pass may be followed by another before its tokens are read unless a
         sequence's next draw depends on what they are.
@@ -76,8 +76,8 @@ class Flight:
             for row, writer in zip(rows, writers, strict=True)
         )
         for index, writer in enumerate(writers):
-            token = UnreadToken(TokenOnDevice(self.drawing.ids, index))
-            writer.sequence.unread = token
+            token = PlaceholderToken(TokenOnDevice(self.drawing.ids, index))
+            writer.sequence.placeholder = token
             self._drawn.append((writer.sequence, token, _by_passage(writer)))
 
     def read(self) -> list[tuple[Sequence, Token]]:
@@ -86,10 +86,10 @@ class Flight:
             return []
         tokens = self.drawing.read()
         taken = []
-        for (sequence, unread, attention), token in zip(self._drawn, tokens, strict=True):
-            if sequence.unread is unread:
-                sequence.unread = None
-            if not unread.is_void and not sequence.is_finished:
+        for (sequence, placeholder, attention), token in zip(self._drawn, tokens, strict=True):
+            if sequence.placeholder is placeholder:
+                sequence.placeholder = None
+            if not placeholder.is_void and not sequence.is_finished:
                 taken.append((sequence, token if attention is None else replace(token, attention=attention)))
         return taken
 

@@ -15,11 +15,11 @@ from ewe.attention.packed import to_device
 
 
 def fill_in(token_ids: Tensor, rows: Sequence[PlacedRow]) -> None:
-    """Writes the unread tokens of the rows, which were all drawn together, into a pass's token ids [T], in place.
+    """Writes the placeholder tokens of the rows, which were all drawn together, into a pass's token ids [T], in place.
 
     Nothing is read back, so the device may still be drawing them.
     """
-    found = [(item.end - 1, item.row.unread) for item in rows if item.row.unread is not None]
+    found = [(item.end - 1, item.row.placeholder) for item in rows if item.row.placeholder is not None]
     if not found:
         return
     places = np.array([(place, token.index) for place, token in found], np.int64).T

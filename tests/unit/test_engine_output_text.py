@@ -9,7 +9,7 @@ from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_l
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.engine.draft import Draft, Span
+from ewe.engine.output_text import OutputText, Span
 from ewe.engine.sampling_rows import Token
 from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.template import FORMATS
@@ -24,19 +24,19 @@ def token(token_id: int) -> Token:
     return Token(token_id, logprob=-1.0 - token_id / 1000, entropy=token_id / 7)
 
 
-def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> Draft:
+def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> OutputText:
     """A draft that has been given these pieces, one token each."""
-    draft = Draft(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
+    draft = OutputText(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
     for index in range(len(parts)):
         draft.append(token(index))
     return draft
 
 
-def sentences(draft: Draft) -> list[str]:
+def sentences(draft: OutputText) -> list[str]:
     return [draft.text[span.start : span.end] for span in draft.sentences]
 
 
-def write(draft: Draft, ids: list[int], looks: set[int]) -> int:
+def write(draft: OutputText, ids: list[int], looks: set[int]) -> int:
     """Appends tokens until a stop string appears, looking for sentences after some of them; returns how many."""
     for count, token_id in enumerate(ids, 1):
         if draft.append(token(token_id)):
@@ -57,7 +57,7 @@ def test_truncated_equals_a_draft_that_never_went_further(name: str, data: st.Da
     looks = data.draw(st.sets(st.integers(1, len(ids))))
     stop = tuple(data.draw(st.lists(st.sampled_from(["e", "the", ". I", "\u20ac1", "se\u4eac"]), max_size=2)))
     min_tokens = data.draw(st.integers(0, 10))
-    draft, fresh = (Draft(tokenizer, SPLITTER, [5, 6], stop, min_tokens) for _ in range(2))
+    draft, fresh = (OutputText(tokenizer, SPLITTER, [5, 6], stop, min_tokens) for _ in range(2))
     written = write(draft, ids, looks)
     if data.draw(st.booleans()):
         draft.finish()
@@ -87,7 +87,7 @@ def test_writing_the_same_again_after_a_rewind_gives_the_same(data: st.DataObjec
     tokenizer = byte_level()
     ids = tokenizer(" ".join(TEXTS))["input_ids"][: data.draw(st.integers(5, 150))]
     looks = set(range(0, 200, data.draw(st.integers(1, 9))))
-    draft = Draft(tokenizer, SPLITTER, [])
+    draft = OutputText(tokenizer, SPLITTER, [])
     write(draft, ids, looks)
     draft.finish()
     before = (list(draft.tokens), draft.text, list(draft.sentences))
@@ -126,7 +126,7 @@ def test_a_token_that_ends_a_sentence_and_begins_the_next_is_shared() -> None:
 def test_a_last_sentence_of_unfinished_characters_has_all_its_tokens() -> None:
     tokenizer = byte_level()
     ids = tokenizer("One. Two \U0001f600")["input_ids"][:-1]
-    draft = Draft(tokenizer, SPLITTER, [])
+    draft = OutputText(tokenizer, SPLITTER, [])
     write(draft, ids, set())
     draft.finish()
     assert sentences(draft) == ["One.", "Two \ufffd"]
@@ -157,7 +157,7 @@ def test_restoring_says_if_the_attempt_ended_at_a_stop_string() -> None:
 
 
 def test_probabilities_of_a_sentence() -> None:
-    draft = Draft(PieceTokenizer(["One", " is", ".", " Two", "."]), SPLITTER, [])
+    draft = OutputText(PieceTokenizer(["One", " is", ".", " Two", "."]), SPLITTER, [])
     for index, probability in enumerate([0.9, 0.2, 0.5, 0.01, 0.7]):
         draft.append(Token(index, math.log(probability), entropy=float(index)))
     draft.finish()
@@ -172,9 +172,9 @@ TOOLS = ToolUse(ToolRequest((Tool("f"),)), FORMATS["hermes"])
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "One. Two. Three."}}</tool_call>'
 
 
-def with_tools(text: str) -> Draft:
+def with_tools(text: str) -> OutputText:
     """A draft of characters in which tools may be called."""
-    draft = Draft(PieceTokenizer(text), SPLITTER, [], tools=TOOLS)
+    draft = OutputText(PieceTokenizer(text), SPLITTER, [], tools=TOOLS)
     for index in range(len(text)):
         draft.append(token(index))
     return draft

@@ -34,7 +34,7 @@ _log = logging.getLogger("ewe.longterm")
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRules:
+class RequestMemoryRules:
     """How requests use memories.
 
     top_k: most memories per query. threshold: the veracity to ask for, in [0, 1]; None: theta(q). promote: whether what
@@ -47,7 +47,7 @@ class LiveRules:
     patience_s: float = 30.0
 
 
-class LiveMemories:
+class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
     reviews: run from now on, until `close`.
@@ -59,7 +59,7 @@ class LiveMemories:
     def __init__(
         self,
         service: MemoryService,
-        rules: LiveRules,
+        rules: RequestMemoryRules,
         *,
         reviews: BackgroundReviews | None = None,
         owns_store: bool = False,

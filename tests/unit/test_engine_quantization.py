@@ -23,8 +23,8 @@ from ewe.engine.compiled import compile_layers, undo_compile
 from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import layer_shapes
+from ewe.engine.quantization import SmallLinear, refuse_unusable, round_rows, shrink
 from ewe.engine.small_products import choose_few_rows
-from ewe.engine.small_weights import SmallLinear, refuse_unusable, round_rows, shrink
 from ewe.errors import ConfigError
 
 KINDS: Any = ("int8", "fp8")
@@ -156,7 +156,7 @@ def test_full_weights_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
         alive.append(sum(item() is not None for item in full))
         return round_rows(*arguments)
 
-    monkeypatch.setattr("ewe.engine.small_weights.round_rows", count)
+    monkeypatch.setattr("ewe.engine.quantization.round_rows", count)
     shrink(model, "int8", CPU)
     assert alive == [*range(len(full), 1, -1)]  # the output layer stays
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from ewe.config import Config
 from ewe.engine.documents import Document, passages_of
-from ewe.engine.draft import Draft
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.neighbours import Neighbours
+from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
@@ -41,7 +41,7 @@ class Limits:
     vocab_size: int
 
 
-class Intake:
+class InputProcessor:
     """Builds sequences for one engine.
 
     uses_memory: whether requests have a memory even without documents (a retriever or verifier is there). copies: how
@@ -149,7 +149,7 @@ class Intake:
             seed=seed,
             start_position=start,
             max_tokens=max_tokens,
-            draft=Draft(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens, tools),
+            output_text=OutputText(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens, tools),
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
             listener=listener,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.engine.random_streams import first_uniforms
+from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import uniform
 from ewe.engine.sampling_rows import SamplingRow
 from ewe.sampling import SamplingParams

@@ -18,11 +18,11 @@ from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm import live
 from ewe.longterm import open as longterm_open
-from ewe.longterm.live import LiveMemories, LiveRules, scopes_of
+from ewe.longterm import request_memories
 from ewe.longterm.open import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules, scopes_of
 from ewe.longterm.search import address
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
@@ -73,18 +73,18 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 
 @pytest.fixture
-def memories(store: MemoryStore, judge: YearJudge) -> Iterator[LiveMemories]:
-    opened = LiveMemories(MemoryService(store, judge=judge), LiveRules(top_k=3))
+def memories(store: MemoryStore, judge: YearJudge) -> Iterator[RequestMemories]:
+    opened = RequestMemories(MemoryService(store, judge=judge), RequestMemoryRules(top_k=3))
     yield opened
     judge.gate.set()
     opened.close()
 
 
-def tell(memories: LiveMemories, content: str, user: str = "", agent: str = "") -> Memory:
+def tell(memories: RequestMemories, content: str, user: str = "", agent: str = "") -> Memory:
     return memories.service.add(content, Scope(user, agent), MemorySource("user", user or "somebody", 0.7))
 
 
-def texts(memories: LiveMemories, query: str, options: MemoryOptions) -> set[str]:
+def texts(memories: RequestMemories, query: str, options: MemoryOptions) -> set[str]:
     [hits] = memories.recall([Query(query, options)])
     return {hit.passage.text for hit in hits}
 
@@ -100,10 +100,10 @@ def supported(text: str, ids: tuple[str, ...] = ("p1",)) -> Sentence:
     return Sentence(f"{text}.", 0, len(text) + 1, Verdict.SUPPORTED, 1.0, (claim,))
 
 
-def test_a_request_sees_what_its_options_say(memories: LiveMemories) -> None:
+def test_a_request_sees_what_its_options_say(memories: RequestMemories) -> None:
     for user, agent in (("ann", ""), ("ann", "helper"), ("", "helper"), ("", ""), ("bob", "")):
         tell(memories, f"fact of {user or 'nobody'} with {agent or 'nobody'}", user, agent)
-    memories._rules = LiveRules(top_k=9)
+    memories._rules = RequestMemoryRules(top_k=9)
     own = {"fact of ann with nobody", "fact of ann with helper", "fact of nobody with helper"}
     shared = {"fact of nobody with nobody"}
     helped = {"user": "ann", "agent": "helper"}
@@ -115,7 +115,7 @@ def test_a_request_sees_what_its_options_say(memories: LiveMemories) -> None:
     assert texts(memories, "fact", MemoryOptions()) == shared
 
 
-def test_memories_bring_their_belief_their_share_and_their_owner(memories: LiveMemories) -> None:
+def test_memories_bring_their_belief_their_share_and_their_owner(memories: RequestMemories) -> None:
     mine = tell(memories, TRUE, "ann")
     ours = tell(memories, "The bridge is long")
     [hits] = memories.recall([Query("When was the bridge opened?", MemoryOptions("ann"))])
@@ -129,17 +129,17 @@ def test_memories_bring_their_belief_their_share_and_their_owner(memories: LiveM
     assert memories.counts["recalled"] == 3
 
 
-def test_the_threshold_of_a_request_goes_before_that_of_the_settings(memories: LiveMemories) -> None:
+def test_the_threshold_of_a_request_goes_before_that_of_the_settings(memories: RequestMemories) -> None:
     memories.service.store.add([Memory("m", "the bridge is haunted", veracity=0.1)])
     assert texts(memories, "bridge", MemoryOptions()) == set()
     assert texts(memories, "bridge", MemoryOptions(threshold=0.05)) == {"the bridge is haunted"}
-    memories._rules = LiveRules(threshold=0.05)
+    memories._rules = RequestMemoryRules(threshold=0.05)
     assert texts(memories, "bridge", MemoryOptions()) == {"the bridge is haunted"}
     assert texts(memories, "bridge", MemoryOptions(threshold=0.5)) == set()
 
 
 def test_a_store_that_fails_brings_nothing_and_is_counted(
-    memories: LiveMemories, store: MemoryStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    memories: RequestMemories, store: MemoryStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell(memories, TRUE, "ann")
 
@@ -154,7 +154,7 @@ def test_a_store_that_fails_brings_nothing_and_is_counted(
     assert texts(memories, "bridge", MemoryOptions("ann")) == {TRUE}
 
 
-def test_checks_move_the_memories_that_an_answer_was_given(memories: LiveMemories, store: MemoryStore) -> None:
+def test_checks_move_the_memories_that_an_answer_was_given(memories: RequestMemories, store: MemoryStore) -> None:
     true, false = tell(memories, TRUE, "ann"), tell(memories, FALSE, "ann")
     memories.learn(answer(address(true), "p7", address(false)), [FOR], MemoryOptions("ann"))
     assert memories.wait(LONG)
@@ -168,7 +168,7 @@ def test_checks_move_the_memories_that_an_answer_was_given(memories: LiveMemorie
 
 @pytest.mark.parametrize("name", ["of another", "memory:", "memory:ann", "memory:bob//", "memory:a/b/c/d"])
 def test_nobody_elses_memory_is_moved_whatever_passages_are_called(
-    memories: LiveMemories, store: MemoryStore, name: str
+    memories: RequestMemories, store: MemoryStore, name: str
 ) -> None:
     lie = tell(memories, FALSE, "ann")
     named = address(lie) if name == "of another" else name
@@ -179,7 +179,7 @@ def test_nobody_elses_memory_is_moved_whatever_passages_are_called(
     assert store.get(Scope("ann"), lie.id) == lie
 
 
-def test_a_document_of_the_request_is_no_memory(memories: LiveMemories, store: MemoryStore) -> None:
+def test_a_document_of_the_request_is_no_memory(memories: RequestMemories, store: MemoryStore) -> None:
     lie = tell(memories, FALSE, "ann")
     given_as_document = answer()
     given_as_document.sources[address(lie)] = Passage(address(lie), FALSE)
@@ -189,9 +189,9 @@ def test_a_document_of_the_request_is_no_memory(memories: LiveMemories, store: M
 
 
 def test_supported_claims_become_memories_of_the_asker_where_that_is_wanted(
-    memories: LiveMemories, store: MemoryStore
+    memories: RequestMemories, store: MemoryStore
 ) -> None:
-    memories._rules = LiveRules(promote=True)
+    memories._rules = RequestMemoryRules(promote=True)
     sentences = (supported(TRUE), Sentence(FALSE, 0, 1), supported("It is red", ("p9",)), supported(FALSE, ("p2",)))
     against = Evidence(Passage("p2", "The bridge opened in 1932"), Verdict.REFUTED, 1.0)
     given_to = MemoryOptions("ann", "helper")
@@ -205,7 +205,7 @@ def test_supported_claims_become_memories_of_the_asker_where_that_is_wanted(
 
 
 def test_learning_holds_nobody_up_and_its_failure_ends_nothing(
-    memories: LiveMemories, store: MemoryStore, judge: YearJudge
+    memories: RequestMemories, store: MemoryStore, judge: YearJudge
 ) -> None:
     lie = tell(memories, FALSE, "ann")
     judge.gate.clear()
@@ -222,9 +222,9 @@ def test_learning_holds_nobody_up_and_its_failure_ends_nothing(
 
 
 def test_what_waits_to_be_learnt_is_bounded(
-    memories: LiveMemories, judge: YearJudge, monkeypatch: pytest.MonkeyPatch
+    memories: RequestMemories, judge: YearJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_WAITING", 2)
+    monkeypatch.setattr(request_memories, "MOST_WAITING", 2)
     lie = tell(memories, FALSE, "ann")
     judge.gate.clear()
     for _ in range(5):
@@ -237,12 +237,14 @@ def test_what_waits_to_be_learnt_is_bounded(
 def test_closing_learns_what_is_left_and_closes_only_its_own_store(
     store: MemoryStore, judge: YearJudge, tmp_path: Path
 ) -> None:
-    opened = LiveMemories(MemoryService(store, judge=judge), LiveRules())
+    opened = RequestMemories(MemoryService(store, judge=judge), RequestMemoryRules())
     lie = tell(opened, FALSE, "ann")
     opened.learn(answer(address(lie)), [FOR], MemoryOptions("ann"))
     opened.close()
     assert store.get(Scope("ann"), lie.id).veracity < lie.veracity
-    own = LiveMemories(open_service(tmp_path / "own", LongTermConfig(), judge), LiveRules(), owns_store=True)
+    own = RequestMemories(
+        open_service(tmp_path / "own", LongTermConfig(), judge), RequestMemoryRules(), owns_store=True
+    )
     own.close()
     MemoryStore.open(tmp_path / "own", read_only=False).close()  # the next writer is let in
 
@@ -250,7 +252,7 @@ def test_closing_learns_what_is_left_and_closes_only_its_own_store(
 @pytest.mark.parametrize("scorer", ["default", "verimem", "mma", "mark", "none"])
 def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, scorer: Any) -> None:
     service = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
-    opened = LiveMemories(service, LiveRules(), owns_store=True)
+    opened = RequestMemories(service, RequestMemoryRules(), owns_store=True)
     told = tell(opened, TRUE, "ann")
     for _ in range(3):
         assert texts(opened, "bridge", MemoryOptions("ann")) == {TRUE}
@@ -279,7 +281,9 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
         made.add([Memory("m", "the bridge is long", veracity=0.9)])
         made.embeddings.embed(WordEncoder())
     monkeypatch.setattr(longterm_open, "SentenceEncoder", lambda name: WordEncoder())
-    opened = LiveMemories(open_service(tmp_path / "memories", LongTermConfig(), judge), LiveRules(), owns_store=True)
+    opened = RequestMemories(
+        open_service(tmp_path / "memories", LongTermConfig(), judge), RequestMemoryRules(), owns_store=True
+    )
     tell(opened, "the tower opened in 1932")
     deadline = time.monotonic() + LONG
     while opened.service.store.stats()["without_vector"]:
@@ -315,7 +319,7 @@ def test_nobody_sees_what_is_not_theirs(
         store.add(
             [Memory(f"m{i}", f"fact {i}", scope=Scope(*whose), veracity=0.9) for i, whose in enumerate(told)],
         )
-        opened = LiveMemories(MemoryService(store), LiveRules(top_k=20))
+        opened = RequestMemories(MemoryService(store), RequestMemoryRules(top_k=20))
         options = MemoryOptions(*asker, scope=scope)
         seen = {f"fact {i}" for i, whose in enumerate(told) if Scope(*whose) in scopes_of(options)}
         user, agent = asker
