@@ -1,6 +1,6 @@
 """What the engine's decode attention is measured against: others' attention over the same keys.
 
-Owns: one class per peer. Each raises where its package or device is missing; none of them knows the engine's kernels.
+Each raises where its package or device is missing; none of them knows the engine's kernels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A batch of rows, each with k units of M tokens and a context of L tokens, over several layers' keys and values.
 
-Owns: the problem that the engine's attention and its peers are timed on, in the layouts that they want. Enough layers
-take turns that none finds its keys in the cache, as in a model.
+Enough layers take turns that none finds its keys in the cache, as in a model.
 """
 
 from __future__ import annotations

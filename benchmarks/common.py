@@ -1,7 +1,4 @@
-"""What every benchmark shares: arguments, timing, synthetic models and prompts, and the closing JSON line.
-
-Owns: how figures are taken and reported. Knows torch, transformers and what `ewe collect-env` collects.
-"""
+"""What every benchmark shares: arguments, timing, synthetic models and prompts, and the closing JSON line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """How near decoding comes to the time in which the weights and the keys can be read.
 
-Owns: the engine's tokens per second by batch size, the model runner's time per step, and the limit that both are
-held against: (bytes of weights + bytes of distinct keys and values) / the rate of a large copy, per step.
+(bytes of weights + bytes of distinct keys and values) / the rate of a large copy, per step.
 """
 
 from __future__ import annotations

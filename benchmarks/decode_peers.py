@@ -1,6 +1,5 @@
 """Others that decode the same model's shape on the same GPU.
 
-Owns: transformers' compiled `generate` with a static cache, its continuous batching, and vLLM in a process of its own.
 Each raises where its package or device is missing. Documents stand in the prompt, as they must without units.
 """
 

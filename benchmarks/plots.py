@@ -1,8 +1,5 @@
 """Pictures of what a benchmark found, drawn when it ends or later from the JSON document it left.
 
-Owns: the option --plot, the panels that pictures are made of, and how they look. Knows matplotlib, not what any figure
-means: each benchmark that draws has a function `panels(document)`.
-
 python -m benchmarks.plots benchmarks/results/attention-cuda.json --plot attention.png
 """
 

@@ -1,7 +1,4 @@
-"""A model, its runner and a pool, driven by hand: what benchmarks need that measure below the engine's loop.
-
-Owns: loading a model and handing out slots. Knows the loader, the model runner and the pool.
-"""
+"""A model, its runner and a pool, driven by hand: what benchmarks need that measure below the engine's loop."""
 
 from __future__ import annotations
 

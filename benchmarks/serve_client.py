@@ -1,6 +1,6 @@
 """Clients that stream answers from a server at times of their own.
 
-Owns: arrival times and the requests. Imports nothing heavy, because a process of its own runs it.
+Imports nothing heavy, because a process of its own runs it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """guidellm as the client of the server, where it is installed (0.8 is known to work).
 
-Owns: its command line and what is read from its report. Its prompts are made-up text of about the wanted length.
+Its prompts are made-up text of about the wanted length.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What sessions of long-term memory showed of each system: its figures, a table and a plot.
-
-Owns: how answers and beliefs become figures. Knows the tallies of the sessions.
-"""
+"""What sessions of long-term memory showed of each system: its figures, a table and a plot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Generated sessions of many months: made-up facts, people who tell them rightly or wrongly, questions, corrections.
-
-Owns: the world, its people, their day, and a judge and a library that know the form of its statements. Knows the memory
-service; nothing of how memories are scored.
-"""
+"""Generated sessions of many months: made-up facts, people who tell them rightly or wrongly, questions, corrections."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The shapes of the models that are measured, and what a decoding step of them must at least read.
 
-Owns: the shapes by name and the bytes of their weights and keys. `python -m benchmarks.shapes` prints the limits on
-paper of 1B, 8B and 70B on H100s, of which several share every layer (tensor parallel), from the data sheet: nothing is
-measured.
+`python -m benchmarks.shapes` prints the limits on paper of 1B, 8B and 70B on H100s, of which several share every layer
+(tensor parallel), from the data sheet: nothing is measured.
 """
 
 from __future__ import annotations

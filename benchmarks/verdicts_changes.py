@@ -1,7 +1,4 @@
-"""One thing in a true sentence changed so that its source no longer says it: the kinds of contrast, by general rules.
-
-Owns: the rules. Knows words and regular expressions; no verifier, and nothing of how judges are trained.
-"""
+"""One thing in a true sentence changed so that its source no longer says it: the kinds of contrast, by general rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""True sentences said a little differently, so that their source still says them: what no verdict should turn on.
-
-Owns: the rules, the counterpart of the changes. Knows words and regular expressions; no verifier.
-"""
+"""True sentences said a little differently, so that their source still says them: what no verdict should turn on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The sentences that `benchmarks.verdicts` has checked, what they are checked against, and what should come out.
-
-Owns: how each part is made of the public texts. Knows the texts, the changes and the edits; no verifier.
-"""
+"""The sentences that `benchmarks.verdicts` has checked, what they are checked against, and what should come out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The public texts that `benchmarks.verdicts` is made of, and their halves for tuning and for reporting.
 
-Owns: how they are read and which half an article belongs to. Knows the splits of the judge's training; no cases.
-
 Articles of squad2 and claims of FEVER fall into halves by hashes. Paragraphs that XQuAD has too are never checked: the
 built-in judge was trained on their text. FEVER is what that training held back.
 """

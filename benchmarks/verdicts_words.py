@@ -1,7 +1,4 @@
-"""The words that changes of a sentence take the place of others from.
-
-Owns: the lists and tables. Knows nothing else.
-"""
+"""The words that changes of a sentence take the place of others from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the calls of LLM and AsyncLLM are given, in one form.
-
-Owns: these readings and their refusals. Knows nothing of the engine.
-"""
+"""What the calls of LLM and AsyncLLM are given, in one form."""
 
 from __future__ import annotations
 

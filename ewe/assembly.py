@@ -1,7 +1,7 @@
 """Building an engine around its components: model, pool, memory, loop.
 
-Owns: which concrete part stands behind each protocol of the engine. Importing it imports torch and transformers, so
-`EngineClient` does so when everything that can be checked without them has been.
+Importing it imports torch and transformers, so `EngineClient` does so when everything that can be checked without them
+has been.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AsyncLLM: the Python interface of the engine for asyncio.
 
-Owns: the bridge between the engine's thread and an event loop. All else is LLM's.
+All else is LLM's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where files lie that can be made again: figures measured on this machine, for one.
-
-Owns: the folder's place. Knows the environment only.
-"""
+"""Where files lie that can be made again: figures measured on this machine, for one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What checking a finished text gives: sentences with verdicts and evidence, and what they add up to.
-
-Owns: the shapes of these results. Knows `ewe.types` only; judges nothing.
-"""
+"""What checking a finished text gives: sentences with verdicts and evidence, and what they add up to."""
 
 from __future__ import annotations
 

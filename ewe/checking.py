@@ -1,8 +1,4 @@
-"""Checking a finished text, sentence by sentence, against whatever a verifier knows.
-
-Owns: the way from a text to checked sentences: batches, what stands before each sentence, and what becomes of sentences
-on which the verifier fails. Knows the Verifier protocol and sentence boundaries; no retriever and no judge.
-"""
+"""Checking a finished text, sentence by sentence, against whatever a verifier knows."""
 
 from __future__ import annotations
 

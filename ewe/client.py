@@ -1,6 +1,6 @@
 """One running engine and the requests that are under way in it; what LLM and AsyncLLM both stand on.
 
-Owns: the engine's thread, request ids, and who is told of which answer. Callbacks come from the engine's thread.
+Callbacks come from the engine's thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The parts that look outside the model, as the settings or the caller name them: retriever, verifier, memories.
 
-Owns: what the names mean, when "auto" checks, what is on then, and that only those modules are imported whose parts are
-asked for. Nothing here imports torch: what is wrong is refused before any weights are read.
+Nothing here imports torch: what is wrong is refused before any weights are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`.
-
-Owns: the settings, their ranges and their defaults. Knows `ewe.config_files` and `ewe.errors`.
-"""
+"""One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`."""
 
 from __future__ import annotations
 

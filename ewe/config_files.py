@@ -1,7 +1,4 @@
-"""Settings as text: YAML files, `group.key=value` assignments, and what is wrong with them in words.
-
-Owns: the reading of settings before they are checked. Knows `ewe.errors` only.
-"""
+"""Settings as text: YAML files, `group.key=value` assignments, and what is wrong with them in words."""
 
 from __future__ import annotations
 

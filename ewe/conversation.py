@@ -1,7 +1,4 @@
-"""Conversations as chat models take them: their shape, and what is asked in them.
-
-Owns: what is a conversation and what is refused as none. Knows `ewe.errors` only.
-"""
+"""Conversations as chat models take them: their shape, and what is asked in them."""
 
 from __future__ import annotations
 

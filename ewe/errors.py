@@ -1,7 +1,4 @@
-"""The errors that users of the engine can meet, each with a message that says what to do.
-
-Owns: the class tree. Knows nobody.
-"""
+"""The errors that users of the engine can meet, each with a message that says what to do."""
 
 
 class EWEError(Exception):

@@ -1,8 +1,4 @@
-"""Models that have a name of their own here, because a package index carries them.
-
-Owns: their names, where each comes from and where it lies once `ewe model get` has brought it; the names of an
-adapter's files. Knows the cache folder.
-"""
+"""Models that have a name of their own here, because a package index carries them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Models that are loaded when they are first needed.
-
-Owns: that one is loaded once, whoever asks first, and how a part is told to load now what it would load at its first
-call. Knows nothing of models.
-"""
+"""Models that are loaded when they are first needed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """LLM: the Python interface of the engine.
 
-Owns: the public calls for code without an event loop. `ewe/async_llm.py` is the same for asyncio.
+`ewe/async_llm.py` is the same for asyncio.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How far the opening of an engine is, for those who wait for it.
-
-Owns: what a step of it says of itself. Knows nothing of what is loaded.
-"""
+"""How far the opening of an engine is, for those who wait for it."""
 
 from __future__ import annotations
 

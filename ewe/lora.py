@@ -1,8 +1,7 @@
 """LoRA adapters in peft's format, merged into a model's weights when it is loaded.
 
-Owns: the check that an adapter fits the model, tensor by tensor, and the merge. Knows peft. Once merged a model is like
-any other: it costs nothing when it runs, and units that were computed without the adapter are refused as another
-model's.
+Once merged a model is like any other: it costs nothing when it runs, and units that were computed without the adapter
+are refused as another model's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where the memory stands in a prompt: the mark in a text, and the two texts around it.
-
-Owns: the marks, and prompts that know their place for memory. Knows nothing of templates or tokens.
-"""
+"""Where the memory stands in a prompt: the mark in a text, and the two texts around it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What can be said of settings before torch is imported and weights are read: are the model and its place there?
-
-Owns: these checks, which cost milliseconds. Knows where the parts of the engine look for their files.
-"""
+"""What can be said of settings before torch is imported and weights are read: are the model and its place there?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the engine asks of its retriever, verifier and feedback builder.
-
-Owns: the protocols between layers that never import each other. Knows only `ewe.types`.
-"""
+"""What the engine asks of its retriever, verifier and feedback builder."""
 
 from __future__ import annotations
 

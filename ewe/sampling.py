@@ -1,7 +1,4 @@
-"""SamplingParams: how tokens of one request are chosen, with vLLM's names.
-
-Owns: the parameters and their ranges. Knows `ewe.errors` only.
-"""
+"""SamplingParams: how tokens of one request are chosen, with vLLM's names."""
 
 from __future__ import annotations
 

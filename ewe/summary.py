@@ -1,7 +1,4 @@
-"""What is on in an engine, for its log, its health and its page: datastore, verifier, judge, policy, memories.
-
-Owns: these fields, their line, and names that tell nobody where things lie. Knows nothing of the parts themselves.
-"""
+"""What is on in an engine, for its log, its health and its page: datastore, verifier, judge, policy, memories."""
 
 from __future__ import annotations
 

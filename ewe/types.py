@@ -1,7 +1,4 @@
-"""Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use.
-
-Owns: the shapes of inputs and results. Knows nothing of torch, models or memory.
-"""
+"""Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Names that settings, options and parameters accept: the same in Python, in YAML and on the command line.
-
-Owns: the lists of them, and what an unknown one is answered with. Knows nothing else.
-"""
+"""Names that settings, options and parameters accept: the same in Python, in YAML and on the command line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ all of the half for tuning: articles, changed sentences and FEVER claims that ar
 false one the passages that tell of it are withheld: it must come out inconclusive. The rule is fitted through the
 combination of passages, on the verdict of the sentence; what one passage says is never labelled. Kinds of change that
 a source may leave open (a role, a quantity) must only not be supported.
-Owns: the fit, and what is written. Knows the benchmark's sets and `ewe.verification`.
 """
 
 from __future__ import annotations

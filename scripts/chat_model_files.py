@@ -1,7 +1,4 @@
-"""Where transformers finds a chat model that a training script was given.
-
-Owns: folders and GGUF files as arguments of `from_pretrained`.
-"""
+"""Where transformers finds a chat model that a training script was given."""
 
 from __future__ import annotations
 

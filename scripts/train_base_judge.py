@@ -3,7 +3,7 @@
 Run by hand, on a GPU: `python scripts/train_base_judge.py --minutes 6`. Length is counted in minutes, not steps: the
 learning rate warms up and falls as a cosine of the time that has passed. A run that was killed goes on where its last
 checkpoint was. Writes the averaged adapter, its figures and every answer to the run's directory.
-Owns: the loop. Data, model and figures are in scripts/judge_training/.
+Data, model and figures are in scripts/judge_training/.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Run by hand: `python scripts/train_builtin_judge.py`; a run that was killed goes on where its last checkpoint was. A
 first stage on everything but Fool-Me-Twice, then a few short stages per fold of Fool-Me-Twice, each on other pairs; the
 mean of all their weights, calibrated, is the judge, and the folds' means give the cross-validated figures.
-Owns: the order of the stages and what is exported. Data, stages and figures are in scripts/judge_training/.
+Data, stages and figures are in scripts/judge_training/.
 """
 
 from __future__ import annotations

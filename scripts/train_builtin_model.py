@@ -1,7 +1,7 @@
 """Trains the built-in model from scratch on generated lessons, with the EWE attention itself.
 
 Run by hand: `python scripts/train_builtin_model.py`; a run that was killed goes on where its last checkpoint was.
-Owns: the training run. Data, attention, optimizers, checkpoints and probes are in scripts/builtin_training/.
+Data, attention, optimizers, checkpoints and probes are in scripts/builtin_training/.
 """
 
 from __future__ import annotations

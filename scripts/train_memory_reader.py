@@ -3,7 +3,7 @@
 Run by hand: `python scripts/train_memory_reader.py --model FOLDER_OR_GGUF --out DIR --minutes 7`; a run that was killed
 goes on where its last checkpoint was. `--evaluate-only` measures the adapter that lies in DIR. Data: the sets in
 ../shared/data and any JSONL of the form in reader_training/records.py. SQuAD 2 and XQuAD measure, and train nothing.
-Owns: the order of things. Data, packing, model, loop and measures are in scripts/reader_training/.
+Data, packing, model, loop and measures are in scripts/reader_training/.
 """
 
 from __future__ import annotations

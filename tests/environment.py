@@ -1,7 +1,4 @@
-"""One environment for every test, whatever the machine, the terminal and the number of test processes.
-
-Owns: which variables tests and the processes they start inherit.
-"""
+"""One environment for every test, whatever the machine, the terminal and the number of test processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Without a GPU, Triton's kernels run on the CPU under its interpreter.
 
-Owns: the switch, and a shortcut in the interpreter. Import it before anything that imports Triton, which reads the
-switch once, when it is imported.
+Import it before anything that imports Triton, which reads the switch once, when it is imported.
 """
 
 import inspect

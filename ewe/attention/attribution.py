@@ -1,7 +1,4 @@
-"""Which unit a token's attention came from.
-
-Owns: the normalisers (LSE) per segment and the shares that follow from them (design 2.1). Knows nobody.
-"""
+"""Which unit a token's attention came from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the engine asks of whoever computes attention.
-
-Owns: the protocol between the registered attention function and its backends. Knows the flat batch only.
-"""
+"""What the engine asks of whoever computes attention."""
 
 from __future__ import annotations
 

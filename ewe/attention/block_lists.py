@@ -1,8 +1,4 @@
-"""The lists of blocks that kernels find segments by.
-
-Owns: turning slots into blocks, once per unit, knowing units and whole memories again from step to step, and laying the
-lists of one plan out in a row. Knows no rows and no device.
-"""
+"""The lists of blocks that kernels find segments by."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which backend computes attention on a device.
-
-Owns: the choice, and the line that says why a GPU does without the kernels. Knows both backends by name; the Triton one
-is imported only where it is used, because Triton is an optional package.
-"""
+"""Which backend computes attention on a device."""
 
 from __future__ import annotations
 

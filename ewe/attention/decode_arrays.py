@@ -1,8 +1,4 @@
-"""What the decode kernels read about the single tokens of a step, as arrays on the host.
-
-Owns: finding units that rows share, cutting segments into pieces, and the order of states. Knows the flat batch; knows
-no device and computes no attention.
-"""
+"""What the decode kernels read about the single tokens of a step, as arrays on the host."""
 
 from __future__ import annotations
 

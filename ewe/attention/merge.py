@@ -1,7 +1,4 @@
-"""How memory units and context share one softmax.
-
-Owns: the biases of eq. 1 of the EWE paper in folded form. Knows nobody.
-"""
+"""How memory units and context share one softmax."""
 
 from __future__ import annotations
 

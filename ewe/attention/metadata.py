@@ -1,8 +1,4 @@
-"""What one forward pass holds: rows of many sequences laid out as one flat run of tokens.
-
-Owns: the rows that the engine asks for and their order in the flat batch. Knows `ewe.attention.merge`; it does not know
-models, pools or how a backend computes attention.
-"""
+"""What one forward pass holds: rows of many sequences laid out as one flat run of tokens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Small tensors that are filled on the host and moved to the device together.
-
-Owns: their layout in one buffer and the one copy. Knows nothing of what they mean.
-"""
+"""Small tensors that are filled on the host and moved to the device together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tokens that the device has drawn and the host has not read: a pass can begin with them all the same.
-
-Owns: how such a token gets among the tokens of a pass. Knows the rows of a pass; nothing of sampling.
-"""
+"""Tokens that the device has drawn and the host has not read: a pass can begin with them all the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a model's attention asks for, found out by running it once.
-
-Owns: the record of every attention layer (heads, window) and the refusal of attention that the engine cannot honour.
-Knows transformers' calling convention, not its model classes: what counts is what the model really passes.
-"""
+"""What a model's attention asks for, found out by running it once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The attention named "ewe" in transformers' registries.
-
-Owns: the attention function, its mask function, and the step's metadata that reaches them through the forward's keyword
-argument `ewe`. Knows transformers' calling convention, the pool and the backend protocol.
-"""
+"""The attention named "ewe" in transformers' registries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The plan of a decoding step over tensors of fixed sizes in fixed places, as captured graphs need it.
 
-Owns: how large they are by the number of rows, and how a step's arrays fill them. Knows the arrays and the plan; copies
-nothing and captures nothing. How many pieces there are is a number on the device, and a row without states gets zeros.
+How many pieces there are is a number on the device, and a row without states gets zeros.
 """
 
 from __future__ import annotations

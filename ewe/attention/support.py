@@ -1,6 +1,5 @@
 """Which architectures the engine refuses by their settings, before any weight is read.
 
-Owns: the list of reasons. Knows transformers' configurations; what a configuration cannot tell, `probe` finds out.
 Learned absolute positions (GPT-2, OPT) are no reason: the context stands where it would stand after one unit, as text
 that the model was trained on does.
 """

@@ -1,8 +1,4 @@
-"""Attention in plain torch: right everywhere, fast on CPUs.
-
-Owns: gathering keys and values by slot, and the call of torch's fused attention. Knows its plan; knows nothing of
-transformers.
-"""
+"""Attention in plain torch: right everywhere, fast on CPUs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One step's index and bias tensors for the torch backend.
-
-Owns: which rows are taken together and in which order, which slots are gathered, how they are padded, and every
-additive mask. Knows the flat batch; computes no attention.
-"""
+"""One step's index and bias tensors for the torch backend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Attention in Triton kernels, for GPUs.
 
-Owns: the calls of the kernels over one plan. Knows its plan and `ewe_kernels`; knows nothing of transformers. Nothing
-here waits for the device.
+Nothing here waits for the device.
 """
 
 from __future__ import annotations

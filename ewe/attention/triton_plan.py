@@ -1,7 +1,4 @@
-"""One step's index and bias tensors for the Triton backend.
-
-Owns: the plans. Knows the flat batch and the arrays that describe it; computes no attention.
-"""
+"""One step's index and bias tensors for the Triton backend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe demo`: one run on the built-in world, or of a real model on real text, as it happens.
-
-Owns: the subcommand and its default prompts. Knows `LLM` and how prompts reach it.
-"""
+"""`ewe demo`: one run on the built-in world, or of a real model on real text, as it happens."""
 
 from __future__ import annotations
 

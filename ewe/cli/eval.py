@@ -1,7 +1,4 @@
-"""`ewe eval`: decoding policies measured, and how a model reads its memory.
-
-Owns: the list of its subcommands.
-"""
+"""`ewe eval`: decoding policies measured, and how a model reads its memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`ewe eval factuality` and `ewe eval world`: every policy on the same prompts, weights, passages and judge.
 
-Owns: the subcommands, and how their options name systems, prompts and worlds. `ewe.cli.eval_run` does the work.
+`ewe.cli.eval_run` does the work.
 """
 
 from __future__ import annotations

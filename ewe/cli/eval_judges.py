@@ -1,8 +1,4 @@
-"""Who grades and compares in `ewe eval factuality`.
-
-Owns: that they can be had, and that none of them checks sentences while they are written. Knows what opens judges,
-imported when they are opened.
-"""
+"""Who grades and compares in `ewe eval factuality`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe eval qa`: does a model read its memory as well as its prompt? Asked with any questions that have answers.
-
-Owns: the subcommand, its progress bar and where the figures go. Knows `ewe.eval`.
-"""
+"""`ewe eval qa`: does a model read its memory as well as its prompt? Asked with any questions that have answers."""
 
 from __future__ import annotations
 

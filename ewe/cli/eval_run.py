@@ -1,7 +1,4 @@
-"""Runs a factuality evaluation and shows what it came to.
-
-Owns: what results depend on, the progress bar, and where tables and figures go. Knows `ewe.eval`.
-"""
+"""Runs a factuality evaluation and shows what it came to."""
 
 from __future__ import annotations
 

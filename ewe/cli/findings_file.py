@@ -1,8 +1,4 @@
-"""The file in which an evaluation keeps what it has found, for a run that goes on after an interruption.
-
-Owns: the format (a line of settings, then a line per record, under the name of its class) and the check that the
-settings are the same. Knows no evaluation: the classes of the records are given.
-"""
+"""The file in which an evaluation keeps what it has found, for a run that goes on after an interruption."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Options that several subcommands share.
-
-Owns: their names, help and checks. Knows typer and `SamplingParams`.
-"""
+"""Options that several subcommands share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ewe serve`: the engine behind HTTP.
-
-Owns: the subcommand and its options. Knows the server, imported when it is called.
-"""
+"""`ewe serve`: the engine behind HTTP."""
 
 from __future__ import annotations
 

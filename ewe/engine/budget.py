@@ -1,8 +1,4 @@
-"""How the memory of the model's device is divided: weights, activations, the KV pool with its units, the rest.
-
-Owns: the division, how it is told, and the refusal of one that does not fit. Knows settings and layer shapes; allocates
-nothing.
-"""
+"""How the memory of the model's device is divided: weights, activations, the KV pool with its units, the rest."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the worker threads call: retriever and verifier with their answers checked.
-
-Owns: that nothing but well-formed answers gets from foreign components into the loop. Knows the protocols; whatever is
-wrong is raised here, in the worker's thread, and becomes the reason why a sentence was not checked.
-"""
+"""What the worker threads call: retriever and verifier with their answers checked."""
 
 from __future__ import annotations
 

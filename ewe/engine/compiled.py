@@ -1,7 +1,6 @@
 """A model's layers through torch.compile, which fuses what stands between the matrix products.
 
-Owns: which modules are compiled and what stays outside. Knows transformers' naming of layers; a layer's attention runs
-as it is, because it reads the step's metadata. The first passes take up to a minute longer.
+The first passes take up to a minute longer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The step-based engine core: continuous batching of sequences that come, pause, go on and end at any moment.
 
-Owns: the set of unfinished sequences and the order of one step (requests, answers, plan, forward pass, new tokens). Knows
-nothing of what retrieval and verification do: they are workers that answer jobs. Not thread-safe but for `wake`.
+Not thread-safe but for `wake`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Linear layers on a CPU whose products of few rows are computed in the way that is fastest on this processor.
 
-Owns: the ways, and which layers of a model take them. Knows torch's modules and the timing of ways. Decoding multiplies
-every weight with one row per sequence, which should take the time of reading the weights once. No library does that on
-every processor: the fastest way on one has been three times as slow as torch's own on another. So ways are timed.
+Decoding multiplies every weight with one row per sequence, which should take the time of reading the weights once. No
+library does that on every processor: the fastest way on one has been three times as slow as torch's own on another. So
+ways are timed.
 """
 
 from __future__ import annotations

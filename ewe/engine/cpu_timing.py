@@ -1,7 +1,5 @@
 """Which way of multiplying few rows with a model's weights is the fastest on this processor.
 
-Owns: the timing, and the file that keeps its results. Knows tensors and the cache folder; nothing of models.
-
 Other programs disturb such a timing. So a way has to be clearly faster than torch's own to be taken, what was measured
 on a busy machine counts for nothing, and what was found is kept: an engine computes the same way each time it starts.
 """

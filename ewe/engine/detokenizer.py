@@ -1,7 +1,4 @@
-"""Tokens to text, one token at a time, with an exact way back.
-
-Owns: the text of the generated tokens and where each token ends in it. Knows the tokenizer; nothing of sentences.
-"""
+"""Tokens to text, one token at a time, with an exact way back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which device the model runs on.
-
-Owns: what the names of devices mean, the refusal of one that cannot be used here, and which one is the current one.
-"""
+"""Which device the model runs on."""
 
 from __future__ import annotations
 

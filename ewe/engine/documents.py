@@ -1,7 +1,4 @@
-"""Documents of a request as passages.
-
-Owns: what can be wrong with them. Knows passages; nothing of units.
-"""
+"""Documents of a request as passages."""
 
 from __future__ import annotations
 

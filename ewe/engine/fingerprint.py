@@ -1,7 +1,4 @@
-"""What tells one model with its settings from another, as far as the KV of units depends on them.
-
-Owns: the digests of weights, configuration and tokenizer. Knows transformers' models and tokenizers by their methods.
-"""
+"""What tells one model with its settings from another, as far as the KV of units depends on them."""
 
 from __future__ import annotations
 

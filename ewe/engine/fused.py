@@ -1,8 +1,4 @@
-"""Whether a model's layers run fused.
-
-Owns: the choice. Knows the fused layers by name; they are imported only where they are used, because Triton is an
-optional package.
-"""
+"""Whether a model's layers run fused."""
 
 from __future__ import annotations
 

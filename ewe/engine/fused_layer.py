@@ -1,7 +1,6 @@
 """Decoder layers computed in about ten kernels instead of forty, for models that share Llama's structure.
 
-Owns: the layer's computation, which layers of a model get it, and the trial that each has to pass at load: it must give
-what the layer itself gives. Knows torch's modules, the step's metadata and the kernels. Weights keep their names.
+Weights keep their names.
 """
 
 from __future__ import annotations

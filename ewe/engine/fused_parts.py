@@ -1,9 +1,4 @@
-"""What a decoder layer is made of, as far as fused kernels can compute it.
-
-Owns: finding norms, products and activations by their structure, and merging products over the same input. Knows
-torch's modules and the names that transformers' models share; whether a layer really computes what its parts suggest is
-for a trial to show.
-"""
+"""What a decoder layer is made of, as far as fused kernels can compute it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal.
-
-Owns: what the kernels are told about a batch, and how the tokens come back: the host waits only when it reads them.
-"""
+"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal."""
 
 from __future__ import annotations
 

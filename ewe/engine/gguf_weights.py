@@ -1,7 +1,6 @@
 """GGUF files, the format of llama.cpp: read by transformers, their weights widened to ordinary tensors.
 
-Owns: how transformers is asked to widen, and what is told of it. Nothing computes with the blocks of such a file: a
-model that was read from one is like any other, and as large.
+Nothing computes with the blocks of such a file: a model that was read from one is like any other, and as large.
 """
 
 from __future__ import annotations

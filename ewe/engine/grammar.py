@@ -1,8 +1,4 @@
-"""Texts that must be JSON of a given schema: which tokens may come next.
-
-Owns: the schema as a grammar over tokens, and where in it a text stands. Knows llguidance, an optional package that
-is imported for the first schema; knows no logits and no rewinds.
-"""
+"""Texts that must be JSON of a given schema: which tokens may come next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Capturing CUDA graphs while other threads use the device.
-
-Owns: what must hold while a graph is recorded, and what is put right if that fails.
-"""
+"""Capturing CUDA graphs while other threads use the device."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A pass that has been launched: whose next tokens it draws, and how they come home.
-
-Owns: the draw at the end of a pass and what is kept until its tokens are read. Knows sequences and the sampler; what a
-token means for a text is the core's.
-"""
+"""A pass that has been launched: whose next tokens it draws, and how they come home."""
 
 from __future__ import annotations
 

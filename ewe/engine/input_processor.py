@@ -1,7 +1,4 @@
-"""Requests at the border: prompts, parameters and documents become sequences, or a clear error.
-
-Owns: everything that can be wrong with a request. Knows the tokenizer and the limits; computes nothing.
-"""
+"""Requests at the border: prompts, parameters and documents become sequences, or a clear error."""
 
 from __future__ import annotations
 

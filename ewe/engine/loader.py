@@ -1,8 +1,4 @@
-"""Loading a model and its tokenizer, or refusing them with the reason.
-
-Owns: how a model is read, its precision, its length limit and its end tokens. Knows transformers' auto
-classes; importing it registers the "ewe" attention.
-"""
+"""Loading a model and its tokenizer, or refusing them with the reason."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The engine's own thread: it steps the core while there is work and sleeps while there is none.
 
-Owns: the thread and the hand-over of requests to it. The core is touched by this thread alone.
+The core is touched by this thread alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Where the files of a model are, and whether what is needed is among them.
 
-Owns: the names that `model.name` may have, and the refusal of a directory that cannot be loaded. Imports no torch, so
-that a wrong name is refused at once.
+Imports no torch, so that a wrong name is refused at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One forward pass over the rows of a step.
 
-Owns: the flat call of the transformers model and what comes out of it. Knows attention and the KV pool; knows nothing
-of sequences, scheduling or sampling. NaN logits pass through: the engine fails the request they belong to.
+NaN logits pass through: the engine fails the request they belong to.
 """
 
 from __future__ import annotations

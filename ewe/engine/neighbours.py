@@ -1,8 +1,4 @@
-"""Nearest neighbours among the tokens of passages: what one answer may copy, and what they say of its next token.
-
-Owns: the keys and values of one answer's passages, and the mixture of the model's distribution with theirs (Li et al.,
-Nearest Neighbor Speculative Decoding, 2024). Knows tensors; nothing of sequences or sampling.
-"""
+"""Nearest neighbours among the tokens of passages: what one answer may copy, and what they say of its next token."""
 
 from __future__ import annotations
 

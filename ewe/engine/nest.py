@@ -1,8 +1,7 @@
 """Nearest-neighbour speculative decoding: replaces each row's distribution, and copies spans while they are likely.
 
-Owns: the span of every sequence. Knows neighbours, sequences and what the sampler is told of them; the mathematics is
-in `neighbours`. The paper verifies a span in one pass. Whether a token stands depends on nothing after it, so here
-it is looked at when its turn comes: the texts are the same, and every token takes a pass.
+The paper verifies a span in one pass. Whether a token stands depends on nothing after it, so here it is looked at when
+its turn comes: the texts are the same, and every token takes a pass.
 """
 
 from __future__ import annotations

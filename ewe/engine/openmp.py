@@ -1,8 +1,8 @@
 """OpenMP's worker threads, which torch starts on a CPU for every thread that computes.
 
-Owns: ending them. Once there are more of them than cores, they fall asleep between two products and take longer to wake
-than a product of few rows takes: decoding one prompt ran at two thirds of its speed beside the workers of a thread that
-had only loaded the model.
+Once there are more of them than cores, they fall asleep between two products and take longer to wake than a product of
+few rows takes: decoding one prompt ran at two thirds of its speed beside the workers of a thread that had only loaded
+the model.
 """
 
 from __future__ import annotations

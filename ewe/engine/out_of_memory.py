@@ -1,7 +1,4 @@
-"""Forward passes on a device that runs out of memory: in parts where the whole has no room, so that no answer is lost.
-
-Owns: when and how a pass is cut. Knows rows and results of passes; nothing of models or sequences.
-"""
+"""Forward passes on a device that runs out of memory: in parts where the whole has no room, so that no answer is lost."""
 
 from __future__ import annotations
 

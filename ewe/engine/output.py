@@ -1,8 +1,4 @@
-"""What leaves the engine: the stream of one sequence and its finished Generation.
-
-Owns: which text may be sent (only what no rewind can reach) and how a sequence becomes a result. Knows sequences;
-changes only their counters of what was shown, settled and sent.
-"""
+"""What leaves the engine: the stream of one sequence and its finished Generation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The text that one sequence has written so far: tokens, characters and sentences, truncated together.
-
-Owns: the one transaction that drops tokens (`truncate`), so that no part of the state can be left behind. Knows the
-detokeniser and the sentence splitter; nothing of memory, verdicts or scheduling.
-"""
+"""The text that one sequence has written so far: tokens, characters and sentences, truncated together."""
 
 from __future__ import annotations
 

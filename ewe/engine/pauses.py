@@ -1,7 +1,6 @@
 """The pause state machine: what a sequence does next, and which jobs a look opens.
 
-Owns: the order in which a pause is worked off (retrieval, then refresh, then verdicts, then go on or finish). Decides
-neither when to look (policies do) nor what a refuted sentence becomes (the rewriter does).
+Decides neither when to look (policies do) nor what a refuted sentence becomes (the rewriter does).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The random numbers of many sequences at once.
 
-Owns: Philox4x64-10 (Salmon et al., 2011, section 3.3) over arrays. A number depends on its key and counter alone: it is
-the first that numpy's generator draws with them.
+A number depends on its key and counter alone: it is the first that numpy's generator draws with them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Decoding policies: when to retrieve, with which query, and which sentences to check.
 
-Owns: the decisions of EWE, RAG, FLARE and plain decoding. Knows the draft; nothing of memory, components or scheduling.
 A further policy is a further class here: the loop does not change.
 """
 

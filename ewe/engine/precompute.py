@@ -1,8 +1,4 @@
-"""Encoding passages into a folder of units, and opening such a folder for an engine.
-
-Owns: which passages are encoded (each text once, those that are there already left out), one pass of the model per
-unit, and the check that the disk can hold them. Knows the model runner and the unit writer; nothing of datastores.
-"""
+"""Encoding passages into a folder of units, and opening such a folder for an engine."""
 
 from __future__ import annotations
 

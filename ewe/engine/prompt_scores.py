@@ -1,7 +1,4 @@
-"""Which of a pass's logits belong to which token: those that the next tokens are drawn from, and those of prompts.
-
-Owns: this order, and what the model thinks of a prompt's own tokens. Knows sequences and plans; launches nothing.
-"""
+"""Which of a pass's logits belong to which token: those that the next tokens are drawn from, and those of prompts."""
 
 from __future__ import annotations
 

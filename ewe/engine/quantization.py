@@ -1,7 +1,6 @@
 """Weights of linear layers in 8 bits: int8 or fp8 (e4m3), with one scale per row.
 
-Owns: the rounding, the layer that computes with such weights, which layers of a model get it, and what is refused.
-Knows torch's modules only. Activations, sums, embeddings, norms and the output layer keep the model's precision.
+Activations, sums, embeddings, norms and the output layer keep the model's precision.
 """
 
 from __future__ import annotations

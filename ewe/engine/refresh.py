@@ -1,8 +1,4 @@
-"""Bringing passages into working memory, and every reference to an encoded unit that a sequence holds.
-
-Owns: the way of a passage from text to unit (plan, acquire, encode, commit), the prefix that units follow, snapshots
-for rewinds, and the release of references. Knows memory and its cache; nothing of retrieval, checks or scheduling.
-"""
+"""Bringing passages into working memory, and every reference to an encoded unit that a sequence holds."""
 
 from __future__ import annotations
 

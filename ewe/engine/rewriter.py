@@ -1,8 +1,4 @@
-"""What becomes of verdicts: sentences are kept, or dropped and written again under new memory (design 2.4).
-
-Owns: the backtracking transaction and the bounded attempts. Knows sequences and the memory keeper; nothing of how
-claims are judged.
-"""
+"""What becomes of verdicts: sentences are kept, or dropped and written again under new memory (design 2.4)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Choosing the next token of every row from its logits.
-
-Owns: penalties, truncation of the distribution, the draw. Knows logits and SamplingParams; nothing of text.
-"""
+"""Choosing the next token of every row from its logits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Which rows the next forward pass holds, and who gives way when blocks run short.
 
-Owns: admission, the token budget, allocation for each row, swapping. Sequences are served in order of arrival: an older
-one may take the blocks of a younger one, which moves to host memory and comes back unchanged; nothing is recomputed but
-evicted units, whose KV depends on their own text alone. Knows blocks and references; nothing of verdicts or sampling.
+Sequences are served in order of arrival: an older one may take the blocks of a younger one, which moves to host memory
+and comes back unchanged; nothing is recomputed but evicted units, whose KV depends on their own text alone.
 """
 
 from __future__ import annotations

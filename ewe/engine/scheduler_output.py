@@ -1,7 +1,6 @@
 """What one forward pass is to hold.
 
-Owns: the rows with what each belongs to, and what the plan itself holds until the pass is launched. Decides nothing:
-the scheduler fills it.
+Decides nothing: the scheduler fills it.
 """
 
 from __future__ import annotations

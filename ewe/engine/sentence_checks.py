@@ -1,7 +1,4 @@
-"""What is known of a text's sentences: verdicts, refuted wordings, and the checks under way.
-
-Owns: these records. Knows tokens, claims and jobs by their types; changes nothing.
-"""
+"""What is known of a text's sentences: verdicts, refuted wordings, and the checks under way."""
 
 from __future__ import annotations
 

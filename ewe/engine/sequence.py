@@ -1,7 +1,6 @@
 """One answer being written: its tokens, its KV, its memory, and what it is waiting for.
 
-Owns: the state of a sequence and the questions that follow from it (what is left to run). Decides nothing: pauses,
-rewriter and scheduler change it.
+Decides nothing: pauses, rewriter and scheduler change it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Whether products of few rows with 8-bit weights run in the Triton kernel on a device.
-
-Owns: the choice, the trial that the kernel has to pass at load, and the line that says why a GPU does without it. Knows
-the kernel by name; it is imported only where it is used, because Triton is an optional package.
-"""
+"""Whether products of few rows with 8-bit weights run in the Triton kernel on a device."""
 
 from __future__ import annotations
 

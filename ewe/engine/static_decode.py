@@ -1,7 +1,6 @@
 """Decoding steps over tensors that stay where they are, replayed as captured CUDA graphs.
 
-Owns: the padded batch sizes and the step of each, capturing and what happens when it fails. Knows the Triton backend
-and the model's call; nothing of sequences. Without capturing, the same steps run call by call (tests do so on a CPU).
+Without capturing, the same steps run call by call (tests do so on a CPU).
 
 A step has a lane per row and lanes that pad it: those write no key, see no key, and their logits are cut off.
 """

@@ -1,7 +1,7 @@
 """What an engine is doing at one moment, for those who watch it from outside.
 
-Owns: the figures. Reads the parts of the engine from another thread than theirs, so figures of one moment may differ by
-a step from each other; changes nothing.
+Reads the parts of the engine from another thread than theirs, so figures of one moment may differ by a step from each
+other; changes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What readers of a stream learn.
-
-Owns: the form of an event, and which of the trace's events streams show. Knows nothing of the engine; imports no torch.
-"""
+"""What readers of a stream learn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What the last layer attended to while a text was written, for policies that ask.
 
-Owns: these weights, computed once a text has ended, from the queries that the pool kept of its tokens and the keys that
-it holds anyway. No pass is slowed but by keeping the queries.
+No pass is slowed but by keeping the queries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What is kept of every token beside its keys and values, for policies that look inside the model.
-
-Owns: which numbers these are in a model, and the hook that brings hidden states into the pool (queries come by the
-attention, `StepMetadata`). Knows transformers' layers and the pool; nothing of policies.
-"""
+"""What is kept of every token beside its keys and values, for policies that look inside the model."""
 
 from __future__ import annotations
 

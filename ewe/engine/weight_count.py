@@ -1,7 +1,4 @@
-"""How many tensors of a checkpoint transformers has read.
-
-Owns: the way from transformers' progress bar to a count. Knows the name of that bar.
-"""
+"""How many tensors of a checkpoint transformers has read."""
 
 from __future__ import annotations
 

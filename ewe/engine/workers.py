@@ -1,7 +1,4 @@
-"""Retrieval and verification outside the loop's thread, batched across sequences.
-
-Owns: one thread per component and the jobs that wait for it. Knows only a function from many payloads to many results.
-"""
+"""Retrieval and verification outside the loop's thread, batched across sequences."""
 
 from __future__ import annotations
 

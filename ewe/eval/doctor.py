@@ -1,7 +1,4 @@
-"""Does a model read its memory? Twenty questions about invented things, asked in every way that memory can be given.
-
-Owns: the questions, what is compared, and the verdict in words. Knows how questions are run.
-"""
+"""Does a model read its memory? Twenty questions about invented things, asked in every way that memory can be given."""
 
 from __future__ import annotations
 

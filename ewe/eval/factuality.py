@@ -1,7 +1,4 @@
-"""What a factuality evaluation finds, in the records that its files hold.
-
-Owns: answers, grades and preferences, and how those of one run are looked up. Knows VeriScore's counts.
-"""
+"""What a factuality evaluation finds, in the records that its files hold."""
 
 from __future__ import annotations
 

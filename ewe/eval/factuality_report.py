@@ -1,7 +1,4 @@
-"""From the records of runs to the figures of a table: scores, intervals, paired differences, win rates, costs.
-
-Owns: which runs may stand in one table, and the figures. Knows VeriScore and the bootstrap; draws and prints nothing.
-"""
+"""From the records of runs to the figures of a table: scores, intervals, paired differences, win rates, costs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Has every system answer every prompt, and every answer graded and compared, as far as that is not done yet.
-
-Owns: the order of this work, seeds, and when a judge that fails ends it. Knows AsyncLLM, graders and completers; writes
-no files.
-"""
+"""Has every system answer every prompt, and every answer graded and compared, as far as that is not done yet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The table of a factuality evaluation for people: for the terminal, in Markdown, and drawn.
-
-Owns: the columns and how they are shown. Knows reports; runs nothing.
-"""
+"""The table of a factuality evaluation for people: for the terminal, in Markdown, and drawn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who says what an answer claims and whether it is so: a judge with evidence, or the built-in world itself.
-
-Owns: the protocol and these two. Knows `check_text` and the world's grader; opens no judge.
-"""
+"""Who says what an answer claims and whether it is so: a judge with evidence, or the built-in world itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Shares and means with their 95% intervals.
-
-Owns: Wilson's interval of a share, and the bootstrap of a mean. Knows nothing of what is counted.
-"""
+"""Shares and means with their 95% intervals."""
 
 from __future__ import annotations
 

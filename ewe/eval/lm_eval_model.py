@@ -1,7 +1,4 @@
-"""This engine as a model of lm-evaluation-harness, under the name "ewe": `python -m ewe.eval.lm_eval_model run ...`.
-
-Owns: the harness's calls as the engine's. Knows LLM; needs the extra `lm-eval`.
-"""
+"""This engine as a model of lm-evaluation-harness, under the name "ewe": `python -m ewe.eval.lm_eval_model run ...`."""
 
 from __future__ import annotations
 

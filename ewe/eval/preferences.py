@@ -1,7 +1,4 @@
-"""Which of two answers is better, by a language model that sees them in both orders (AlpacaEval's form).
-
-Owns: the prompt and the strict reading of its answer. Knows completers by their protocol; no HTTP.
-"""
+"""Which of two answers is better, by a language model that sees them in both orders (AlpacaEval's form)."""
 
 from __future__ import annotations
 

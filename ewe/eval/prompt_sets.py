@@ -1,6 +1,6 @@
 """The prompts of a factuality evaluation: the paper's four sets by name, or any others.
 
-Owns: what a prompt of a set becomes, and the set's K (ewe.txt, 4.2 and appendix A). Reads no files.
+Reads no files.
 """
 
 from __future__ import annotations

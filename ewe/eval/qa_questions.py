@@ -1,7 +1,4 @@
-"""Questions with answers, each with the passage that answers it and others that do not.
-
-Owns: the file formats, which passages stand beside the right one, and what counts as an answer. Knows datastores.
-"""
+"""Questions with answers, each with the passage that answers it and others that do not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What asking found: shares with intervals, tokens and times, per system.
-
-Owns: the records, the figures, and the tables and the plot of them. Knows nothing of engines.
-"""
+"""What asking found: shares with intervals, tokens and times, per system."""
 
 from __future__ import annotations
 

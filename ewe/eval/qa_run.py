@@ -1,7 +1,4 @@
-"""Questions asked without passages, with passages in the prompt, as memory units, and with what retrieval finds.
-
-Owns: the systems, and how each is asked and timed. Knows AsyncLLM; grades by the questions' own rules.
-"""
+"""Questions asked without passages, with passages in the prompt, as memory units, and with what retrieval finds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The systems that a table compares: policies by name, and sweeps over settings.
-
-Owns: `System` and the form of sweep files. Knows `ewe.config_files`; no policy in particular.
-"""
+"""The systems that a table compares: policies by name, and sweeps over settings."""
 
 from __future__ import annotations
 

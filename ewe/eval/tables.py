@@ -1,8 +1,4 @@
-"""Tables and plots that evaluations share.
-
-Owns: how rows become a table for the terminal or in Markdown, and how figures with intervals are drawn. Knows no
-evaluation.
-"""
+"""Tables and plots that evaluations share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""VeriScore: how much of what long answers claim is supported, and whether they claim enough.
-
-Owns: the figures (Song et al. 2024, as ewe.txt section 4.2 uses them) and what they are where the definition leaves a
-gap: answers without claims, refusals, claims said twice. Knows `ewe.types`; judges nothing itself.
-"""
+"""VeriScore: how much of what long answers claim is supported, and whether they claim enough."""
 
 from __future__ import annotations
 

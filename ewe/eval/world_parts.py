@@ -1,7 +1,4 @@
-"""The built-in world as a set of prompts with an exact grader: lives of people whom no training has seen.
-
-Owns: which prompts and passages these are. Knows `ewe.world`.
-"""
+"""The built-in world as a set of prompts with an exact grader: lives of people whom no training has seen."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which blocks of the KV pool are free, and how many holders each of the others has.
-
-Owns: the free list and the reference counts. Knows nothing of tensors, sequences or units; block 0 is the null block,
-whose slots pad gathers, so it is never handed out.
-"""
+"""Which blocks of the KV pool are free, and how many holders each of the others has."""
 
 from __future__ import annotations
 

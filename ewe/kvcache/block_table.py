@@ -1,7 +1,6 @@
 """The blocks of one segment (a unit or a context) in token order, and the slot of each of its tokens.
 
-Owns: one list of blocks and the array of slots. Knows the block manager; moves no KV itself: `extend` says which blocks
-must be copied.
+`extend` says which blocks must be copied.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A short digest of tensors that is quick to take: at the speed of memory, wherever they lie.
-
-Owns: how tensors become one hash. Knows torch only; what the tensors mean is for others.
-"""
+"""A short digest of tensors that is quick to take: at the speed of memory, wherever they lie."""
 
 from __future__ import annotations
 

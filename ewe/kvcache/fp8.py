@@ -1,7 +1,7 @@
 """Keys and values in 8 bits: e4m3 numbers with one scale per token and head.
 
-Owns: rounding to them and back, in plain torch. Knows tensors only. A token's scale depends on that token alone, so
-tokens are appended, dropped and copied without touching what was written before.
+A token's scale depends on that token alone, so tokens are appended, dropped and copied without touching what was
+written before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The tensors that hold the keys and values of every cached token, and whole-block operations on them.
-
-Owns: one key and one value tensor per layer, in fp8 their scales, and what else is kept of every token. Knows nothing
-of who holds which block; slot = block * block_size + offset.
-"""
+"""The tensors that hold the keys and values of every cached token, and whole-block operations on them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Dates that a question names, and how well the time of a memory fits them.
-
-Owns: how English and ISO dates are read from a question. Knows the calendar only (UTC).
-"""
+"""Dates that a question names, and how well the time of a memory fits them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Vectors of new memories, made in a thread of their own.
-
-Owns: the thread, and that what fails in it is told in the log only: a memory without a vector is found by its words.
-Knows the store and the encoder's protocol.
-"""
+"""Vectors of new memories, made in a thread of their own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What moves the veracity of a memory that is there: feedback, passages, verdicts.
-
-Owns: what counts as evidence, that none counts twice, and the revision that follows. Knows the store, judges by their
-protocol and VeriMem's formulas; nothing is retrieved here.
-"""
+"""What moves the veracity of a memory that is there: feedback, passages, verdicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the checks of a finished answer teach: memories behind it are moved, what was supported may become one.
-
-Owns: which memories an answer stood on, and in which order its lessons are taken. Knows the service; no thread.
-"""
+"""What the checks of a finished answer teach: memories behind it are moved, what was supported may become one."""
 
 from __future__ import annotations
 

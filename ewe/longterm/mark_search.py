@@ -1,8 +1,4 @@
-"""MARK's search service: the best memory of each kind for a query.
-
-Owns: the choice among what was found (mark.txt, 1.2). Knows the search and MARK's scorer; recalls are counted, and
-feedback is given, where memories are used.
-"""
+"""MARK's search service: the best memory of each kind for a query."""
 
 from __future__ import annotations
 

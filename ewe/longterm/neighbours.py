@@ -1,8 +1,4 @@
-"""Which memories a new one is compared with, and what the judge says of each pair.
-
-Owns: the choice of neighbours, so that neither distance nor a crowd of copies hides a contradiction. Knows the search
-and judges by their protocol; nothing is changed here.
-"""
+"""Which memories a new one is compared with, and what the judge says of each pair."""
 
 from __future__ import annotations
 

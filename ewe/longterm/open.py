@@ -1,8 +1,4 @@
-"""Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it.
-
-Owns: which scorer stands behind a name, what judges memories, and that a store which is not there is made. Knows every
-scorer.
-"""
+"""Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it."""
 
 from __future__ import annotations
 

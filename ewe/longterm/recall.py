@@ -1,8 +1,4 @@
-"""Reading memories for a query: in which order, how far believed, and what is done with those that are not enough.
-
-Owns: the way from a query to memories that may be used, with VeriMem's actions carried out. Knows the store, the
-search, scorers, and trusted passages as a retriever by its protocol.
-"""
+"""Reading memories for a query: in which order, how far believed, and what is done with those that are not enough."""
 
 from __future__ import annotations
 

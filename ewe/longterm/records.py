@@ -1,7 +1,4 @@
-"""A memory, where it came from, who may see it, and what became of it.
-
-Owns: the records of long-term memory and what makes one valid. Knows `ewe.errors`; no store, no scoring and no clock.
-"""
+"""A memory, where it came from, who may see it, and what became of it."""
 
 from __future__ import annotations
 

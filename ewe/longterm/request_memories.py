@@ -1,8 +1,4 @@
-"""Long-term memories in a running engine: brought to requests, and moved by what the checks of answers found.
-
-Owns: whose memories a request sees, that nothing which fails here ends a request, and the counts of both. Knows the
-service of long-term memory; the engine knows it by `ewe.protocols.Memories`.
-"""
+"""Long-term memories in a running engine: brought to requests, and moved by what the checks of answers found."""
 
 from __future__ import annotations
 

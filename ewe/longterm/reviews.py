@@ -1,8 +1,7 @@
 """Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own.
 
-Owns: one review of one memory, rounds within a budget, and the thread. Knows the store, the policy of reviews and the
-book of evidence; retrievers by their protocol. A review is one transaction: whatever is interrupted, a memory was
-either checked, with its revision, or its turn is still to come.
+A review is one transaction: whatever is interrupted, a memory was either checked, with its revision, or its turn is
+still to come.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Looking for memories by words and by meaning at once, within the scopes that the asker may see.
-
-Owns: how the two searches are put together, what turns beside a hit and dates add, and a memory as a passage. Knows the
-store and the encoder's protocol; no scoring of memories.
-"""
+"""Looking for memories by words and by meaning at once, within the scopes that the asker may see."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews.
-
-Owns: how store, search, judge and scorer are put together. Knows their parts; what each decides is written there.
-"""
+"""Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""New memories: how far they are believed at first, what they contradict, and what became of copies.
-
-Owns: adding and correcting. Knows the store, judges by their protocol and the scores of a new memory; which memories
-it is compared with is `ewe.longterm.neighbours`' matter.
-"""
+"""New memories: how far they are believed at first, what they contradict, and what became of copies."""
 
 from __future__ import annotations
 

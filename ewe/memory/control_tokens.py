@@ -1,8 +1,4 @@
-"""Encoding text as nothing but text: no control token comes out, whatever the text spells.
-
-Owns: which tokens of a tokenizer are control tokens, and a private copy of it that does not recognise them. Knows
-transformers' tokenizers by their methods only; knows nothing of passages.
-"""
+"""Encoding text as nothing but text: no control token comes out, whatever the text spells."""
 
 from __future__ import annotations
 

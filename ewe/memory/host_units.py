@@ -1,7 +1,4 @@
-"""Units in host memory: the tier between files and a GPU.
-
-Owns: which units stay there, the least recently used going first, within a budget. Knows tensors only.
-"""
+"""Units in host memory: the tier between files and a GPU."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Units that were encoded beforehand, brought from files into the KV pool.
-
-Owns: the reading beside the engine's loop, the tier in host memory, and what becomes of a unit that cannot be read (it
-is encoded, as if it were not there). Knows the files, the pool and encoded units; nothing of sequences.
-"""
+"""Units that were encoded beforehand, brought from files into the KV pool."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Encoded units, each content once, shared by every request that holds it; and the prefixes that units follow.
-
-Owns: the units' blocks, their reference counts and the order in which unused ones are given up. Knows the block
-manager; knows nothing of lanes, passages or the model that fills the blocks.
-"""
+"""Encoded units, each content once, shared by every request that holds it; and the prefixes that units follow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Folders of encoded units: the KV of many unit texts under one model, in safetensors shards.
-
-Owns: the format on disk, what a folder was made for, and the refusal of one that is torn or made for something else.
-Knows tensors by their size and digest; nothing of models, pools or passages.
-"""
+"""Folders of encoded units: the KV of many unit texts under one model, in safetensors shards."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The text of a unit from a template such as "{title}: {text}" and the fields of a passage.
-
-Owns: which fields a template may name and what becomes of the text around an empty one. Knows nothing of tokens.
-"""
+"""The text of a unit from a template such as "{title}: {text}" and the fields of a passage."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Passages as the token ids of memory units: content rules of what may enter memory.
-
-Owns: that a unit fits its capacity, ends at a sentence, begins as the model expects a text to begin, and holds no
-control token that a passage spelled out. Knows tokenizers and `ewe.text`; knows nothing of blocks or lanes.
-"""
+"""Passages as the token ids of memory units: content rules of what may enter memory."""
 
 from __future__ import annotations
 

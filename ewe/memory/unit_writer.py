@@ -1,8 +1,4 @@
-"""Writing a folder of encoded units, shard by shard, so that a process that is killed loses the last shard at most.
-
-Owns: the order of writing (whole files appear under their name, or not at all), and that one process writes at a time.
-Knows the format; nothing of models or passages.
-"""
+"""Writing a folder of encoded units, shard by shard, so that a process that is killed loses the last shard at most."""
 
 from __future__ import annotations
 

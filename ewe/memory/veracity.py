@@ -1,7 +1,4 @@
-"""How far a source can be believed, as the weight of its memory unit.
-
-Owns: the mapping from veracity to weight. Knows nothing of units or attention.
-"""
+"""How far a source can be believed, as the weight of its memory unit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The working memory of one sequence: two first-in-first-out lanes of weighted units (design 2.3).
-
-Owns: which units are in memory, in which order and with which weight. Knows the unit cache's units but never touches
-their reference counts: whoever adds a unit or gets one back from here holds or gives up its reference.
-"""
+"""The working memory of one sequence: two first-in-first-out lanes of weighted units (design 2.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The answer of a pipeline that does not come from one last generation: its text, sentences, stream and result.
-
-Owns: what readers learn of it, in the form in which the engine tells of texts that it rewrites itself.
-"""
+"""The answer of a pipeline that does not come from one last generation: its text, sentences, stream and result."""
 
 from __future__ import annotations
 

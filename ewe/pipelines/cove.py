@@ -1,7 +1,6 @@
 """Chain of verification, "factor + revise" (Dhuliawala et al., 2024, section 3): draft, questions, answers, revision.
 
-Owns: these prompts, and which lines of a plan are questions. The questions are answered without the draft in view, so
-that its mistakes are not repeated.
+The questions are answered without the draft in view, so that its mistakes are not repeated.
 """
 
 from __future__ import annotations

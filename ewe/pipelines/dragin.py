@@ -1,7 +1,6 @@
 """DRAGIN (Su et al. 2024): look ahead without documents; where information is needed, write one sentence under some.
 
-Owns: the order of its steps and what is kept of each text. When and with which words it retrieves is decided in
-`information_need`.
+When and with which words it retrieves is decided in `information_need`.
 """
 
 from __future__ import annotations

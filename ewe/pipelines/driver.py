@@ -1,7 +1,7 @@
 """Runs pipelines over one engine: their generations are sequences like any other, their retrievals and checks are jobs
 of the engine's own workers.
 
-Owns: which sequences belong to which run, and the way of every result to its run. No thread of its own, and none waits.
+No thread of its own, and none waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where a text needs information, and which words to look for (DRAGIN, Su et al. 2024, sections 3.1 and 3.2).
-
-Owns: the two rules, RIND and QFS, as functions of what the model read while it wrote. Knows words; nothing of engines.
-"""
+"""Where a text needs information, and which words to look for (DRAGIN, Su et al. 2024, sections 3.1 and 3.2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which pipeline a policy's name stands for.
-
-Owns: this choice. Knows every pipeline.
-"""
+"""Which pipeline a policy's name stands for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the model reads when a pipeline asks: the request's prompt or a turn of its own, with passages in it.
-
-Owns: where passages stand in a prompt, and their form. Knows chat templates; nothing of steps or engines.
-"""
+"""What the model reads when a pipeline asks: the request's prompt or a turn of its own, with passages in it."""
 
 from __future__ import annotations
 

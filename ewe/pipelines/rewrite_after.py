@@ -1,7 +1,7 @@
 """Rewriting afterwards, in the manner of RARR (Gao et al., 2023): write, check, edit what was refuted, check again.
 
-Owns: the prompt of an edit, and which wording is kept. What EWE does while the text is written is done here to a
-finished one: an edit cannot change what follows from the mistake.
+What EWE does while the text is written is done here to a finished one: an edit cannot change what follows from the
+mistake.
 """
 
 from __future__ import annotations

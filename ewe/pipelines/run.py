@@ -1,7 +1,6 @@
 """One answer on its way through a pipeline: its steps become sequences and jobs, their results go back into it.
 
-Owns: the state of one run, what a step costs, and how a run ends. All of it happens in the engine's thread, and nothing
-here waits.
+All of it happens in the engine's thread, and nothing here waits.
 """
 
 from __future__ import annotations

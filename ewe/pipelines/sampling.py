@@ -1,7 +1,4 @@
-"""How the texts of one answer are drawn: each with its own random stream, all of them from the request's parameters.
-
-Owns: what a step inherits of the request's sampling parameters. Knows steps; nothing of engines.
-"""
+"""How the texts of one answer are drawn: each with its own random stream, all of them from the request's parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reflection in the manner of Self-RAG (Asai et al., 2024, section 3.3), for models that have no reflection tokens.
 
-Owns: the yes/no questions that stand in for those tokens, and what their probabilities decide. Sentences are written
-one after the other, the best candidate each time (a beam of one).
+Sentences are written one after the other, the best candidate each time (a beam of one).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The language of pipelines: what one asks of the engine, and what it is told.
-
-Owns: the steps and the protocol. Knows plain data only, so a pipeline runs in a test without an engine.
-"""
+"""The language of pipelines: what one asks of the engine, and what it is told."""
 
 from __future__ import annotations
 

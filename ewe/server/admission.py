@@ -1,6 +1,6 @@
 """Who is let in: a bounded number of answers under way, fewer per key, none while the server drains.
 
-Owns: the counts. Lives on the event loop; knows no engine and no HTTP.
+Lives on the event loop; knows no engine and no HTTP.
 """
 
 from __future__ import annotations

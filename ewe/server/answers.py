@@ -1,7 +1,4 @@
-"""From the engine's generations to what clients read: citations, verdicts, sources, usage.
-
-Owns: this conversion, and which end of an answer is an error on the wire. Knows results and wire shapes; no HTTP.
-"""
+"""From the engine's generations to what clients read: citations, verdicts, sources, usage."""
 
 from __future__ import annotations
 

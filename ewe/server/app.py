@@ -1,7 +1,4 @@
-"""The app: routes, middleware and errors around one service.
-
-Owns: what is mounted where. Knows every router.
-"""
+"""The app: routes, middleware and errors around one service."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From the engine's thread to the event loop: whatever has come together is taken over at once.
-
-Owns: the one place where the two threads meet. Knows neither runs nor events.
-"""
+"""From the engine's thread to the event loop: whatever has come together is taken over at once."""
 
 from __future__ import annotations
 

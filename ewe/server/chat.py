@@ -1,7 +1,4 @@
-"""/v1/chat/completions.
-
-Owns: the route, and the form of a conversation's answer and chunks. Knows the service and the wire's shapes.
-"""
+"""/v1/chat/completions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Verifiers for texts that are finished: the engine's own, or one that looks into documents of a request.
-
-Owns: which verifier checks what, and that none holds up its caller for longer than the settings allow. Knows the parts
-of verification; no HTTP.
-"""
+"""Verifiers for texts that are finished: the engine's own, or one that looks into documents of a request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What streamed conversations and streamed texts have in common: their chunks, from the first to the counts of tokens.
-
-Owns: the order of the chunks and what each holds beside its choices. Knows runs; a choice's own form is its endpoint's.
-"""
+"""What streamed conversations and streamed texts have in common: their chunks, from the first to the counts of tokens."""
 
 from __future__ import annotations
 

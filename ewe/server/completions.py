@@ -1,7 +1,4 @@
-"""/v1/completions.
-
-Owns: the route, and the form of a text's answer and chunks. Knows the service and the wire's shapes.
-"""
+"""/v1/completions."""
 
 from __future__ import annotations
 

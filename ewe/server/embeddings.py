@@ -1,7 +1,4 @@
-"""/v1/embeddings: vectors of the encoder that the datastore is searched with.
-
-Owns: the route. Knows the service and the wire's shapes.
-"""
+"""/v1/embeddings: vectors of the encoder that the datastore is searched with."""
 
 from __future__ import annotations
 

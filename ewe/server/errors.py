@@ -1,7 +1,4 @@
-"""Errors on the wire: every one has the same shape, and a status that tells a client what to do.
-
-Owns: which error has which status, type and code. Knows the engine's errors and FastAPI's.
-"""
+"""Errors on the wire: every one has the same shape, and a status that tells a client what to do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Fields of requests that have no effect here: told in a header and once in the log, or refused.
-
-Owns: this rule, for every route that is a `RequestRoute`. Knows which fields a request noted; no engine.
-"""
+"""Fields of requests that have no effect here: told in a header and once in the log, or refused."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How long an answer may be: what a request asks for, what the server grants and what the context leaves.
-
-Owns: these numbers and the refusals about them. Knows sequences that are not submitted yet; no HTTP.
-"""
+"""How long an answer may be: what a request asks for, what the server grants and what the context leaves."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Log-probabilities on the wire: tokens as pieces of text, for chat and for text completions.
-
-Owns: how token ids become texts that add up to the answer. Knows the detokeniser.
-"""
+"""Log-probabilities on the wire: tokens as pieces of text, for chat and for text completions."""
 
 from __future__ import annotations
 

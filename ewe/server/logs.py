@@ -1,7 +1,4 @@
-"""The server's log: one line per event, for people or as JSON; no bodies, no keys.
-
-Owns: the form of the lines. Knows logging only.
-"""
+"""The server's log: one line per event, for people or as JSON; no bodies, no keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""/v1/memories: memories are added, searched, judged, shown with their history, and deleted.
-
-Owns: the routes. Knows the caller, and the service of long-term memory behind the engine.
-"""
+"""/v1/memories: memories are added, searched, judged, shown with their history, and deleted."""
 
 from __future__ import annotations
 

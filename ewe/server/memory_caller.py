@@ -1,8 +1,4 @@
-"""Who asks for memories: which of them they may read or change, and how these look to them.
-
-Owns: the way from a request to the scopes of its caller and back. Knows the service of long-term memory behind the
-engine, and the wire's shapes.
-"""
+"""Who asks for memories: which of them they may read or change, and how these look to them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the server counts and measures, in the form that Prometheus reads.
-
-Owns: the metrics' names (vLLM's under `ewe:` where it has them) and what each observes. Knows stream events and the
-engine's status; one registry per app.
-"""
+"""What the server counts and measures, in the form that Prometheus reads."""
 
 from __future__ import annotations
 

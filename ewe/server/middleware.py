@@ -1,7 +1,6 @@
 """Middleware: request ids, keys, body sizes, the log of requests, and errors that nobody foresaw.
 
-Owns: what holds for every request, whatever its route. Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would
-not learn that a client has hung up.
+Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would not learn that a client has hung up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What clients may call the model.
-
-Owns: these names, and that a folder's place on this machine is told to nobody. Knows no engine.
-"""
+"""What clients may call the model."""
 
 from __future__ import annotations
 

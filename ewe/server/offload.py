@@ -1,7 +1,4 @@
-"""Work that writes no text: in a thread of its own, counted by admission control, not for longer than somebody waits.
-
-Owns: this frame. Knows the service; nothing of the work.
-"""
+"""Work that writes no text: in a thread of its own, counted by admission control, not for longer than somebody waits."""
 
 from __future__ import annotations
 

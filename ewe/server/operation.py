@@ -1,7 +1,4 @@
-"""Routes for those who run the server: is it alive, is it ready, what does it do, which version, which models.
-
-Owns: these routes. Knows the service.
-"""
+"""Routes for those who run the server: is it alive, is it ready, what does it do, which version, which models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends.
-
-Owns: the order of starting and stopping, signals, and what is printed meanwhile. Knows uvicorn and the app.
-"""
+"""The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""/v1/rerank: the reranker of the datastore's retrieval, for documents of the request.
-
-Owns: the route, under the names that clients of Jina, Cohere and vLLM call. Knows the service and the wire's shapes.
-"""
+"""/v1/rerank: the reranker of the datastore's retrieval, for documents of the request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""/v1/responses.
-
-Owns: the route, and how a request and its answer look as a response. Knows the service and the wire's shapes.
-"""
+"""/v1/responses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The events of a response that is streamed: their order, their numbers, and the record that each is on the wire.
-
-Owns: the sequence from `response.created` to `response.completed`. Knows the wire's shapes, no engine.
-"""
+"""The events of a response that is streamed: their order, their numbers, and the record that each is on the wire."""
 
 from __future__ import annotations
 

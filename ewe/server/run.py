@@ -1,7 +1,4 @@
-"""One request in the engine: its answers' events on the event loop, until the last is finished or nobody wants them.
-
-Owns: the bridge from the engine's thread, and that whatever was begun is ended. Knows the client; no HTTP.
-"""
+"""One request in the engine: its answers' events on the event loop, until the last is finished or nobody wants them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The sentence encoder and the reranker behind /v1/embeddings and /v1/rerank.
-
-Owns: which models these are (those of the datastore's retriever, else those that the settings name, loaded when first
-needed), what they are called, and that no text is cut unasked. Knows retrieval; no HTTP.
-"""
+"""The sentence encoder and the reranker behind /v1/embeddings and /v1/rerank."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine.
-
-Owns: what must hold before a request is begun (model, limits, room) and its resources until it has ended. Knows `LLM`.
-"""
+"""What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The server's settings, and where settings come from: command line, environment, file, default, in this order.
-
-Owns: names, ranges and defaults of `server.*`, and the reading of `EWE_ENGINE_*`. Knows `ewe.config` and what reads it.
-"""
+"""The server's settings, and where settings come from: command line, environment, file, default, in this order."""
 
 from __future__ import annotations
 

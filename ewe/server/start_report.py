@@ -1,7 +1,4 @@
-"""What is printed when the server starts: phases and how far they are, the memory budget, routes, settings.
-
-Owns: these lines. Knows the app and the engine by their shapes; no line holds a key.
-"""
+"""What is printed when the server starts: phases and how far they are, the memory budget, routes, settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a stream says of each of the engine's events: text to add, an event for those who asked, or a comment.
-
-Owns: the difference between final text and drafts, and the revisions that drafts need. Knows the engine's events;
-how a part looks on the wire is its endpoint's.
-"""
+"""What a stream says of each of the engine's events: text to add, an event for those who asked, or a comment."""
 
 from __future__ import annotations
 

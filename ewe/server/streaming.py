@@ -1,7 +1,4 @@
-"""Streams of server-sent events: their records, comments in silence, and what happens when the reader goes.
-
-Owns: the form of a stream and the end of its run. Knows runs; nothing of what the records say.
-"""
+"""Streams of server-sent events: their records, comments in silence, and what happens when the reader goes."""
 
 from __future__ import annotations
 

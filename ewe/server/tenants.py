@@ -1,7 +1,4 @@
-"""What users and agents of requests are called in the store of memories.
-
-Owns: that keys which do not know of each other cannot reach each other's memories. Knows scopes; no HTTP.
-"""
+"""What users and agents of requests are called in the store of memories."""
 
 from __future__ import annotations
 

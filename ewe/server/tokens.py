@@ -1,7 +1,4 @@
-"""/tokenize and /detokenize.
-
-Owns: these routes. Knows the service and the engine's input_processor, which makes the same tokens of a prompt.
-"""
+"""/tokenize and /detokenize."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""/v1/verify.
-
-Owns: the route, and that a check does not outlive its caller. Knows `check_text` and the verifiers of the service.
-"""
+"""/v1/verify."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which version this is.
-
-Owns: its name on the wire.
-"""
+"""Which version this is."""
 
 from __future__ import annotations
 

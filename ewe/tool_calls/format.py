@@ -1,6 +1,6 @@
 """What every format of tool calls has: where calls begin in a text, how one is read, and a grammar that forces them.
 
-Owns: the base of the formats and what they share. A further format is a further class.
+A further format is a further class.
 """
 
 from __future__ import annotations

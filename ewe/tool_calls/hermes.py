@@ -1,7 +1,4 @@
-"""Calls as Hermes, Qwen and many others write them: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
-
-Owns: this format.
-"""
+"""Calls as Hermes, Qwen and many others write them: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`."""
 
 from __future__ import annotations
 

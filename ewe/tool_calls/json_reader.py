@@ -1,7 +1,4 @@
-"""JSON in a text that is still being written: where an object or a list ends, and what it holds.
-
-Owns: the difference between JSON that is not complete yet and text that can become none. Knows nothing of tools.
-"""
+"""JSON in a text that is still being written: where an object or a list ends, and what it holds."""
 
 from __future__ import annotations
 

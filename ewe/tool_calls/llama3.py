@@ -1,7 +1,4 @@
-"""Calls as Llama 3 writes them: an answer that is `{"name": ..., "parameters": {...}}`, several separated by `;`.
-
-Owns: this format.
-"""
+"""Calls as Llama 3 writes them: an answer that is `{"name": ..., "parameters": {...}}`, several separated by `;`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Where chats with one model have their memory: inside the user's last turn, or before everything.
-
-Owns: this choice, and the split of a conversation's prompt at the memory (design 2.6). Knows chat templates and the
-settings; nothing of units or engines.
-"""
+"""Where chats with one model have their memory: inside the user's last turn, or before everything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Conversations with tool calls as chat templates read them, with templates that know tools and with those that do not.
-
-Owns: this conversion, and the words that tell a model of tools whose template has none. Knows OpenAI's messages.
-"""
+"""Conversations with tool calls as chat templates read them, with templates that know tools and with those that do not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Calls as Mistral's models write them: `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, and newer ones
 `[TOOL_CALLS]name[ARGS]{...}` for every call.
-
-Owns: these two formats, which one marker begins.
 """
 
 from __future__ import annotations

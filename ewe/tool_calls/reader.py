@@ -1,7 +1,4 @@
-"""Reads calls out of a text as it comes: content first, then calls, and never a half marker as content.
-
-Owns: what is content, what is a call, and what has to wait. Knows formats by their base.
-"""
+"""Reads calls out of a text as it comes: content first, then calls, and never a half marker as content."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A model's chat template: conversations become prompts, also with tools, whether the template knows them or not.
-
-Owns: the rendering, and the choice of the format in which the model's calls are read. Knows tokenizers of transformers.
-"""
+"""A model's chat template: conversations become prompts, also with tools, whether the template knows them or not."""
 
 from __future__ import annotations
 

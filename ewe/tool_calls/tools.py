@@ -1,7 +1,4 @@
-"""The tools that a request offers, and which of them must be called.
-
-Owns: these records and the reading of OpenAI's form. Knows no model and no format.
-"""
+"""The tools that a request offers, and which of them must be called."""
 
 from __future__ import annotations
 

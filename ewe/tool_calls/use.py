@@ -1,7 +1,4 @@
-"""The tools of one request with one model: what the engine and the readers of its text have to know.
-
-Owns: ToolUse. Knows formats and readers; no tokenizer.
-"""
+"""The tools of one request with one model: what the engine and the readers of its text have to know."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The values of one clause with their roles.
-
-Owns: which preposition or place in the clause gives a value its role, and which common nouns count as terms. Knows
-items, frames and values; no clause boundaries.
-"""
+"""The values of one clause with their roles."""
 
 from __future__ import annotations
 

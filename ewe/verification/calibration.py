@@ -1,7 +1,4 @@
-"""The thresholds of verdicts, and the verdicts that they give.
-
-Owns: what combined evidence must reach. Knows numpy; no judge and no data set.
-"""
+"""The thresholds of verdicts, and the verdicts that they give."""
 
 from __future__ import annotations
 

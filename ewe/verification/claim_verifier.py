@@ -1,8 +1,4 @@
-"""Verification of real text: claims, passages found with them, a judge's word on each, and what it adds up to.
-
-Owns: the order of these steps, batched over all sentences of a call. Knows the protocols of retriever, extractor and
-judge; what they are is none of its business.
-"""
+"""Verification of real text: claims, passages found with them, a judge's word on each, and what it adds up to."""
 
 from __future__ import annotations
 

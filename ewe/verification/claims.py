@@ -1,7 +1,4 @@
-"""Claims of a sentence: what in it can be checked, said so that it stands alone.
-
-Owns: which frames are claims, and their wording. Knows frames and discourse; no evidence and no verdicts.
-"""
+"""Claims of a sentence: what in it can be checked, said so that it stands alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""From a sentence to its frames.
-
-Owns: whose statement each segment is, and the binding of values to the nearest relation. Knows segments, items,
-drafts and discourse.
-"""
+"""From a sentence to its frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """From what a judge says of single pieces of evidence to the verdict on a claim.
 
-Owns: how probabilities and sources combine, and when evidence is in conflict. Knows passages and verdicts; no judge.
-
 Each source is a witness who supports, refutes or leaves open. Its masses are what the judge gives above chance, times
 the weight of its veracity; the rest is "unknown" (Shafer's discounting: a source that cannot be believed says
 nothing). The sources combine by Dempster's rule. With a, b, c the masses of one source for supported, refuted and

@@ -1,8 +1,5 @@
 """One claim against one evidence frame: which of its values the evidence states, and which it contradicts.
 
-Owns: when a different value in the same place is a contradiction. Knows frames, values and the word lists; no passages
-and no weights.
-
 A value contradicts only if everything else that identifies the statement agrees: the relation, the subject, and the
 other names (for a date or number), so that exactly one value of one type differs. Whether a difference is a
 contradiction then depends on the slot. Some are filled once by their nature: dates and places of birth, death and

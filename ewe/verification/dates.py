@@ -1,7 +1,4 @@
-"""Finding dates, years, decades and centuries.
-
-Owns: the patterns of English dates. Knows tokens, mentions and the word lists.
-"""
+"""Finding dates, years, decades and centuries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """From a judge's word on a piece of evidence to what a passage says of a claim.
 
-Owns: the rule, its features, and the file that holds its parameters per judge with how they were found
-(`decisions.json`, written by scripts/calibrate_verdicts.py). Knows signals, windows and thresholds; no judge.
-
 A judge reads a single sentence most sharply, and a window where pronouns and context matter. Where a sentence of the
 passage says nearly the same as the claim, the judge reads that sentence, and what matters is the rest: the rule is a
 logistic regression with three outcomes, fitted for the judge, from its log-odds and from signals that need no model.

@@ -1,7 +1,4 @@
-"""What names and pronouns stand for, from the text before them.
-
-Owns: the names met so far and the subject at hand. Knows names and the word lists; no sentence structure.
-"""
+"""What names and pronouns stand for, from the text before them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Frames in the making, and their common form: one voice, kinds of names, terms as descriptions.
-
-Owns: how different ways to say the same thing become the same frame. Knows frames, items, values, discourse.
-"""
+"""Frames in the making, and their common form: one voice, kinds of names, terms as descriptions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Evidence for claims: passages found with the claim as query, read into frames once each.
-
-Owns: the queries and the reading of passages. Knows the Retriever protocol, frames and discourse; no verdicts.
-"""
+"""Evidence for claims: passages found with the claim as query, read into frames once each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From what single sentences say about the values of a claim to its verdict.
-
-Owns: how sources weigh against each other. Knows stances, passages and values; no retrieval and no frames.
-"""
+"""From what single sentences say about the values of a claim to its verdict."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All values of a sentence.
-
-Owns: which reading of a token goes first. Knows the finders of dates, numbers and names.
-"""
+"""All values of a sentence."""
 
 from __future__ import annotations
 

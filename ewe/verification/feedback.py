@@ -1,8 +1,4 @@
-"""What a check puts into memory: the deciding sentences of passages, or a line that lists the refuted claims.
-
-Owns: which evidence becomes a verification unit, in which order and under which id (ewe.txt, appendix D). Knows
-`ewe.types` and the names of the forms; no memory.
-"""
+"""What a check puts into memory: the deciding sentences of passages, or a line that lists the refuted claims."""
 
 from __future__ import annotations
 

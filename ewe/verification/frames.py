@@ -1,7 +1,6 @@
 """Sentences as frames: a relation, its subject and the values that go with it.
 
-Owns: how clauses are told apart and which value belongs to which relation. Knows tokens, values, discourse and the
-word lists; no evidence and no verdicts. There is no parser behind it: word order, prepositions and commas decide.
+There is no parser behind it: word order, prepositions and commas decide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a sentence is made of for the comparison: values, relation words, small words, marks.
-
-Owns: `Item`. Knows values.
-"""
+"""What a sentence is made of for the comparison: values, relation words, small words, marks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which words speak of the same relation, and what kind of thing a name's head noun makes of it.
-
-Owns: general English vocabulary of relations, kinds of names, trades. Knows stems and word lists.
-"""
+"""Which words speak of the same relation, and what kind of thing a name's head noun makes of it."""
 
 from __future__ import annotations
 

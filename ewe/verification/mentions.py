@@ -1,7 +1,4 @@
-"""Values where they stand among the tokens of a sentence.
-
-Owns: `Mention`. Knows tokens, values and the word lists.
-"""
+"""Values where they stand among the tokens of a sentence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Finding proper names and titles.
-
-Owns: where a name begins and ends. Knows tokens, mentions and the word lists; not who bears the name.
-"""
+"""Finding proper names and titles."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Verifiers by name.
-
-Owns: which parts stand behind the names, and their defaults. Knows all parts of verification; imports models only for
-the judges that need them.
-"""
+"""Verifiers by name."""
 
 from __future__ import annotations
 

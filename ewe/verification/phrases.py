@@ -1,7 +1,4 @@
-"""What a word does in its sentence, where only the words after it tell.
-
-Owns: modifiers, nouns of complements, "have" as a main verb. Knows items and the word lists.
-"""
+"""What a word does in its sentence, where only the words after it tell."""
 
 from __future__ import annotations
 

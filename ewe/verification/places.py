@@ -1,7 +1,4 @@
-"""Names of states and continents, so that "born in Paris" and "born in France" are not taken for a contradiction.
-
-Owns: the level of a place name (continent, country, part of a country) where it is generally known. Knows nobody.
-"""
+"""Names of states and continents, so that "born in Paris" and "born in France" are not taken for a contradiction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Finding numbers with what they count.
-
-Owns: the patterns of English numerals, in digits and words. Knows tokens, mentions and the word lists.
-"""
+"""Finding numbers with what they count."""
 
 from __future__ import annotations
 

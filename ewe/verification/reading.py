@@ -1,7 +1,4 @@
-"""From a sentence to its items; pronouns and "the prize" are replaced by what they stand for.
-
-Owns: what each word does by itself. Knows tokens, mentions, discourse, items and the word lists; no clauses.
-"""
+"""From a sentence to its items; pronouns and "the prize" are replaced by what they stand for."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A sentence's items cut into segments: stretches between marks, relative words and clause conjunctions.
-
-Owns: where a clause may begin, and where within it a relation with its values begins. Knows items and values; no
-subjects and no frames.
-"""
+"""A sentence's items cut into segments: stretches between marks, relative words and clause conjunctions."""
 
 from __future__ import annotations
 

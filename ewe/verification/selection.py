@@ -1,8 +1,4 @@
-"""What a judge reads of a passage: the sentences that speak of the claim, under the passage's title.
-
-Owns: which sentences these are, and which of them decides. Knows sentence boundaries and stems; no judge and no
-retriever.
-"""
+"""What a judge reads of a passage: the sentences that speak of the claim, under the passage's title."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What a sentence says that its evidence does not, counted without a model: numbers, names, negations, degrees, words.
 
-Owns: these signals, which stand beside a judge's word in the decision, and whether two texts say nearly the same, have
-names in each other's place, or speak of the same at all. Knows words and stems; no judge, no verdicts. A sentence that
-repeats its evidence with one word changed is what judges read past; counting finds it.
+A sentence that repeats its evidence with one word changed is what judges read past; counting finds it.
 """
 
 from __future__ import annotations

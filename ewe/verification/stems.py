@@ -1,7 +1,4 @@
-"""Crude stems of English words, so that the inflections of one verb or noun fall together.
-
-Owns: suffixes and irregular forms. Knows nobody.
-"""
+"""Crude stems of English words, so that the inflections of one verb or noun fall together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Sentences as tokens with their places, for the value comparison.
-
-Owns: how a sentence comes apart into words, numbers and marks. Knows `ewe.text` and the word lists.
-"""
+"""Sentences as tokens with their places, for the value comparison."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A verifier without weights: claims are checked by comparing their values with those of retrieved sentences.
-
-Owns: the way from sentences to verdicts. Knows claims, evidence, comparison and balance; no model.
-"""
+"""A verifier without weights: claims are checked by comparing their values with those of retrieved sentences."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Values that can be compared: dates, numbers and names, found in a sentence and brought to one form.
-
-Owns: what counts as a value and when two values agree. Knows the word lists; no relations, no evidence.
-"""
+"""Values that can be compared: dates, numbers and names, found in a sentence and brought to one form."""
 
 from __future__ import annotations
 

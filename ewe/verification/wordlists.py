@@ -1,7 +1,4 @@
-"""Words by what they do in an English sentence: function words, months, numerals, hedges, negations.
-
-Owns: the lists. Knows stems.
-"""
+"""Words by what they do in an English sentence: function words, months, numerals, hedges, negations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """True answers to prompts, sentence by sentence, as a well-read writer would give them.
 
-Owns: which topics an answer tells, in what order, and how each sentence refers to the person. Knows `people`,
-`prompts` and `wording`. Truth is whatever the given person's values say.
+Truth is whatever the given person's values say.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Passages: what the articles of the encyclopedia's sources say about people.
 
-Owns: the kinds of articles, the sources with their veracity, and the telling of a passage. Knows `people`, `wording`
-and `phrasings`.
-
 Every sentence that states a fact names the person in full, so a passage can be understood on its own.
 """
 

@@ -1,7 +1,4 @@
-"""The built-in demonstration: its world, its datastore and the place of its model.
-
-Owns: which world that is. Knows `ewe.world.world` and `ewe.retrieval`.
-"""
+"""The built-in demonstration: its world, its datastore and the place of its model."""
 
 from __future__ import annotations
 

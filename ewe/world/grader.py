@@ -1,8 +1,4 @@
-"""Exact grading of answers: what facts a text states, and which of them are true in the world.
-
-Owns: reading sentences back through the inverse of the phrasings. Knows the world; independent of `ewe.verification`,
-so that it can judge it.
-"""
+"""Exact grading of answers: what facts a text states, and which of them are true in the world."""
 
 from __future__ import annotations
 

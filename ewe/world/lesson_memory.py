@@ -1,7 +1,4 @@
-"""The memory of a lesson: which units stand in it while each sentence is written, what is missing, what is denied.
-
-Owns: how lessons are drawn (`LessonSettings`) and their units. Knows tellings and statements; no prompts, no tokens.
-"""
+"""The memory of a lesson: which units stand in it while each sentence is written, what is missing, what is denied."""
 
 from __future__ import annotations
 

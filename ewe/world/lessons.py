@@ -1,8 +1,4 @@
-"""Lessons: prompts with memory units and the answers that a model should learn to write from them.
-
-Owns: what a lesson is, and how its answer is put together with its memory. Knows the rest of the world's text modules;
-knows nothing of tokens or models.
-"""
+"""Lessons: prompts with memory units and the answers that a model should learn to write from them."""
 
 from __future__ import annotations
 

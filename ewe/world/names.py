@@ -1,8 +1,4 @@
-"""Made-up names, put together from a small set of syllables and words.
-
-Owns: the syllables, the name spaces, and the split of people into training and test by their full name.
-Knows nobody.
-"""
+"""Made-up names, put together from a small set of syllables and words."""
 
 from __future__ import annotations
 

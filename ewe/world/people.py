@@ -1,7 +1,4 @@
-"""People and the facts about them.
-
-Owns: `Fact`, `Person`, the slots of a person and how their values are drawn. Knows `ewe.world.names`.
-"""
+"""People and the facts about them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """How facts are said: the sentences of passages and answers, with places for names and values.
 
-Owns: the phrasings, as data. Knows nobody.
-
 Each entry is (uses, text). Uses: "p" a passage may say it so; "a" an answer may, with any form of the person;
 "A" an answer may, with the person's name only. Places: {S} the person as subject, {O} as object, {P} possessive;
 {was} agrees with {S}; {he} and {his} are always pronouns; every other place is a slot of the person (see people.py).

@@ -1,7 +1,4 @@
-"""Lies: people with one wrong value, for passages that cannot be believed.
-
-Owns: how a value is made wrong. Knows `people`.
-"""
+"""Lies: people with one wrong value, for passages that cannot be believed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Prompts of four kinds: a life, one question, a list, a comparison.
-
-Owns: `WorldPrompt` and how prompts are drawn. Knows `people` and `phrasings`.
-"""
+"""Prompts of four kinds: a life, one question, a list, a comparison."""
 
 from __future__ import annotations
 

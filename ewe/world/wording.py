@@ -1,8 +1,4 @@
-"""Sentences from phrasings: filling a phrasing with one person's names and values.
-
-Owns: `Phrasing`, `Wording` (a filled phrasing with its facts and the places of their values) and the catalogue of
-all phrasings. Knows `phrasings` (the data) and `people`.
-"""
+"""Sentences from phrasings: filling a phrasing with one person's names and values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The world: people, what is true of them, and the passages that tell of it, truly or not.
-
-Owns: `World` and how one is generated from a seed. Knows the rest of the world's text modules.
-"""
+"""The world: people, what is true of them, and the passages that tell of it, truly or not."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writing a step's keys and values, as they are, into the paged pool.
 
-Owns: the kernel and its launcher. `rotary_write` writes keys that still need their rotary embedding.
+`rotary_write` writes keys that still need their rotary embedding.
 """
 
 # ruff: noqa: N803

@@ -1,7 +1,7 @@
 """Writing a step's keys and values into a paged pool of e4m3 numbers, with one scale per token and head.
 
-Owns: the kernel and its launcher. The scale makes the largest number of a head 448, the largest of e4m3. It depends on
-its token alone, so tokens can follow and be dropped without touching what was written before.
+The scale makes the largest number of a head 448, the largest of e4m3. It depends on its token alone, so tokens can
+follow and be dropped without touching what was written before.
 """
 
 # ruff: noqa: N803

@@ -1,6 +1,6 @@
 """What the launchers refuse.
 
-Owns: the checks of shapes, dtypes and strides. None of them waits for the device, so indices are not looked into.
+None of them waits for the device, so indices are not looked into.
 """
 
 from __future__ import annotations

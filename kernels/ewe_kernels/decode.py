@@ -1,9 +1,9 @@
 """Attention of single tokens over pieces of paged segments: the first half of split-KV decoding.
 
-Owns: the kernel and its launcher. A piece is a run of keys of one segment (a memory unit, a context) with the rows that
-see it: one row for what belongs to one sequence, many for a unit that sequences of the batch share, whose keys are then
-read once for all of them. Each (piece, row) leaves a state, an output and its LSE, which `merge_states` joins; the
-weights of eq. 1 of the EWE paper act there, because a bias on all logits of a segment only shifts its LSE.
+A piece is a run of keys of one segment (a memory unit, a context) with the rows that see it: one row for what belongs
+to one sequence, many for a unit that sequences of the batch share, whose keys are then read once for all of them. Each
+(piece, row) leaves a state, an output and its LSE, which `merge_states` joins; the weights of eq. 1 of the EWE paper
+act there, because a bias on all logits of a segment only shifts its LSE.
 """
 
 # ruff: noqa: N803

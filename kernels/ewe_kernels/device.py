@@ -1,7 +1,4 @@
-"""What the attention kernels share on the device: a pass over paged keys and values, the cap on logits, constants.
-
-Owns: functions that run inside kernels. Knows Triton only.
-"""
+"""What the attention kernels share on the device: a pass over paged keys and values, the cap on logits, constants."""
 
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"

@@ -1,7 +1,4 @@
-"""The gated activation of a feed-forward layer, activation(gate) * up, in one launch.
-
-Owns: the kernel, its launcher and the names of activations.
-"""
+"""The gated activation of a feed-forward layer, activation(gate) * up, in one launch."""
 
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"

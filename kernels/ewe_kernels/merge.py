@@ -1,7 +1,7 @@
 """Joining states of attention by their LSE: the second half of split-KV decoding.
 
-Owns: the kernel and its launcher. A state is an output and its LSE (natural log, float32) over some of the keys; states
-over disjoint keys join to the attention over all of them, with weights exp(lse + bias).
+A state is an output and its LSE (natural log, float32) over some of the keys; states over disjoint keys join to the
+attention over all of them, with weights exp(lse + bias).
 """
 
 # ruff: noqa: N803

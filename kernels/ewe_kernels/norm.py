@@ -1,6 +1,6 @@
 """RMS norms of a step's hidden states, with the sum that comes before them, in one launch.
 
-Owns: the kernel and its launchers. A row is read once and stays in registers.
+A row is read once and stays in registers.
 """
 
 # ruff: noqa: N803

@@ -1,7 +1,7 @@
 """Attention of runs of tokens over paged memory units and a paged context: prompts, chunks of them, units themselves.
 
-Owns: the kernel and its launcher. Units are visible to every token of a run, the context causally and within a sliding
-window; the biases of eq. 1 of the EWE paper are added to the logits, so one pass reads every key once.
+Units are visible to every token of a run, the context causally and within a sliding window; the biases of eq. 1 of the
+EWE paper are added to the logits, so one pass reads every key once.
 """
 
 # ruff: noqa: N803, N806

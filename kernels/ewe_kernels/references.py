@@ -1,7 +1,4 @@
-"""What the kernels must compute, in plain torch and float64, key by key.
-
-Owns: one reference per kernel. Knows nothing of Triton, tiles or pieces; slow on purpose.
-"""
+"""What the kernels must compute, in plain torch and float64, key by key."""
 
 from __future__ import annotations
 

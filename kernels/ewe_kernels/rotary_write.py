@@ -1,7 +1,7 @@
 """The rotary embedding of a step's queries and keys, and the write of keys and values into the pool, in one launch.
 
-Owns: the kernel and its launcher. What comes in is what the products of a layer gave; queries and keys may get an RMS
-norm over each head first. The pool is what attention reads, so keys and values are written once and nowhere else.
+What comes in is what the products of a layer gave; queries and keys may get an RMS norm over each head first. The pool
+is what attention reads, so keys and values are written once and nowhere else.
 """
 
 # ruff: noqa: N803

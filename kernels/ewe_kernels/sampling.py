@@ -1,9 +1,9 @@
 """Choosing tokens from logits without sorting the vocabulary.
 
-Owns: the kernels and their launchers. Tokens have an order, likeliest first and then by id; top_k, top_p and min_p each
-keep a beginning of it, and a draw picks the token where the cumulative probability passes a point. Each of these places
-is found by bisecting over the values of the logits, as 32-bit integers in the same order as the floats: some 13 passes
-over logits that lie in the L2 cache. The result is the one that sorting gives.
+Tokens have an order, likeliest first and then by id; top_k, top_p and min_p each keep a beginning of it, and a draw
+picks the token where the cumulative probability passes a point. Each of these places is found by bisecting over the
+values of the logits, as 32-bit integers in the same order as the floats: some 13 passes over logits that lie in the L2
+cache. The result is the one that sorting gives.
 """
 
 # ruff: noqa: N803

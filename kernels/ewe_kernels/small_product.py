@@ -1,7 +1,6 @@
 """Products of a few rows with a matrix in 8 bits, which is read once, as bytes.
 
-Owns: the kernel, its tile and its launcher. Decoding is bound by reading weights: converting the matrix first would
-read it, write it in 16 bits and read it again.
+Decoding is bound by reading weights: converting the matrix first would read it, write it in 16 bits and read it again.
 """
 
 # ruff: noqa: N803

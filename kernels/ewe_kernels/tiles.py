@@ -1,7 +1,5 @@
 """How big the tiles of the kernels are, and why.
 
-Owns: tile shapes, warps and pipeline depths per head width. Knows nothing of attention.
-
 tl.dot wants at least 16 rows, so the query heads that share a key head are packed into one tile, and what they do not
 fill is masked. All settings are fixed: autotuning would stop the first requests, and its choice would differ from run
 to run, and the results with it.

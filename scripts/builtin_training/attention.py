@@ -1,7 +1,6 @@
 """The EWE attention for training: eq. 1 of ewe.txt in folded form over packed units and contexts.
 
-Owns: the attention function that transformers' Llama calls while it trains, and the losses that guide it. Knows the
-layout; nothing of lessons or tokens. The engine has its own, paged one (`ewe.attention`); a test says that both agree.
+The engine has its own, paged one (`ewe.attention`); a test says that both agree.
 """
 
 from __future__ import annotations

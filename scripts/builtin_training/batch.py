@@ -1,7 +1,4 @@
-"""From examples to one flat batch without padding in the linear layers.
-
-Owns: `Batch`, which tokens are learned, and the weights of their losses. Knows `example` and `layout`; nothing of text.
-"""
+"""From examples to one flat batch without padding in the linear layers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checkpoints in safetensors: parameters, optimizer states and the step, written so that a kill never harms them.
-
-Owns: the checkpoint file and the export of a model directory. Knows nothing of data or schedules.
-"""
+"""Checkpoints in safetensors: parameters, optimizer states and the step, written so that a kill never harms them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Batches made in a worker process, each a function of (seed, step) alone, so that a resumed run sees the same ones.
-
-Owns: the stream of batches. Knows nothing of the model.
-"""
+"""Batches made in a worker process, each a function of (seed, step) alone, so that a resumed run sees the same ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Examples: lessons in tokens, with what each token sees and what is to be learned of it.
-
-Owns: `Example` and how examples lend each other units. Knows nothing of text.
-"""
+"""Examples: lessons in tokens, with what each token sees and what is to be learned of it."""
 
 from __future__ import annotations
 

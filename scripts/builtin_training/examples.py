@@ -1,8 +1,4 @@
-"""From lessons of the built-in world to examples in tokens, and the curriculum.
-
-Owns: how a lesson is spelt in tokens, which view each token has, what is drawn when. Knows `ewe.world.lessons` and
-`batch`.
-"""
+"""From lessons of the built-in world to examples in tokens, and the curriculum."""
 
 from __future__ import annotations
 

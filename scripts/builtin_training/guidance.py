@@ -1,7 +1,5 @@
 """Where attention should go: to the token that is to be copied, to the name of the person who is spoken of, and to what
 else the sentence has said of that person.
-
-Owns: how these goals are found in a lesson's tokens. Knows `example`, facts and their places; no attention, no loss.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where the tokens of a batch lie, who sees whom, and where the tokens to copy are.
-
-Owns: `Layout`, and how visibility and weights become indices and additive masks. Knows `example`; nothing of text.
-"""
+"""Where the tokens of a batch lie, who sees whom, and where the tokens to copy are."""
 
 from __future__ import annotations
 

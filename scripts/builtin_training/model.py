@@ -1,7 +1,4 @@
-"""The built-in model's shape, its tokenizer's training text, and the loss.
-
-Owns: sizes of the network. Knows `attention`, `batch`, `tokenizer` and the world's lessons.
-"""
+"""The built-in model's shape, its tokenizer's training text, and the loss."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Muon for the matrices, AdamW for the rest, and the learning-rate schedule.
-
-Owns: which parameter goes to which optimizer, and the average of the parameters over the last steps. Knows nothing
-of data.
-"""
+"""Muon for the matrices, AdamW for the rest, and the learning-rate schedule."""
 
 from __future__ import annotations
 

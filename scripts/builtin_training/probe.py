@@ -1,7 +1,7 @@
 """The probe: how often the model copies a value exactly from the right one of several units.
 
-Owns: the measurement and its text. Given the sentence up to the value, greedy decoding writes the value exactly if and
-only if every one of its tokens has the largest logit, so one forward pass per batch is enough. Runs in float32.
+Given the sentence up to the value, greedy decoding writes the value exactly if and only if every one of its tokens has
+the largest logit, so one forward pass per batch is enough. Runs in float32.
 """
 
 from __future__ import annotations

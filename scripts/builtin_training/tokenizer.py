@@ -1,7 +1,4 @@
-"""The built-in model's own tokenizer: byte-level BPE, trained on generated text.
-
-Owns: special tokens, chat template, and how prompts, units and answers become token ids. Knows nothing of training.
-"""
+"""The built-in model's own tokenizer: byte-level BPE, trained on generated text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the base judge is trained on: shards of labelled pairs and of pairs made from running text.
-
-Owns: `BaseCorpus`, the shares of the kinds of pairs in a shard. Knows every source and every way of making pairs;
-nothing of tokens or models.
-"""
+"""What the base judge is trained on: shards of labelled pairs and of pairs made from running text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The chat model as judge: its weights, the adapter that is trained, and the logits of the three answers.
-
-Owns: `BaseModel`. Knows transformers, peft and torch; nothing of data.
-"""
+"""The chat model as judge: its weights, the adapter that is trained, and the logits of the three answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The sets that the base judge is measured on, and its figures on them.
 
-Owns: which pairs make each set, what of SQuAD calibrates and what is reported. Knows the sources and metrics; a judge
-is anything that turns pairs into logits. The changed sentences of SQuAD come from rules of this file alone, which the
-training does not use.
+The changed sentences of SQuAD come from rules of this file alone, which the training does not use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Pairs as tensors: token ids, batches of like lengths, and what a model says of many pairs.
-
-Owns: `encode`, `training_batches`, `logits_of`. Knows tokenizers and torch; nothing of where pairs come from.
-"""
+"""Pairs as tensors: token ids, batches of like lengths, and what a model says of many pairs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """New pairs from labelled ones: the same claim beside changed evidence, the same evidence beside a changed claim.
 
-Owns: `refuted_from`, `supported_from`, `negated_from`, `settled_no_more`. Knows `swaps`.
-
 A judge that looks at the claim alone does well on FEVER and fails on FEVER-Symmetric; here every claim meets evidence
 for and against it.
 """

@@ -1,8 +1,6 @@
 """Edits of a sentence, each with what the sentence before says of the sentence after.
 
-Owns: `EDITS` (what makes a sentence false), `REWORDINGS` and `CUTS` (what leaves it true), `wrong_relation` (what it
-does not say). Knows `numbers`, `swaps` and
-`wordings`; nothing of evidence. Rules are general: no list of facts, no set's own sentences.
+Rules are general: no list of facts, no set's own sentences.
 """
 
 from __future__ import annotations

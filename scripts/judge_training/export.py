@@ -1,7 +1,5 @@
 """The judge's model directory with its int8 weights.
 
-Owns: the layout of `ewe/verification/judges/builtin_model/`. Knows nothing of data or training.
-
 Layout (all that a loader needs):
 
 - config.json: transformers' BertConfig of a `BertForSequenceClassification` (MiniLM-L6-H384-uncased), `id2label` =

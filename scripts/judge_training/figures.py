@@ -1,8 +1,4 @@
-"""The sets that the judge is measured on, and its figures on them.
-
-Owns: which pairs make each set. Knows the sources, neighbours and metrics; a judge is anything that turns pairs into
-logits or probabilities.
-"""
+"""The sets that the judge is measured on, and its figures on them."""
 
 from __future__ import annotations
 

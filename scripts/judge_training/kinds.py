@@ -1,6 +1,6 @@
 """Words that exclude each other in the same place of a sentence, by kind, as data.
 
-Owns: `KINDS`. Knows nobody. A word stands in one kind only.
+A word stands in one kind only.
 """
 
 from __future__ import annotations

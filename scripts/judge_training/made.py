@@ -1,7 +1,4 @@
-"""Pairs made from running text without labels: a claim is a sentence cut shorter, true, changed, or of somewhere else.
-
-Owns: `shorten`, `made_pairs`. Knows `contrasts` and `swaps`.
-"""
+"""Pairs made from running text without labels: a claim is a sentence cut shorter, true, changed, or of somewhere else."""
 
 from __future__ import annotations
 

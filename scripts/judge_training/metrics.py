@@ -1,7 +1,4 @@
-"""Figures of a judge: balanced accuracy, macro-F1, expected calibration error; and what calibrates it.
-
-Owns: the formulas. Knows numpy and torch; nothing of models.
-"""
+"""Figures of a judge: balanced accuracy, macro-F1, expected calibration error; and what calibrates it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a stage of the training reads: labelled pairs, and pairs made from them, anew in every epoch.
-
-Owns: `Corpus`, the shares of the kinds of pairs, epochs. Knows every source and every way of making pairs; nothing of
-tokens or models.
-"""
+"""What a stage of the training reads: labelled pairs, and pairs made from them, anew in every epoch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The model, its optimizer and its loss.
-
-Owns: which layer learns how fast, and what is minimised. Knows transformers and torch; nothing of data.
-"""
+"""The model, its optimizer and its loss."""
 
 from __future__ import annotations
 

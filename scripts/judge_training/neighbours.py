@@ -1,7 +1,4 @@
-"""Passages that a search finds for a claim and that do not settle it: neighbours from other pages.
-
-Owns: `irrelevant_pairs`. Knows bm25s and `pairs`.
-"""
+"""Passages that a search finds for a claim and that do not settle it: neighbours from other pages."""
 
 from __future__ import annotations
 

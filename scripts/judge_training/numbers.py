@@ -1,7 +1,4 @@
-"""Numbers and dates of running text: made wrong, and written another way.
-
-Owns: `other_number`, `reformat_number`. Knows nobody.
-"""
+"""Numbers and dates of running text: made wrong, and written another way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pairs of evidence and claim, the cleaning of their text, and the splits that keep related texts together.
-
-Owns: `Pair`, `clean`, `sentences_of`, `grouped`, `share_of`. Knows no data set.
-"""
+"""Pairs of evidence and claim, the cleaning of their text, and the splits that keep related texts together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Running text under a title, and windows of it around one of its sentences.
 
-Owns: `Passages`, which texts may be trained on, how they are cut into windows. Knows the sources; nothing of labels.
-
 Of WiCE and Fool-Me-Twice only the pages of the training part are read, of FActScore the people of the training half;
 XQuAD is not read: its articles are those of SQuAD, on which the judge is measured.
 """

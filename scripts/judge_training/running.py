@@ -1,7 +1,5 @@
 """Pairs from running text: a sentence, as it is or edited, beside the window it stands in, as that is or edited.
 
-Owns: which edits of claim and evidence give which label. Knows `passages` and `edits`.
-
 An edit of the claim alone makes it false; the same edit of both leaves it true. So neither an odd word in the claim
 nor a likely one tells the label: only the comparison does.
 """

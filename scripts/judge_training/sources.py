@@ -1,7 +1,5 @@
 """The labelled sets in ../shared/data as pairs, each with its split.
 
-Owns: how each set is read and which part of it may be trained on. Knows `pairs`; makes nothing up.
-
 Splits (all by hashes of groups, see `pairs.share_of`; no sentence of evidence and no claim crosses them):
 
 - FEVER: claims that share a sentence of evidence, a claim or the name they begin with are one group. Every group that

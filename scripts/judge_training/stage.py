@@ -1,7 +1,4 @@
-"""One stage of the training: steps over epochs of pairs, checkpoints that a kill never harms, probes on the way.
-
-Owns: the loop. Knows batches, the model and the checkpoint file; what an epoch holds is told by its caller.
-"""
+"""One stage of the training: steps over epochs of pairs, checkpoints that a kill never harms, probes on the way."""
 
 from __future__ import annotations
 

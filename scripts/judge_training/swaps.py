@@ -1,7 +1,4 @@
-"""Values in sentences and how they are made wrong: years, numbers, names, and words that exclude each other.
-
-Owns: `find_values`, `other_value`, `replace_value`, `negate`. Knows `kinds` (the word lists); nothing of labels.
-"""
+"""Values in sentences and how they are made wrong: years, numbers, names, and words that exclude each other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Words that edits put in each other's place, as data.
-
-Owns: `VERBS`, `STRONGER`, `RELATIONS`, `SYNONYMS`. Knows nobody.
-"""
+"""Words that edits put in each other's place, as data."""
 
 from __future__ import annotations
 

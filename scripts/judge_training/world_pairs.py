@@ -1,7 +1,4 @@
-"""Pairs from the built-in world: sentences about people who do not exist, beside passages that tell of them.
-
-Owns: which values of two people exclude each other, and the drawing of pairs. Knows `ewe.world`.
-"""
+"""Pairs from the built-in world: sentences about people who do not exist, beside passages that tell of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who sees whom when units are read in parallel (design 2.6 with `merge: plain`).
-
-Owns: the block mask. Knows packed batches; transformers' models take the mask as it is.
-"""
+"""Who sees whom when units are read in parallel (design 2.6 with `merge: plain`)."""
 
 from __future__ import annotations
 

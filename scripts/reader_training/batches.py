@@ -1,7 +1,4 @@
-"""Batches of a fixed shape, made from the step's number alone: a resumed run goes on with what it would have seen.
-
-Owns: `Batch`, `Batches`. Knows the mixture, the encoder and the packing; runs in worker processes.
-"""
+"""Batches of a fixed shape, made from the step's number alone: a resumed run goes on with what it would have seen."""
 
 from __future__ import annotations
 

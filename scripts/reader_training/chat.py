@@ -1,7 +1,4 @@
-"""Plain chat, so that nothing is forgotten: everyday prompts with the model's own answers from before the training.
-
-Owns: the prompts and the file of answers. Knows the greedy loop; the prompts are put together from the lists below.
-"""
+"""Plain chat, so that nothing is forgotten: everyday prompts with the model's own answers from before the training."""
 
 from __future__ import annotations
 

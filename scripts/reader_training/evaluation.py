@@ -1,7 +1,7 @@
 """How well a model answers from passages: in the prompt, and as units read in parallel.
 
-Owns: the sets, the ways of giving passages, and the counting. The measure: one of the right answers stands in the
-greedy answer. SQuAD 2 is for choices during training, XQuAD for the report; nothing of either is trained on.
+The measure: one of the right answers stands in the greedy answer. SQuAD 2 is for choices during training, XQuAD for the
+report; nothing of either is trained on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The words around memory units in a chat, and their token ids: prefix | units | rest | target.
 
-Owns: `Frame`, `Talk`, `Example`, `Encoder`. Prefix, each unit and rest are tokenised alone, as the engine does. Knows
-the tokenizer and its chat template; nothing of masks.
+Prefix, each unit and rest are tokenised alone, as the engine does.
 """
 
 from __future__ import annotations

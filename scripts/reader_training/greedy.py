@@ -1,7 +1,4 @@
-"""Greedy answers for many examples at once, units read in parallel or in the prompt.
-
-Owns: the loop over tokens with its cache. Knows layouts and the block mask; nothing of what is asked.
-"""
+"""Greedy answers for many examples at once, units read in parallel or in the prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the reader is trained on: examples drawn from the sources, task by task.
-
-Owns: the tasks and their shares. Knows sources, questions and distractors; nothing of tokens.
-"""
+"""What the reader is trained on: examples drawn from the sources, task by task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The chat model, its adapter, and what is minimised.
-
-Owns: loading (a folder or a GGUF file), LoRA, the loss, and the adapter's files in peft's format.
-"""
+"""The chat model, its adapter, and what is minimised."""
 
 from __future__ import annotations
 

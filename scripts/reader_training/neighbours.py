@@ -1,7 +1,4 @@
-"""Distractors: passages that have rare words in common with a text, or any others.
-
-Owns: `Neighbours`. Knows `Passage`; the weights are inverse document frequencies, so no index outside is needed.
-"""
+"""Distractors: passages that have rare words in common with a text, or any others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Examples as rows of tokens: several examples in one row, each in a memory of its own.
 
-Owns: positions, segments and the packing. Knows `Example` and tensors; nothing of text or of models.
-
 A layout gives every token of an example a position and a segment: 0 for the prefix, i for unit i, the last for rest
 and answer. `attention.py` makes the mask of it.
 """

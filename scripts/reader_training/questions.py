@@ -1,8 +1,7 @@
 """Questions made from sentences by rules: a value is taken out, and what is left asks for it.
 
-Owns: `question_about` and `quote`. Knows values (`judge_training.swaps`), no passages. The questions are plain English
-of the kinds that people ask ("Who wrote ...?", "When was ...?", "What did ... win?"); where no rule fits, a gap is
-asked for.
+The questions are plain English of the kinds that people ask ("Who wrote ...?", "When was ...?", "What did ... win?");
+where no rule fits, a gap is asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Passages, and questions about passages, as JSONL of any origin gives them.
 
-Owns: `Passage`, `Reading` and the JSONL form. One object per line, of which only `question` and `target` are needed
-beside passages:
+One object per line, of which only `question` and `target` are needed beside passages:
 
     {"question": "Who ...?", "answers": ["Ann Bell"], "target": "Ann Bell wrote it.",
      "passages": [{"title": "...", "text": "..."}, ...], "right": [0]}

@@ -1,7 +1,4 @@
-"""The sets in ../shared/data as passages, claims and questions to train a reader on.
-
-Owns: how each set is read. squad2 and xquad_en, which measure the reader, are not read here. Knows `records`.
-"""
+"""The sets in ../shared/data as passages, claims and questions to train a reader on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The training run: steps against the clock, checkpoints that a kill never harms, probes on the way.
-
-Owns: the loop. Knows batches, the model and the checkpoint file; what is drawn and measured is told by its caller.
-"""
+"""The training run: steps against the clock, checkpoints that a kill never harms, probes on the way."""
 
 from __future__ import annotations
 

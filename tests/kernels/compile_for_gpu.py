@@ -1,7 +1,6 @@
 """Compiles the kernels for a GPU that need not be there; run as a script, outside the interpreter.
 
-Owns: the signatures at Llama-3.1-8B's shape in bfloat16. Prints one line per kernel, registers and spilled bytes, and
-fails where one does not compile.
+Prints one line per kernel, registers and spilled bytes, and fails where one does not compile.
 """
 
 from __future__ import annotations

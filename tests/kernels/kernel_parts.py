@@ -1,6 +1,6 @@
 """What the tests of the kernels share: where they run, and random paged keys and values.
 
-Owns: the precisions per device. Triton's interpreter multiplies bfloat16 wrongly, so that is left to GPUs.
+Triton's interpreter multiplies bfloat16 wrongly, so that is left to GPUs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tiny random models of every family that the engine is tested with; token ids only, no tokenizer.
 
-Owns: their configurations. `build(name)` gives a model with the ewe attention, `build(name, attention="eager")` the
-same weights under transformers' own attention. Windows are short, so that the prompts of the tests exceed them.
+`build(name)` gives a model with the ewe attention, `build(name, attention="eager")` the same weights under
+transformers' own attention. Windows are short, so that the prompts of the tests exceed them.
 """
 
 from __future__ import annotations

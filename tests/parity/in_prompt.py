@@ -1,7 +1,4 @@
-"""Units inside a prompt as design 2.6 has them: one softmax, spelled out as an additive mask over whole models.
-
-Owns: the reference of the tests of prefixes, in float64. Knows nothing of ewe.
-"""
+"""Units inside a prompt as design 2.6 has them: one softmax, spelled out as an additive mask over whole models."""
 
 from __future__ import annotations
 

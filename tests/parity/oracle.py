@@ -1,7 +1,4 @@
-"""Eq. 1 of the EWE paper as it is written: k + 1 attentions, averaged by their normalisers. In float64.
-
-Owns: the references of the attention tests. Knows nothing of ewe.
-"""
+"""Eq. 1 of the EWE paper as it is written: k + 1 attentions, averaged by their normalisers. In float64."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A model with a pool of its own, for the parity tests: rows are made, run, and their logits come back.
-
-Owns: block tables and rows; the blocks of different sequences interleave, as they do in the engine.
-"""
+"""A model with a pool of its own, for the parity tests: rows are made, run, and their logits come back."""
 
 from __future__ import annotations
 

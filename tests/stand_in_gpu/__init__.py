@@ -1,9 +1,9 @@
 """A stand-in for one CUDA device, for machines without any.
 
-Owns: what torch.cuda and Triton's launches become while it is in place. It finds operations over two devices, waits
-where nothing should wait, host memory that is read before a copy has arrived or written before one has left, and graphs
-with something in them that changes later. Kernels run under Triton's interpreter. It says nothing about speed, nor of
-what kernels compile to. `make gpu-rehearsal` runs the tests for GPUs on it.
+It finds operations over two devices, waits where nothing should wait, host memory that is read before a copy has
+arrived or written before one has left, and graphs with something in them that changes later. Kernels run under Triton's
+interpreter. It says nothing about speed, nor of what kernels compile to. `make gpu-rehearsal` runs the tests for GPUs
+on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the stand-in for a GPU is at: copies under way, a graph that is recorded, waits.
 
-Owns: their order. A copy has arrived, or left, when somebody waits for it, and not before: what reads or writes host
-memory too early shows.
+A copy has arrived, or left, when somebody waits for it, and not before: what reads or writes host memory too early
+shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tensors that say they lie on a CUDA device, and lie in host memory.
-
-Owns: which operations on them are refused, which wait, and what torch must not see. Knows the device that they are on.
-"""
+"""Tensors that say they lie on a CUDA device, and lie in host memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tiny GGUF files, written with llama.cpp's own package from a tiny llama, its tokenizer included.
-
-Owns: the names and orders that llama.cpp gives to what transformers calls otherwise.
-"""
+"""Tiny GGUF files, written with llama.cpp's own package from a tiny llama, its tokenizer included."""
 
 from __future__ import annotations
 

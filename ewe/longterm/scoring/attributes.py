@@ -1,8 +1,4 @@
-"""What a short statement is about: whether a newer one replaces an older one, or both can hold.
-
-Owns: the likeness of subject and attribute, by the words alone (English). Knows how texts come apart into words; no
-judge. docs/longterm_scoring.md says how often it is right.
-"""
+"""What a short statement is about: whether a newer one replaces an older one, or both can hold."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the numbers of the formulas must be.
-
-Owns: the checks at their borders. Knows `ewe.errors`.
-"""
+"""What the numbers of the formulas must be."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a new memory says of those that are there: whether it agrees with them or contradicts them.
-
-Owns: the questions to the judge and how its answers are read. Knows judges by their protocol and the records; what
-follows from a relation is the service's matter.
-"""
+"""What a new memory says of those that are there: whether it agrees with them or contradicts them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How much depends on a right answer to a query.
-
-Owns: the rules and word lists of the estimator behind theta(q). Knows `ewe.text`; no model.
-"""
+"""How much depends on a right answer to a query."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The engine's own scorer: stored veracity, and what contradicts it.
-
-Owns: how memories that contradict each other share the belief in them. Knows the records and VeriMem's log odds; no
-store, no model and no clock. docs/longterm_scoring.md argues it.
-"""
+"""The engine's own scorer: stored veracity, and what contradicts it."""
 
 from __future__ import annotations
 

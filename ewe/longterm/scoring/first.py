@@ -1,8 +1,4 @@
-"""How far a new memory is believed before anybody says anything of it.
-
-Owns: which neighbours have a say in the first veracity, one voice per source. Knows VeriMem's formulas and what the
-judge said of the neighbours; no store, no model and no clock.
-"""
+"""How far a new memory is believed before anybody says anything of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""MARK: memories put in order by how often and how lately they served, how close they are, and what users said.
-
-Owns: the Memory Relevance Scoring of mark.txt 1.2, its seven weightings, and its normalised form. Knows numpy; no
-store and no clock.
-"""
+"""MARK: memories put in order by how often and how lately they served, how close they are, and what users said."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""MARK's builder: memories taken from a conversation by a language model.
-
-Owns: the three prompts and the strict reading of the answers (mark.txt, 1.2: residual, user question and LLM response
-refined memories; the wording is ours). Knows completers by their protocol; no store.
-"""
+"""MARK's builder: memories taken from a conversation by a language model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """MARK: trust and persistence scores, and which memories are kept.
 
-Owns: the formulas of mark.txt's appendix 1. Numbers in, numbers out.
+Numbers in, numbers out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """MMA: the confidence in each of the memories that were found together.
 
-Owns: equations 1 to 5 of mma.txt: the weighted sum, its fixed point with the consensus, and the ablations. Shares the
-half-life and the consensus with `ewe.retrieval.veracity`; knows numpy, no store and no clock.
+Shares the half-life and the consensus with `ewe.retrieval.veracity`; knows numpy, no store and no clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""MMA: when to rather say nothing, and what that is worth.
-
-Owns: abstention by risk, the selective score, the utility, and risk-coverage curves (mma.txt, 4.1, appendices B and C).
-Knows numpy.
-"""
+"""MMA: when to rather say nothing, and what that is worth."""
 
 from __future__ import annotations
 

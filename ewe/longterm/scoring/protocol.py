@@ -1,7 +1,4 @@
-"""What a scorer of memories is asked when a query found some, and what it answers.
-
-Owns: the protocol and its data. Knows the records of long-term memory.
-"""
+"""What a scorer of memories is asked when a query found some, and what it answers."""
 
 from __future__ import annotations
 

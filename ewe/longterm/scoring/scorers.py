@@ -1,7 +1,4 @@
-"""The papers' systems as scorers of what a query found, and none at all to compare with.
-
-Owns: how the formulas are applied to candidates. Knows the records, judges by their protocol; no store and no clock.
-"""
+"""The papers' systems as scorers of what a query found, and none at all to compare with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What memories say of each other: by cosine, and by entailment minus contradiction.
-
-Owns: the two matrices of support. Knows judges by their protocol, and the word cosines of retrieval.
-"""
+"""What memories say of each other: by cosine, and by entailment minus contradiction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """VeriMem: the veracity of a new memory, and how evidence changes it.
 
-Owns: the formulas of verimem-a.txt 2.3 and of verimem-b.txt's score update, as written and, where they fall short,
-our form beside them. Numbers in, numbers out: knows numpy, no store, no model and no clock.
+Numbers in, numbers out: knows numpy, no store, no model and no clock.
 """
 
 from __future__ import annotations

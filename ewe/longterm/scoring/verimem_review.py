@@ -1,8 +1,4 @@
-"""VeriMem: which memories are checked again, when there is time for some.
-
-Owns: the priority of a memory and the choice within a budget (verimem-b.txt, triggering updates and efficiency). Knows
-the records; who checks them, and when, is the service's matter.
-"""
+"""VeriMem: which memories are checked again, when there is time for some."""
 
 from __future__ import annotations
 

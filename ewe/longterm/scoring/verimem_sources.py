@@ -1,7 +1,4 @@
-"""VeriMem: how far a kind of source is believed before anything is checked.
-
-Owns: both tables of the papers and how the kinds of our records map to them. Knows the records of long-term memory.
-"""
+"""VeriMem: how far a kind of source is believed before anything is checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""VeriMem: how much veracity a query asks for, and what to do with memories that have less.
-
-Owns: theta(q), the choice among the four actions, and TopK. Knows the records of long-term memory; the actions are
-carried out by who can (`ewe.longterm`'s service).
-"""
+"""VeriMem: how much veracity a query asks for, and what to do with memories that have less."""
 
 from __future__ import annotations
 

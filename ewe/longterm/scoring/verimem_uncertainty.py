@@ -1,7 +1,4 @@
-"""VeriMem: how little is known about a memory, and whether that asks for more evidence.
-
-Owns: the uncertainties of verimem-b.txt, U of verimem-a.txt 2.5, and the decision by tau. Knows numpy.
-"""
+"""VeriMem: how little is known about a memory, and whether that asks for more evidence."""
 
 from __future__ import annotations
 

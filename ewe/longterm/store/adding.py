@@ -1,8 +1,4 @@
-"""Putting new memories and their histories into the tables.
-
-Owns: which memories are new, which are there already and which contradict an id, and the numbers of the new ones. Knows
-the records, the session and the words; no vectors.
-"""
+"""Putting new memories and their histories into the tables."""
 
 from __future__ import annotations
 

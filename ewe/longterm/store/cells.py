@@ -1,8 +1,4 @@
-"""Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one.
-
-Owns: how a scope's vectors are divided into cells around centres (k-means), when that is done again, and which cells a
-query looks at. Knows the session; not how vectors are made.
-"""
+"""Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one."""
 
 from __future__ import annotations
 

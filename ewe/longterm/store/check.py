@@ -1,7 +1,4 @@
-"""Looking for damage in a whole store.
-
-Owns: which checks there are and how each problem is told. Knows the tables and the records.
-"""
+"""Looking for damage in a whole store."""
 
 from __future__ import annotations
 

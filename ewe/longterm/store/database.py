@@ -1,8 +1,4 @@
-"""The SQLite file of a memory store: its tables, how it is made, opened and brought to a newer schema.
-
-Owns: the schema, its version and the steps between versions. Knows `ewe.errors` and how the passage store opens files;
-no memories.
-"""
+"""The SQLite file of a memory store: its tables, how it is made, opened and brought to a newer schema."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Finding memories by their meaning: by vectors of their contents.
-
-Owns: which memories have a vector, by which encoder, in which cell, and the search over them. Knows the encoder's
-protocol, the session and the file of vectors; no words.
-"""
+"""Finding memories by their meaning: by vectors of their contents."""
 
 from __future__ import annotations
 

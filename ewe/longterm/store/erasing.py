@@ -1,8 +1,4 @@
-"""Taking memories out of every table, and the receipt that says what was taken.
-
-Owns: which tables a memory stands in, and what the log keeps of deleted memories and erased users. Knows the session,
-the words and the vectors' rows; the files are wiped by the store.
-"""
+"""Taking memories out of every table, and the receipt that says what was taken."""
 
 from __future__ import annotations
 

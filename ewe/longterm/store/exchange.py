@@ -1,7 +1,6 @@
 """Memories as a file of JSON lines, out of a store and into one.
 
-Owns: the format: a line that names it, one line per memory with its history, then one per entry of the log of
-deletions. Vectors and words are left out, since they are made from the contents. Knows the store and the rows' JSON.
+Vectors and words are left out, since they are made from the contents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Finding memories by their words: BM25 over what a searcher may see, kept in the store's own tables.
 
-Owns: the tables `words` and `postings`, and the ranking. Every scope has words of its own, so that neither a hit nor a
-score tells anything of a scope that was not asked for. Knows `ewe.text` and the session; no vectors.
+Every scope has words of its own, so that neither a hit nor a score tells anything of a scope that was not asked for.
 """
 
 from __future__ import annotations

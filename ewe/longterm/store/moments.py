@@ -1,7 +1,4 @@
-"""When a memory was made and when it holds: what a search needs of many memories, without reading them.
-
-Owns: this part of a row. Knows the records.
-"""
+"""When a memory was made and when it holds: what a search needs of many memories, without reading them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reading the memories of a store.
 
-Owns: lookups, histories, scans, the log of deletions and the counts. Whatever is asked names the scopes it may see,
-but for the few questions of whoever runs the store. Knows the records and the session; changes nothing.
+Whatever is asked names the scopes it may see, but for the few questions of whoever runs the store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Memories and revisions as rows of tables and as JSON.
-
-Owns: which column and which key holds which field. Knows the records; no database.
-"""
+"""Memories and revisions as rows of tables and as JSON."""
 
 from __future__ import annotations
 

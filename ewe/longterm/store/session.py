@@ -1,8 +1,4 @@
-"""One connection to a store, shared by threads: queries, consistent views and transactions.
-
-Owns: the lock around the connection, who may write, and how a change is committed whole or not at all. Knows the
-database file; no memories.
-"""
+"""One connection to a store, shared by threads: queries, consistent views and transactions."""
 
 from __future__ import annotations
 

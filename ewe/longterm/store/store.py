@@ -1,8 +1,4 @@
-"""The memories of all users and agents on disk.
-
-Owns: adding, revising, counting and deleting memories, each with its entry in the history or the log. Knows the
-records, the session and what is kept beside the memories (words, vectors); no scoring and no clock.
-"""
+"""The memories of all users and agents on disk."""
 
 from __future__ import annotations
 

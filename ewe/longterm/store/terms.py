@@ -1,7 +1,4 @@
-"""The terms under which a memory is found: stems of words, and pairs of characters where writing has no spaces.
-
-Owns: what becomes of words in the index. Knows how texts come apart into words, and stems; no database.
-"""
+"""The terms under which a memory is found: stems of words, and pairs of characters where writing has no spaces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The file of vectors beside the database: a memory's vector lies at the place that its number names.
-
-Owns: how vectors are written, read and wiped out. Knows the file only; which vectors count is the database's matter.
-"""
+"""The file of vectors beside the database: a memory's vector lies at the place that its number names."""
 
 from __future__ import annotations
 

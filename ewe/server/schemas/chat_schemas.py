@@ -1,7 +1,4 @@
-"""/v1/chat/completions on the wire: conversations in, answers and chunks out.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""/v1/chat/completions on the wire: conversations in, answers and chunks out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The parts of requests and answers that several endpoints share.
-
-Owns: their JSON shapes; fields that are OpenAI's have OpenAI's names. Knows pydantic only, no engine.
-"""
+"""The parts of requests and answers that several endpoints share."""
 
 from __future__ import annotations
 

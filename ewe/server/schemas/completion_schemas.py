@@ -1,7 +1,4 @@
-"""/v1/completions on the wire: prompts in, texts out.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""/v1/completions on the wire: prompts in, texts out."""
 
 from __future__ import annotations
 

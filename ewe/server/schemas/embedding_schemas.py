@@ -1,7 +1,4 @@
-"""/v1/embeddings on the wire: texts in, vectors out.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""/v1/embeddings on the wire: texts in, vectors out."""
 
 from __future__ import annotations
 

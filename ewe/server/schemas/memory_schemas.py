@@ -1,7 +1,4 @@
-"""Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""States, versions and models on the wire.
-
-Owns: these JSON shapes.
-"""
+"""States, versions and models on the wire."""
 
 from __future__ import annotations
 

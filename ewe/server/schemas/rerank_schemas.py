@@ -1,7 +1,4 @@
-"""/v1/rerank on the wire, as Jina, Cohere and vLLM have it: a query and documents in, the documents by relevance out.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""/v1/rerank on the wire, as Jina, Cohere and vLLM have it: a query and documents in, the documents by relevance out."""
 
 from __future__ import annotations
 

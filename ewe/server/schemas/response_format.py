@@ -1,7 +1,4 @@
-"""What form an answer is to have, on the wire: free text, any JSON object, or JSON of a schema.
-
-Owns: these shapes, as chat has them and as responses have them, and the schema that each stands for.
-"""
+"""What form an answer is to have, on the wire: free text, any JSON object, or JSON of a schema."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """/v1/responses on the wire: inputs in, responses and their events out.
 
-Owns: these JSON shapes. Knows the shared ones. A field of OpenAI's that the engine does not have is declared with the
-values that ask for nothing; any other value is refused by its name.
+A field of OpenAI's that the engine does not have is declared with the values that ask for nothing; any other value is
+refused by its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The fields that chat and text completions share, and the SamplingParams that they mean.
-
-Owns: names, ranges and neutral values of these fields.
-"""
+"""The fields that chat and text completions share, and the SamplingParams that they mean."""
 
 from __future__ import annotations
 

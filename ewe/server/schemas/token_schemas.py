@@ -1,7 +1,4 @@
-"""/tokenize and /detokenize on the wire, as vLLM has them.
-
-Owns: these JSON shapes. Knows the shared ones and the messages of conversations.
-"""
+"""/tokenize and /detokenize on the wire, as vLLM has them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Fields of OpenAI's and vLLM's that would change an answer, and that this engine does not have.
 
-Owns: their names, and the values that ask for nothing. Any other value is refused, since an
-answer that ignores it would be wrong.
+Any other value is refused, since an answer that ignores it would be wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""/v1/verify on the wire: a text in, its sentences with verdicts and evidence out.
-
-Owns: these JSON shapes. Knows the shared ones.
-"""
+"""/v1/verify on the wire: a text in, its sentences with verdicts and evidence out."""
 
 from __future__ import annotations
 

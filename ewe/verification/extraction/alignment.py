@@ -1,7 +1,4 @@
-"""Where in a sentence a claim was taken from, found by its words.
-
-Owns: the span of a claim that somebody else worded. Knows how words are folded; nothing of who worded it.
-"""
+"""Where in a sentence a claim was taken from, found by its words."""
 
 from __future__ import annotations
 

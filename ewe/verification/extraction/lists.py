@@ -1,7 +1,4 @@
-"""Words that alone give nothing to check.
-
-Owns: the lists. Knows how lists are written.
-"""
+"""Words that alone give nothing to check."""
 
 from __future__ import annotations
 

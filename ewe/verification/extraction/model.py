@@ -1,8 +1,4 @@
-"""Claims by a language model, through VeriScore's interface (ewe.txt, 3.1).
-
-Owns: the prompt with its window of sentences, and the strict reading of the answer. Knows completers by their
-protocol; no HTTP.
-"""
+"""Claims by a language model, through VeriScore's interface (ewe.txt, 3.1)."""
 
 from __future__ import annotations
 

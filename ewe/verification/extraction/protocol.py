@@ -1,7 +1,4 @@
-"""What the checking of claims asks of whatever finds them.
-
-Owns: the protocol, and what becomes of sentences that an extractor fails at. Knows `ewe.types`; no rules, no models.
-"""
+"""What the checking of claims asks of whatever finds them."""
 
 from __future__ import annotations
 

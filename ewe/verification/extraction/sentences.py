@@ -1,8 +1,4 @@
-"""Claims without taking sentences apart: every sentence that states something is one claim, with its pronoun named.
-
-Owns: what evidence could settle and what it could not, and which word is replaced. Knows the names of the text before
-(`discourse`) and the word lists; no grammar, no model, no evidence.
-"""
+"""Claims without taking sentences apart: every sentence that states something is one claim, with its pronoun named."""
 
 from __future__ import annotations
 

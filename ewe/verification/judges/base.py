@@ -1,7 +1,5 @@
 """The base judge: a chat model with a LoRA adapter of this package, which answers "true", "false" or "unknown".
 
-Owns: how it is read and asked. Knows torch, transformers and the prompt; what an adapter is, is told by `ewe.lora`.
-
 Layout of the folder: peft's `adapter_config.json` and `adapter_model.safetensors`, `judge.json` (the temperature that
 calibrates the probabilities) and README.md, the card. The chat model's own weights lie in the cache folder.
 """

@@ -1,7 +1,5 @@
 """The judge that comes with the package: a small cross-encoder with int8 weights.
 
-Owns: how it is read. Knows torch, transformers and the layout of int8 weights.
-
 Layout of the folder: `config.json` (transformers' configuration with id2label),
 `model.safetensors` (see `int8_weights`; the temperature that calibrates the probabilities is in the classifier), the
 tokenizer's files (`model_max_length` in tokens per pair) and README.md, the card.

@@ -1,7 +1,4 @@
-"""A judge that asks another one about every pair once, and lets no nonsense through.
-
-Owns: the memory of earlier answers. Knows the Judge protocol; no model.
-"""
+"""A judge that asks another one about every pair once, and lets no nonsense through."""
 
 from __future__ import annotations
 

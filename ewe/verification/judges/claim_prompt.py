@@ -1,7 +1,5 @@
 """The prompt by which a causal language model judges a claim, and the words that it answers with.
 
-Owns: their wording, and what is cut from a pair that is too long. Knows a tokenizer's call; no model library.
-
 The evidence comes first, so that the claims about one passage share their prompts' beginning. Its parts are tokenised
 apart, so that the cut never falls into the claim.
 """

@@ -1,8 +1,4 @@
-"""Judging with a sequence-classification model of transformers that reads evidence and claim together.
-
-Owns: how pairs become batches and what is cut where they are too long. Knows torch and transformers; what a model's
-labels mean is told by its head.
-"""
+"""Judging with a sequence-classification model of transformers that reads evidence and claim together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the outputs of a classification model say about a claim: label names as verdicts, logits as probabilities.
-
-Owns: the spellings of labels and the kinds of heads. Knows numpy and `ewe.errors`; no model library.
-"""
+"""What the outputs of a classification model say about a claim: label names as verdicts, logits as probabilities."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Texts that speak to whatever reads them instead of about something.
 
-Owns: the tell-tale wordings of orders, and the spellings of control tokens. Knows nobody. A help for readers and a
-caution before language models; no proof of anything: a text may steer in words that are not here.
+A help for readers and a caution before language models; no proof of anything: a text may steer in words that are not
+here.
 """
 
 from __future__ import annotations

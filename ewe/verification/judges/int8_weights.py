@@ -1,7 +1,5 @@
 """Reading weights that are stored as int8 with one scale per row, in one safetensors file.
 
-Owns: the meaning of the layout. Knows torch and safetensors; nothing of what the weights are for.
-
 Layout: a matrix `NAME` is stored as int8 [rows, columns] under its name, with float32 [rows] under `NAME.scale`:
 matrix[r] = int8[r] * scale[r]. Everything else (biases, layer norms, small matrices) is a float under its name.
 """

@@ -1,7 +1,4 @@
-"""Judges that are models: what is checked of their folders at once, and that they are loaded with the first question.
-
-Owns: these checks, which read no weights. Knows where the judges of this package lie; imports no model library.
-"""
+"""Judges that are models: what is checked of their folders at once, and that they are loaded with the first question."""
 
 from __future__ import annotations
 

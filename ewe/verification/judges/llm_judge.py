@@ -1,8 +1,4 @@
-"""Judging by asking a language model, with VeriScore's three labels.
-
-Owns: the prompt, how evidence is quoted in it and how answers are read. Knows the Completer protocol; retries, budget
-and time limits are the completer's.
-"""
+"""Judging by asking a language model, with VeriScore's three labels."""
 
 from __future__ import annotations
 

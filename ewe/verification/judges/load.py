@@ -1,7 +1,6 @@
 """From the name of a judge to the judge.
 
-Owns: what the names mean. Imports the module behind a name only when it is asked for, so that naming a judge needs no
-model library.
+Imports the module behind a name only when it is asked for, so that naming a judge needs no model library.
 """
 
 from __future__ import annotations

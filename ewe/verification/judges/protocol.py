@@ -1,7 +1,4 @@
-"""What a judge of claims is, and what its answers must look like.
-
-Owns: the protocol, the order of the columns and the check of every answer. Knows numpy and `ewe.errors`; no model.
-"""
+"""What a judge of claims is, and what its answers must look like."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The value comparison as a judge of pairs: names, numbers and dates of the same subject and relation.
 
-Owns: how a pair of texts becomes frames. Knows the value comparison; no model. The last resort where no model can
-run, and the measure that a model has to beat.
+The last resort where no model can run, and the measure that a model has to beat.
 """
 
 from __future__ import annotations
