@@ -1,4 +1,4 @@
-"""One thing in a true sentence changed so that its source no longer says it: the kinds of contrast, by general rules."""
+"""One thing in a true sentence changed so that its source no longer says it: kinds of contrast, by general rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward passes on a device that runs out of memory: in parts where the whole has no room, so that no answer is lost."""
+"""Forward passes on a device that runs out of memory: in parts where the whole has no room: no answer is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streamed conversations and streamed texts have in common: their chunks, from the first to the counts of tokens."""
+"""What streamed conversations and streamed texts have in common: chunks, from the first to the token counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that writes no text: in a thread of its own, counted by admission control, not for longer than somebody waits."""
+"""Work that writes no text: in its own thread, counted by admission control, not for longer than somebody waits."""
 
 from __future__ import annotations
 

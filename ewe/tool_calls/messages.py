@@ -1,4 +1,4 @@
-"""Conversations with tool calls as chat templates read them, with templates that know tools and with those that do not."""
+"""Conversations with tool calls as chat templates read them, whether those know tools or not."""
 
 from __future__ import annotations
 

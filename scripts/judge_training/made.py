@@ -1,4 +1,4 @@
-"""Pairs made from running text without labels: a claim is a sentence cut shorter, true, changed, or of somewhere else."""
+"""Pairs made from running text without labels: a claim is a sentence cut shorter, true, changed or from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/rerank on the wire, as Jina, Cohere and vLLM have it: a query and documents in, the documents by relevance out."""
+"""/v1/rerank on the wire, as Jina, Cohere and vLLM have it: query and documents in, documents by relevance out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges that are models: what is checked of their folders at once, and that they are loaded with the first question."""
+"""Judges that are models: their folders are checked at once, they are loaded with the first question."""
 
 from __future__ import annotations
 
