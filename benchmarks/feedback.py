@@ -104,7 +104,7 @@ class Meter:
     def take(self, sequences: Sequence[EngineSequence]) -> None:
         """Looks at the clock if the answers of these sequences are few enough."""
         if not self.rate and sum(not sequence.is_finished for sequence in sequences) <= self._most_left:
-            self.rate = sum(len(sequence.draft) for sequence in sequences) / (time.perf_counter() - self._start)
+            self.rate = sum(len(sequence.output_text) for sequence in sequences) / (time.perf_counter() - self._start)
 
 
 def throughput(

@@ -23,7 +23,6 @@ from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
-from ewe.engine.nest import NearestNeighbours
 from ewe.engine.out_of_memory import FrugalRunner, Runner
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
@@ -32,11 +31,10 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
-from ewe.engine.token_states import token_states
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
-from ewe.kvcache.pool import KVPool
+from ewe.kvcache.pool import KVPool, TokenStates
 from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
@@ -84,7 +82,7 @@ def build_engine(
     if loaded.tokenizer is None and config.policy in PIPELINES:
         raise ConfigError(f"this model has no tokenizer, and policy {config.policy} needs one: set policy to plain")
     shapes = layer_shapes(loaded.model)
-    kept = token_states(_states_kept(config, components), loaded.model, attention_layers(loaded.model))
+    kept = _token_states(config, components, loaded)
     budget = plan_memory(config, loaded, shapes, kept)
     on_load(LoadStep("allocating the KV pool"))
     pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype), kept)
@@ -114,7 +112,11 @@ def wire(
     memory = config.memory
     unit_tokenizer = UnitTokenizer(tokenizer, memory.unit_tokens, memory.unit_template) if tokenizer else None
     copies = config.feedback.nest_passages if _states_kept(config, components) == "hidden" else 0
-    processor = NearestNeighbours(config.feedback, pool) if copies else None
+    processor = None
+    if copies:
+        from ewe.engine.nest import NearestNeighbours
+
+        processor = NearestNeighbours(config.feedback, pool)
     keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
@@ -158,6 +160,15 @@ def _states_kept(config: Config, components: Components) -> Literal["hidden", "q
     can_retrieve = (components.retriever or components.memories) is not None
     kinds: dict[str, Literal["hidden", "queries"]] = {"nest": "hidden", "dragin": "queries"}
     return kinds.get(config.policy) if can_retrieve else None
+
+
+def _token_states(config: Config, components: Components, loaded: LoadedModel) -> TokenStates | None:
+    kind = _states_kept(config, components)
+    if kind is None:
+        return None
+    from ewe.engine.token_states import token_states
+
+    return token_states(kind, loaded.model, attention_layers(loaded.model))
 
 
 def _feedback(config: Config) -> FeedbackBuilder:

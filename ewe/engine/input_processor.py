@@ -7,12 +7,11 @@ import secrets
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
 from ewe.engine.documents import Document, passages_of
 from ewe.engine.grammar import Grammar, Grammars
-from ewe.engine.neighbours import Neighbours
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sequence import Sequence
@@ -26,6 +25,9 @@ from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Lane, MemoryOptions
+
+if TYPE_CHECKING:
+    from ewe.engine.neighbours import Neighbours
 
 Prompt = str | Batch[int] | PlacedPrompt
 
@@ -151,8 +153,15 @@ class InputProcessor:
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
             listener=listener,
             salt=salt,
-            neighbours=Neighbours() if self._copies else None,
+            neighbours=self._neighbours(),
         )
+
+    def _neighbours(self) -> Neighbours | None:
+        if not self._copies:
+            return None
+        from ewe.engine.neighbours import Neighbours
+
+        return Neighbours()
 
     def _grammar(self, params: SamplingParams, tools: ToolUse | None) -> Grammar | None:
         if tools is not None and tools.grammar is not None:

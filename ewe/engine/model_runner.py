@@ -24,13 +24,14 @@ from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.engine.device import launching_on
-from ewe.engine.text_attention import TextAttention, text_attention
-from ewe.engine.token_states import keep_hidden_states
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
 if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
+
     from ewe.engine.static_decode import StaticDecoder
+    from ewe.engine.text_attention import TextAttention
 
 _log = logging.getLogger(__name__)
 _CAPTURING = "capturing CUDA graphs"
@@ -78,7 +79,11 @@ class ModelRunner:
         self._layers = attention_layers(model)
         self._device = model.device
         self._backend = choose_backend(self._device, pool)
-        self._hook = keep_hidden_states(model) if pool.kept is not None and pool.kept.kind == "hidden" else None
+        self._hook: RemovableHandle | None = None
+        if pool.kept is not None and pool.kept.kind == "hidden":
+            from ewe.engine.token_states import keep_hidden_states
+
+            self._hook = keep_hidden_states(model)
         # Attribution sums up shares row by row and is left as it is.
         self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
 
@@ -103,6 +108,8 @@ class ModelRunner:
 
     def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:
         """What a text attended to; see `text_attention`."""
+        from ewe.engine.text_attention import text_attention
+
         return text_attention(self._pool, self._layers[-1], slots, prompt)
 
     @torch.inference_mode()

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ import torch
 
 from ewe.attention.metadata import ForwardRow
 from ewe.engine.model_runner import ForwardResult
-from ewe.engine.text_attention import TextAttention
 from ewe.errors import DeviceMemoryError
+
+if TYPE_CHECKING:
+    from ewe.engine.text_attention import TextAttention
 
 _log = logging.getLogger(__name__)
 _ADVICE = "lower scheduler.max_num_batched_tokens, cache.memory_gib or cache.gpu_share"

@@ -23,7 +23,7 @@ class Span:
     end_token: int
 
 
-class Draft:
+class OutputText:
     """Generated tokens with their text, sentences and stop-string state.
 
     stop: strings that end the text; they are looked for once `min_tokens` tokens are there. tools: how calls of tools

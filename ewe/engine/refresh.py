@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ewe.config import MemoryConfig
-from ewe.engine.nest import NearestNeighbours
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
@@ -15,6 +15,9 @@ from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
 from ewe.memory.working_memory import MemorySnapshot
 from ewe.types import Lane, Passage
+
+if TYPE_CHECKING:
+    from ewe.engine.nest import NearestNeighbours
 
 
 class MemoryKeeper:

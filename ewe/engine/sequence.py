@@ -10,15 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ewe.engine.grammar import Grammar
-from ewe.engine.neighbours import Neighbours
 from ewe.engine.output_text import OutputText
 from ewe.engine.sampling_rows import PlaceholderToken, PromptScore, SamplingRow
 from ewe.engine.sentence_checks import Attempt, Check, SentenceState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
-from ewe.engine.text_attention import TextAttention
 from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
@@ -36,6 +34,10 @@ from ewe.types import (
     Passage,
     TraceEvent,
 )
+
+if TYPE_CHECKING:
+    from ewe.engine.neighbours import Neighbours
+    from ewe.engine.text_attention import TextAttention
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,8 @@ from ewe.errors import UnsupportedModelError
 from ewe.kvcache.pool import TokenStates
 
 
-def token_states(
-    kind: Literal["hidden", "queries"] | None, model: Any, layers: list[AttentionLayer]
-) -> TokenStates | None:
-    """What a pool for this model keeps of every token; None if nothing is asked for."""
-    if kind is None:
-        return None
+def token_states(kind: Literal["hidden", "queries"], model: Any, layers: list[AttentionLayer]) -> TokenStates:
+    """What a pool for this model keeps of every token."""
     last = layers[-1]
     width = model.config.get_text_config().hidden_size if kind == "hidden" else last.num_heads * last.key_dim
     return TokenStates(kind, width, model.dtype)

@@ -38,7 +38,7 @@ async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeRes
 
 
 def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
-    input_processor = llm.client.engine.intake
+    input_processor = llm.client.engine.input_processor
     if body.messages is not None:
         return input_processor.encode(
             llm.apply_chat_template([message.for_template for message in body.messages]),

@@ -109,7 +109,7 @@ def test_the_guide_s_example_runs(passages: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(code.replace("http://127.0.0.1:8000", url), "agent.md", "exec"), {"__name__": "guide"})
     told = capsys.readouterr().out
     assert "Answer: It was opened in 1932 (E1); M1 is wrong." in told
-    assert re.search(r"^M1 The bridge of Orvane was opened in 1923\. 0\.\d+ 0\.\d+ True$", told, re.MULTILINE)
+    assert re.search(r"^\[\('M1', 0\.\d+, 0\.\d+, True\)\]$", told, re.MULTILINE)
 
 
 def test_an_endpoint_that_fails_on_the_way_ends_the_run_with_its_message(memories: MemoryService) -> None:

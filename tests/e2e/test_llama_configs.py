@@ -46,7 +46,7 @@ def store(folder: Path) -> Path:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     made = folder / "massiveds"
     sources = [str(folder / "raw_data" / domain) for domain in ("c4", "wikipedia")]
-    command = ["index", "build", *sources, "--out", str(made), "--copies", "keep", "--no-index"]
+    command = ["index", "build", *sources, "--out", str(made), "--dedup", "off", "--no-index"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     return made

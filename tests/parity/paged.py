@@ -40,7 +40,7 @@ class PagedModel:
         keeps: Literal["hidden", "queries"] | None = None,
     ) -> None:
         shapes = layer_shapes(model)
-        kept = token_states(keeps, model, attention_layers(model))
+        kept = None if keeps is None else token_states(keeps, model, attention_layers(model))
         self.manager = BlockManager(400, block_size)
         self.pool = KVPool(shapes, 400, block_size, cache_dtype or model.dtype, model.device, kept)
         self.runner = ModelRunner(model, self.pool, merge, attribution)

@@ -28,7 +28,7 @@ def rounding(model, attribution=False):
     """The oracle. It reads all keys from the pool in the same groups, so that no sum is rounded differently."""
     paged = PagedModel(model, attribution=attribution)
     backend = Rounding(model.device, 1, scaled=True)
-    backend._limits = paged.runner._backend._limits
+    backend._most_slots = paged.runner._backend._most_slots
     paged.runner._backend = backend
     return paged
 

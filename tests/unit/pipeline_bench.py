@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from conftest import Bench, CharTokenizer, CharUnits
+from mock_engine import Bench, CharTokenizer, CharUnits
 
 from ewe.config import Config
 from ewe.engine.core import EngineCore

@@ -306,8 +306,8 @@ def test_a_completer_that_breaks_its_protocol_ends_the_run() -> None:
 
 def test_what_is_only_named_as_a_contradiction_was_not_shown(store: MemoryStore) -> None:
     memories = service(store)
-    memories.add("Nobody asks for penguins born in 1932", ANN, person("ann", 0.9))
-    memories.add("The bridge with no penguins was born in 1923", ANN, person("bob", 0.9))
+    memories.add("Penguins of the tower were born in 1932", ANN, person("ann", 0.9))
+    memories.add("Penguins of the bridge were born in 1923", ANN, person("bob", 0.9))
     model = Script(act("search_memory", query="bridge"), answer())
     result = VeriMemAgent(model, memories, name="helper").run("?", user="ann")
     [told] = observed(result)["memories"]

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_commands_and_their_options_exist(line: str) -> None:
         command = command.commands[words.pop(0)]
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
-    for setting in re.findall(r"--set (\S+)", line):
+    for setting in re.findall(r"--set (\S+=\S*)", line):
         if command.name == "serve":
             resolve_settings(None, None, {}, [setting])
         else:
@@ -60,7 +61,7 @@ def test_make_targets_exist(line: str) -> None:
 
 @pytest.mark.parametrize("line", shell_lines("python -m "))
 def test_modules_exist(line: str) -> None:
-    importlib.import_module(line.split()[2])
+    assert find_spec(line.split()[2]) is not None  # importing it may need an extra
 
 
 def test_the_named_families_are_those_that_are_tested() -> None:

@@ -46,10 +46,10 @@ class History:
         bench.core._rewriter._go_back = checked  # type: ignore[method-assign]
 
     def note(self) -> None:
-        self._states[len(self._sequence.draft)] = self._state()
+        self._states[len(self._sequence.output_text)] = self._state()
 
     def _state(self) -> Any:
-        sequence, draft, pool = self._sequence, self._sequence.draft, self._bench.runner.pool
+        sequence, draft, pool = self._sequence, self._sequence.output_text, self._bench.runner.pool
         # A pass that was launched ahead has written one more.
         slots = sequence.table.slots()[: len(sequence.prompt_ids) + len(draft) - 1].tolist()
         cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
@@ -61,7 +61,7 @@ class History:
 
     def _compare(self) -> None:
         self.rewinds += 1
-        now, length = self._state(), len(self._sequence.draft)
+        now, length = self._state(), len(self._sequence.output_text)
         if length:
             before = self._states[length]
             assert now[:-1] == before[:-1]

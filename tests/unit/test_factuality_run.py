@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from e2e.llm_rig import loaded
-from ewe.verification.endpoint.local import LocalCompleter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +23,7 @@ from ewe.eval.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
 from ewe.eval.systems import read_sweep, systems_of
 from ewe.sampling import SamplingParams
 from ewe.types import Claim, Verdict, VerificationResult
-from ewe.verification.endpoint.protocol import CompletionError
+from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
 from ewe.vocabulary import POLICIES
 
 SETTINGS = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}, "verifier": "none"}

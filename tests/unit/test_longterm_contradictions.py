@@ -17,15 +17,18 @@ class Table:
 
     def judge(self, pairs):
         self.calls.append(list(pairs))
-        return np.array([self.rows.get(pair, (0, 0, 1)) for pair in pairs], dtype=np.float32).reshape(-1, 3)
+        return np.array(
+            [self.rows.get(tuple(text.split()[-1] for text in pair), (0, 0, 1)) for pair in pairs], dtype=np.float32
+        ).reshape(-1, 3)
 
 
-ONE, TWO, THREE = (Memory(name, name) for name in ("one", "two", "three"))
+ONE, TWO, THREE = (Memory(name, f"the mill is {name}") for name in ("one", "two", "three"))
+NEW = "the mill is new"
 
 
 def test_both_directions_are_asked_at_once_and_the_stronger_contradiction_counts():
     judge = Table({("one", "new"): (0.1, 0.3, 0.6), ("new", "one"): (0.05, 0.9, 0.05), ("new", "two"): (0.8, 0.1, 0.1)})
-    one, two = relations("new", [ONE, TWO], judge)
+    one, two = relations(NEW, [ONE, TWO], judge)
     assert len(judge.calls) == 1
     assert one.contradiction == pytest.approx(0.9)
     assert two.supported == pytest.approx(0.8)
@@ -43,22 +46,22 @@ def test_what_contradicts_comes_surest_first_and_what_agrees_does_so_both_ways()
             ("new", "three"): (0.9, 0, 0.1),
         }
     )
-    found = relations("new", [ONE, TWO, THREE], judge)
+    found = relations(NEW, [ONE, TWO, THREE], judge)
     assert contradicted(found) == [TWO, ONE]
     assert contradicted(found, 0.9) == [TWO]
     assert agreeing(found) == [THREE]
-    only_there = relations("new", [THREE], Table({("three", "new"): (0.9, 0, 0.1)}))
+    only_there = relations(NEW, [THREE], Table({("three", "new"): (0.9, 0, 0.1)}))
     assert agreeing(only_there) == []
 
 
 def test_nobody_there_too_many_there_and_a_judge_that_is_none():
-    assert relations("new", [], Table({})) == []
+    assert relations(NEW, [], Table({})) == []
     with pytest.raises(InvalidRequestError):
-        relations("new", [ONE] * (MOST_NEIGHBOURS + 1), Table({}))
+        relations(NEW, [ONE] * (MOST_NEIGHBOURS + 1), Table({}))
 
     class Broken:
         def judge(self, pairs):
             return np.ones((1, 3))
 
     with pytest.raises(JudgeError):
-        relations("new", [ONE], Broken())
+        relations(NEW, [ONE], Broken())
