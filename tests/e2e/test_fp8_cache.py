@@ -45,7 +45,8 @@ def test_loaded_units_give_the_same_bits_and_the_same_answer(tmp_path: Path, fam
     assert all(tensor.dtype == torch.uint8 for tensor in kv.values())
     assert_alone(tiny(family), fp8_settings(), kv)
     assert report.num_bytes == sum(tensor.nbytes for tensor in kv.values())
-    assert_like(generation, encoded)
+    # What shares a pass may round to the neighbour among 8-bit floats, a sixteenth away.
+    assert_like(generation, encoded, atol=5e-3)
 
 
 def test_units_of_another_cache_dtype_are_refused(tmp_path: Path) -> None:

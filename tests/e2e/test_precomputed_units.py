@@ -85,12 +85,12 @@ def assert_alone(loaded: LoadedModel, config: Config, kv: dict[tuple[int, ...], 
         assert torch.equal(tensor, paged.pool.read_slots(table.slots()))
 
 
-def assert_like(generation: Generation, other: Generation) -> None:
+def assert_like(generation: Generation, other: Generation, atol: float = LOGPROBS) -> None:
     """The same tokens; in log-probabilities, what shares a pass may round differently."""
     assert generation.token_ids == other.token_ids
-    np.testing.assert_allclose(generation.logprobs, other.logprobs, atol=LOGPROBS, rtol=0)
+    np.testing.assert_allclose(generation.logprobs, other.logprobs, atol=atol, rtol=0)
     for one, another in zip(generation.top_logprobs, other.top_logprobs, strict=True):
-        assert one == pytest.approx(another, abs=LOGPROBS)
+        assert one == pytest.approx(another, abs=atol)
 
 
 def assert_same(loaded: LoadedModel, out: Path) -> None:

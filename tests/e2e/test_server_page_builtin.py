@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,7 +111,10 @@ def test_a_text_is_checked_by_the_real_verifier(page: Any) -> None:
     assert "Tenford" in " ".join(page.locator("#evidence .proof").all_inner_texts())
 
 
-def test_stopping_frees_the_engine(page: Any, llm: LLM) -> None:
+def test_stopping_frees_the_engine(page: Any, llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = llm.client.engine.core
+    step = core.step
+    monkeypatch.setattr(core, "step", lambda: (time.sleep(0.2), step())[1])  # the answer is not over before the click
     page.locator("#prompt-input").fill("Describe the life of Celim Thoscroft.")
     page.locator("#send").click()
     expect(page.locator("#text .draft")).not_to_be_empty()

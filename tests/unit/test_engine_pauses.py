@@ -36,7 +36,7 @@ def test_a_sequence_that_waits_for_its_verdict_holds_up_nobody() -> None:
     held = bench.add("held", "Tell me", SamplingParams(max_tokens=60))
     steps(bench, 40)
     [held_job] = bench.verification.jobs
-    length = len(held.draft)
+    length = len(held.output_text)
 
     bench.add("free", "of a", SamplingParams(max_tokens=60))
     while ("free", 0) not in bench.finished:
@@ -45,7 +45,7 @@ def test_a_sequence_that_waits_for_its_verdict_holds_up_nobody() -> None:
         steps(bench, 1)
 
     assert bench.verification.jobs == [held_job]
-    assert len(held.draft) == length  # blocking: it has not moved
+    assert len(held.output_text) == length  # blocking: it has not moved
     assert bench.finished["free", 0].finish_reason == "length"
     assert len(bench.run_prompt()) == 2
 
@@ -58,7 +58,7 @@ def test_a_sequence_that_waits_for_passages_holds_up_nobody() -> None:
         if len(bench.retrieval.jobs) > 1:
             bench.retrieval.release(1)
         steps(bench, 1)
-    assert len(held.draft) == 0
+    assert len(held.output_text) == 0
     assert held.table.length == 0  # not even its prompt has been computed: it waits for its memory
     assert len(bench.run_prompt()["held", 0].token_ids) == 30
 
@@ -112,7 +112,7 @@ STATES = {
     "waiting for passages": lambda s: s.retrieval is not None,
     "encoding": lambda s: any(p.encoded is not None and not p.encoded.ready for p in s.pending_units),
     "units queued": lambda s: bool(s.pending_units),
-    "decoding": lambda s: len(s.draft) > 2 and not s.checks and s.retrieval is None,
+    "decoding": lambda s: len(s.output_text) > 2 and not s.checks and s.retrieval is None,
     "waiting for a verdict": lambda s: bool(s.checks),
     "finishing": lambda s: s.finish is not None and bool(s.checks),
 }
