@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 REAL_PROMPTS = [
     "Who were the Huguenots, and where did they flee?",
     "What was the Apollo program?",
-    "How many people live in Warsaw?",
     "Tell me about force.",
 ]
 _REAL = ("smollm2", WIKIPEDIA_SAMPLE)
