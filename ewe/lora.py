@@ -6,6 +6,7 @@ are refused as another model's.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     settings, tensors, generation = _read(folder)
     embeddings = model.get_input_embeddings(), model.get_output_embeddings()
     try:
-        with torch.random.fork_rng():
+        # peft reads an attribute that transformers has renamed, which says nothing to whoever loads an adapter.
+        with torch.random.fork_rng(), warnings.catch_warnings(action="ignore", category=FutureWarning):
             wrapped = get_peft_model(model, settings)
     except ValueError as error:
         raise _misfit(folder, model, str(error)) from error
