@@ -67,7 +67,7 @@ class KVPool:
     """Per layer `keys[i]` [num_slots, Hkv, Dk] and `values[i]` [num_slots, Hkv, Dv] of `dtype`, all zero at first.
 
     In fp8 (`ewe.kvcache.fp8`) `key_scales[i]` and `value_scales[i]` are float32 [num_slots, Hkv], else None.
-    num_slots = num_blocks * block_size; block 0 is the null block and stays zero. `states` [num_slots, width] holds
+    slot = block * block_size + offset; block 0 is the null block and stays zero. `states` [num_slots, width] holds
     what `kept` describes (None: nothing); its null block takes what belongs nowhere. Raises ValueError without layers,
     RuntimeError or MemoryError without room.
     """
