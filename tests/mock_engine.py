@@ -87,12 +87,17 @@ class MockRunner:
     def close(self) -> None:
         pass
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def _begin(self, rows: Sequence[ForwardRow]) -> list[ForwardRow]:
+        """The rows of a pass with every token known, noted; or the failure that was asked for."""
         if self.fail_next is not None:
             error, self.fail_next = self.fail_next, None
             raise error
-        rows = [with_read_token(row) for row in rows]
-        self.rows_run.append(rows)
+        known = [with_read_token(row) for row in rows]
+        self.rows_run.append(known)
+        return known
+
+    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+        rows = self._begin(rows)
         for row in rows:
             own = torch.from_numpy(row.context_slots[len(row.context_slots) - len(row.token_ids) :].copy())
             self.pool.keys[0][own, 0, 0] = torch.tensor(list(row.token_ids), dtype=torch.float32)

@@ -58,7 +58,7 @@ class EngineCore:
         self._retry_temperature = config.feedback.retry_temperature
         self._max_num_seqs = config.scheduler.max_num_seqs
         self._ahead = ahead
-        self._flight: InflightBatch | None = None
+        self._inflight: InflightBatch | None = None
         self._landed = 0.0
         self._runner = runner
         self._scheduler = scheduler
@@ -99,12 +99,12 @@ class EngineCore:
         started = [sequence for sequence in self.sequences if sequence.is_started]
         wanted = [(sequence, self._advance(sequence)) for sequence in started]
         plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished], self._advance)
-        before, self._flight = self._flight, self._launch(plan) if plan.rows else None
+        before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)
-        if self._flight is not None and not (self._ahead and self._flight.may_be_followed):
-            self._land(self._flight)
-            self._flight = None
+        if self._inflight is not None and not (self._ahead and self._inflight.may_be_followed):
+            self._land(self._inflight)
+            self._inflight = None
         idle = not plan.rows and before is None and not plan.progressed
         if idle and self.is_busy and not any(sequence.is_finished for sequence in started):
             self._changed.wait(self._time_to_wait(now))

@@ -21,10 +21,10 @@ MAX_LEN = 400
 
 
 @lru_cache
-def model(attention: str) -> Any:
-    """The same weights under either attention: "ewe", or transformers' "eager"."""
+def model(attention: str, vocab_size: int | None = None) -> Any:
+    """The same weights under either attention: "ewe", or transformers' "eager". None: `sentencepiece_like`'s tokens."""
     config = deepcopy(CONFIGS["llama"])
-    config.vocab_size = len(sentencepiece_like())
+    config.vocab_size = vocab_size or len(sentencepiece_like())
     with torch.random.fork_rng():
         torch.manual_seed(3)
         built = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)

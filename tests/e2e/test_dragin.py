@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
 import pytest
 import torch
-from parity.families import CONFIGS
+from e2e import llm_rig
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 import ewe.attention.registry  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
@@ -46,15 +45,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>")
 
 
-@lru_cache
 def model(attention: str) -> Any:
     """The same weights under either attention."""
-    config = deepcopy(CONFIGS["llama"])
-    config.vocab_size = len(tokenizer())
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        built = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
-    return built.eval().requires_grad_(False)
+    return llm_rig.model(attention, len(tokenizer()))
 
 
 def unwritten() -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from engine_parts import number
 from hypothesis import strategies as st
-from mock_engine import ALPHABET, Bench, MockRunner, with_read_token
+from mock_engine import ALPHABET, Bench, MockRunner
 
 from ewe.config import Config
 from ewe.engine.model_runner import ForwardResult, ForwardRow
@@ -29,11 +29,7 @@ class DeepRunner(MockRunner):
     vocabulary: Sequence[str] = ALPHABET
 
     def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
-        if self.fail_next is not None:
-            error, self.fail_next = self.fail_next, None
-            raise error
-        rows = [with_read_token(row) for row in rows]
-        self.rows_run.append(rows)
+        rows = self._begin(rows)
         for row in rows:
             self._compute(row)
         logits = [self._logits(row) for row in rows if row.wants_logits]

@@ -8,32 +8,15 @@ import pytest
 from engine_tokenizers import TEXTS, PieceTokenizer, byte_level, sentencepiece_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from output_texts import SPLITTER, pieces, sentences, token
 
 from ewe.engine.output_text import OutputText, Span
 from ewe.engine.sampling_rows import Token
-from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.template import FORMATS
 from ewe.tool_calls.tools import Tool, ToolRequest
 from ewe.tool_calls.use import ToolUse
 
-SPLITTER = SentenceSplitter()
 TOKENIZERS = {"byte_level": byte_level, "sentencepiece_like": sentencepiece_like}
-
-
-def token(token_id: int) -> Token:
-    return Token(token_id, logprob=-1.0 - token_id / 1000, entropy=token_id / 7)
-
-
-def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> OutputText:
-    """A draft that has been given these pieces, one token each."""
-    draft = OutputText(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
-    for index in range(len(parts)):
-        draft.append(token(index))
-    return draft
-
-
-def sentences(draft: OutputText) -> list[str]:
-    return [draft.text[span.start : span.end] for span in draft.sentences]
 
 
 def write(draft: OutputText, ids: list[int], looks: set[int]) -> int:

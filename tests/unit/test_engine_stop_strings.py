@@ -3,28 +3,9 @@
 from __future__ import annotations
 
 from engine_tokenizers import PieceTokenizer
+from output_texts import SPLITTER, pieces, sentences, token
 
 from ewe.engine.output_text import OutputText
-from ewe.engine.sampling_rows import Token
-from ewe.text.sentences import SentenceSplitter
-
-SPLITTER = SentenceSplitter()
-
-
-def token(token_id: int) -> Token:
-    return Token(token_id, logprob=-1.0 - token_id / 1000, entropy=token_id / 7)
-
-
-def pieces(*parts: str, stop: tuple[str, ...] = (), min_tokens: int = 0) -> OutputText:
-    """A draft that has been given these pieces, one token each."""
-    draft = OutputText(PieceTokenizer(parts), SPLITTER, [], stop, min_tokens)
-    for index in range(len(parts)):
-        draft.append(token(index))
-    return draft
-
-
-def sentences(draft: OutputText) -> list[str]:
-    return [draft.text[span.start : span.end] for span in draft.sentences]
 
 
 def test_a_stop_string_ends_the_text_before_it_even_across_tokens() -> None:
