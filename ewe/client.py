@@ -20,10 +20,10 @@ from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.loading import LoadStep, OnLoad, ignore_step
+from ewe.registry import PIPELINES
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions
-from ewe.vocabulary import PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore

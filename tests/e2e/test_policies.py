@@ -18,8 +18,8 @@ from unit.engine_parts import Judge, Library
 from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
 from ewe.errors import InvalidRequestError
+from ewe.registry import PIPELINES
 from ewe.types import Generation
-from ewe.vocabulary import PIPELINES
 from ewe.world.builtin import example_prompts
 
 PARAMS = SamplingParams(max_tokens=8)
@@ -37,7 +37,7 @@ def kinds(generation: Generation) -> list[str]:
     return [event.kind for event in generation.trace]
 
 
-@pytest.fixture(scope="module", params=PIPELINES)
+@pytest.fixture(scope="module", params=list(PIPELINES))
 def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
     with open_llm(request.param) as opened:
         yield opened
