@@ -19,8 +19,8 @@ from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.loading import LoadStep, OnLoad, ignore_step
+from ewe.registry import PIPELINES
 from ewe.types import Generation
-from ewe.vocabulary import PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore

@@ -14,22 +14,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ewe.client import Answer, EngineClient, memory_store, resolve_config, with_named
-from ewe.components import make_components
+from ewe.components import make_components, preflight
 from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
 from ewe.placement import PlacedPrompt
-from ewe.preflight import preflight
 from ewe.protocols import Retriever, Verifier
+from ewe.registry import verifies
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.memory_place import MemoryPlace
 from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
-from ewe.vocabulary import CHECKING_POLICIES
 
 if TYPE_CHECKING:
     from ewe.engine.loader import LoadedModel
@@ -81,10 +80,10 @@ class LLM:
         """Whether the model takes conversations."""
         return getattr(self.tokenizer, "chat_template", None) is not None
 
-    @property
+    @cached_property
     def verifies(self) -> bool:
         """Whether sentences are checked before they are final."""
-        return self.client.components.verifier is not None and self.config.policy in CHECKING_POLICIES
+        return self.client.components.verifier is not None and verifies(self.config.policy)
 
     @property
     def memories(self) -> RequestMemories:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.protocol import MemoryScorer
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier
+from ewe.registry import SCORERS
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
@@ -72,7 +69,7 @@ def open_service(
         chosen = SentenceEncoder(encoder) if wanted else None
         # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
         first = FirstVeracity(contradictions=settings.scorer != "default")
-        rules = MemoryRules(scorer=_SCORERS[settings.scorer](judge), first=first)
+        rules = MemoryRules(scorer=SCORERS.make(settings.scorer, judge=judge), first=first)
         return MemoryService(
             store,
             judge=judge,
@@ -85,15 +82,6 @@ def open_service(
     except BaseException:
         store.close()
         raise
-
-
-_SCORERS: dict[str, Callable[[Judge], MemoryScorer]] = {
-    "default": lambda judge: DefaultScorer(),
-    "verimem": lambda judge: VeriMemScorer(),
-    "mma": lambda judge: MMAScorer(judge=judge),
-    "mark": lambda judge: MARKScorer(),
-    "none": lambda judge: NoScorer(),
-}
 
 
 def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:

@@ -19,8 +19,8 @@ from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
+from ewe.registry import PIPELINES
 from ewe.types import Generation
-from ewe.vocabulary import PIPELINES
 from ewe.world.builtin import example_prompts
 
 PARAMS = SamplingParams(max_tokens=8)
@@ -38,7 +38,7 @@ def kinds(generation: Generation) -> list[str]:
     return [event.kind for event in generation.trace]
 
 
-@pytest.fixture(scope="module", params=PIPELINES)
+@pytest.fixture(scope="module", params=list(PIPELINES))
 def llm(request: pytest.FixtureRequest) -> Iterator[LLM]:
     with open_llm(request.param) as opened:
         yield opened
