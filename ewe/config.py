@@ -15,6 +15,7 @@ from ewe.vocabulary import AUTO, NONE, PolicyName, VerifierName
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
+Scorer = Literal["default", "verimem", "verimem-a", "verimem-b", "mma", "mark", "none"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
 _DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
 
@@ -192,14 +193,14 @@ class LongTermConfig(_Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
     path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
-    say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
+    say. scorer: how far they are believed; verimem-a and -b: that paper's texts as printed. threshold: the veracity asked for (None: theta(q)). top_k: most per
     retrieval. promote: whether what a check supported becomes one. review_every: seconds between reviews (None: none).
     """
 
     path: str | None = None
     user: str = ""
     agent: str = ""
-    scorer: Literal["default", "verimem", "mma", "mark", "none"] = "default"
+    scorer: Scorer = "default"
     threshold: float | None = Field(None, ge=0, le=1)
     top_k: int = Field(2, gt=0)
     promote: bool = False

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ewe.config import Config, LongTermConfig
+from ewe.config import Config, LongTermConfig, Scorer
 from ewe.errors import ConfigError
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.protocol import MemoryScorer
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
@@ -70,9 +69,6 @@ def open_service(
         # Meaning is searched, too, where there is an encoder without a download.
         wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
         chosen = SentenceEncoder(encoder) if wanted else None
-        # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
-        first = FirstVeracity(contradictions=settings.scorer != "default")
-        rules = MemoryRules(scorer=_SCORERS[settings.scorer](judge), first=first)
         return MemoryService(
             store,
             judge=judge,
@@ -80,20 +76,30 @@ def open_service(
             trusted=trusted,
             encoder=chosen,
             in_background=True,
-            rules=rules,
+            rules=rules_of(settings.scorer, judge, trusted),
         )
     except BaseException:
         store.close()
         raise
 
 
-_SCORERS: dict[str, Callable[[Judge], MemoryScorer]] = {
-    "default": lambda judge: DefaultScorer(),
-    "verimem": lambda judge: VeriMemScorer(),
-    "mma": lambda judge: MMAScorer(judge=judge),
-    "mark": lambda judge: MARKScorer(),
-    "none": lambda judge: NoScorer(),
-}
+def rules_of(scorer: Scorer, judge: Judge, trusted: Retriever | None = None) -> MemoryRules:
+    """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
+
+    verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.
+    """
+    # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
+    first = FirstVeracity(contradictions=True)
+    rules: dict[Scorer, Callable[[], MemoryRules]] = {
+        "default": MemoryRules,
+        "verimem": lambda: MemoryRules(VeriMemScorer(), first=first),
+        "verimem-a": lambda: MemoryRules(VeriMemScorer(), first=FirstOfTextA(trusted), update=averaged),
+        "verimem-b": lambda: MemoryRules(VeriMemScorer(), first=first_of_text_b, update=bayesian_as_written),
+        "mma": lambda: MemoryRules(MMAScorer(judge=judge), first=first),
+        "mark": lambda: MemoryRules(MARKScorer(), first=first),
+        "none": lambda: MemoryRules(NoScorer(), first=first),
+    }
+    return rules[scorer]()
 
 
 def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:
