@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from ewe.eval.intervals import Interval
 from ewe.eval.memory.systems import Answerer, MemorySystem, open_system
+from ewe.eval.tables import save_bars
 from ewe.verification.judges.protocol import Judge
 
 
@@ -19,17 +21,32 @@ class Finding:
     replies: what was said, to read.
     """
 
+    bench: str
     system: str
     item: str
     values: Mapping[str, Sequence[float]]
     replies: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What `open_benches` of a bench's module is told.
+
+    cases: how many, None for the bench's own number; seed: of what is generated or drawn; data: where public data is;
+    images: whether pictures are shown in place of what they show in words.
+    """
+
+    cases: int | None = None
+    seed: int = 0
+    data: Path | None = None
+    images: bool = False
+
+
 class Bench(Protocol):
-    """Items that every system plays.
+    """Items that every system plays: one table.
 
     columns: the table's, by the names of values, in words. judge: of the systems' stores. reader: answers exactly
-    where no model is named; None where there is none.
+    where no model is named; None where there is none. parts: other fields of `StoreSystem`.
     """
 
     name: str
@@ -41,6 +58,10 @@ class Bench(Protocol):
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Has a system remember an item's turns and answer its questions; `system.begin` comes first."""
+        ...
+
+    def plot(self, findings: Sequence[Finding], path: Path) -> None:
+        """Draws what was found into a PNG file."""
         ...
 
 
@@ -81,13 +102,20 @@ def run(
 
 def summarise(bench: Bench, systems: Sequence[str], findings: Iterable[Finding]) -> list[Row]:
     """A row per system that has played: the mean over all numbers of a column."""
-    all_found = list(findings)
+    all_found = [one for one in findings if one.bench == bench.name]
     rows = []
     for system in systems:
         own = [one for one in all_found if one.system == system]
         if own:
             rows.append(Row(system, len(own), {key: _mean(own, key) for key in bench.columns}))
     return rows
+
+
+def save_plot(rows: Sequence[Row], columns: Mapping[str, str], path: Path) -> None:
+    """Bars of some columns for the systems that have them; PNG by the file's ending."""
+    full = [row for row in rows if all(row.figures[key] is not None for key in columns)]
+    panels = {title: [row.figures[key] for row in full] for key, title in columns.items()}
+    save_bars([row.system for row in full], panels, path)  # type: ignore[arg-type]
 
 
 def _mean(findings: Sequence[Finding], key: str) -> Interval | None:
