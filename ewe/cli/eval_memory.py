@@ -55,8 +55,13 @@ def memory(
         typer.Option(help="A case file of MMA-Bench, or the folder of the public sets.", exists=True),
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Show the model pictures in place of what they show in words.")
-    ] = False,
+        Path | None,
+        typer.Option(
+            help="Show the model pictures, drawn into this folder, in place of what they show in words.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
     output: options.OutputFile = None,
     json_file: options.FiguresFile = None,
     plot: options.PlotFile = None,
@@ -69,7 +74,13 @@ def memory(
 
     setup = Setup(cases, seed, data, images)
     names = [name.strip() for name in systems.split(",") if name.strip()]
-    settings = {"bench": bench, "cases": cases, "seed": seed, "data": data and str(data), "images": images}
+    settings = {
+        "bench": bench,
+        "cases": cases,
+        "seed": seed,
+        "data": data and str(data),
+        "images": images and str(images),
+    }
     settings["model"] = model
     benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
     with (
@@ -97,7 +108,7 @@ def _play(
     from ewe.eval.memory.answerers import answer_with
     from ewe.eval.memory.bench import run
 
-    answerer = bench.reader if chat is None else answer_with(chat, setup.images)
+    answerer = bench.reader if chat is None else answer_with(chat, setup.images is not None)
     if answerer is None:
         raise ConfigError(f"{bench.name} has no exact reader: name who answers with --model")
     own = [finding for finding in findings.records if finding.bench == bench.name]
