@@ -38,7 +38,7 @@ def conversation(asked: Asked, images: bool = False) -> Conversation:
     text = _PROMPT.format(
         memories=memories, weighed=weighed, date=_day(question.at), question=question.text, form=question.form
     ).strip()
-    pictures = [one.memory.metadata[IMAGE] for one in asked.recalled if IMAGE in one.memory.metadata]
+    pictures = [path for one in asked.recalled if (path := one.memory.metadata.get(IMAGE))]
     if not (images and pictures):
         return [{"role": "user", "content": text}]
     return [{"role": "user", "content": [{"type": "text", "text": text}, *map(_picture, pictures)]}]

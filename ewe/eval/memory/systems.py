@@ -25,7 +25,7 @@ from ewe.retrieval.encoders import Encoder
 from ewe.verification.judges.protocol import Judge
 from ewe.vocabulary import unknown
 
-IMAGE = "image"  # in the metadata of memories: the path of a picture
+IMAGE = "image"  # in the metadata of what a picture shows: its path, empty where there is none to see
 _ALL = VeracityThreshold(0.0, 0.0, 0.0)
 _AS_WRITTEN = FirstVeracity(contradictions=True)
 
@@ -45,7 +45,7 @@ class Turn:
 class Question:
     """What is asked, when (seconds since 1970), and how to answer (form). truth: known to oracle and grader only.
 
-    choices: what a coin chooses from.
+    choices: what a coin chooses from. only: "text" or "image" leaves out memories of the other kind.
     """
 
     text: str
@@ -53,6 +53,7 @@ class Question:
     truth: str
     choices: tuple[str, ...]
     form: str = ""
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ class StoreSystem:
         """As the protocol says."""
         self.now = turn.at
         shown = f"{turn.text} [image: {turn.caption}]" if turn.caption and self.captions else turn.text
-        image = {} if turn.image is None else {IMAGE: str(turn.image)}
+        image = {IMAGE: str(turn.image or "")} if turn.caption or turn.image else {}
         self.service.add(shown, self.scope, turn.source, "turn", image)
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
@@ -161,9 +162,14 @@ class StoreSystem:
         for question in questions:
             self.now = question.at
             recall = self.service.search(question.text, [self.scope], self.top_k)
-            asked.append(Asked(question, recall.used, self.name != "none"))
+            kept = tuple(one for one in recall.used if question.only in ("", _modality(one)))
+            asked.append(Asked(question, kept, self.name != "none"))
         said = self.answerer(asked)
         return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+
+
+def _modality(one: Recalled) -> str:
+    return "image" if IMAGE in one.memory.metadata else "text"
 
 
 @dataclass(slots=True)
@@ -179,8 +185,8 @@ class Oracle:
         """Nothing to do."""
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """The truth."""
-        return [Reply(question.truth, 1.0) for question in questions]
+        """The truth; all points on it where points are asked for."""
+        return [Reply(_put(question, question.truth), 1.0) for question in questions]
 
 
 @dataclass(slots=True)
@@ -203,17 +209,24 @@ class Coin:
         replies = []
         for number, question in enumerate(questions):
             draw = Random(f"{self.seed}|{self.item}|{number}|{question.text}|{question.form}")
-            replies.append(Reply(draw.choice(question.choices), draw.random()))
+            replies.append(Reply(_put(question, draw.choice(question.choices)), draw.random()))
         return replies
 
 
+def _put(question: Question, choice: str) -> str:
+    return f"{choice}=100" if "points" in question.form else choice
+
+
 @contextmanager
-def open_system(name: str, answerer: Answerer, judge: Judge | None = None, **parts: Any) -> Iterator[MemorySystem]:
+def open_system(
+    name: str, answerer: Answerer, judge: Judge | None = None, scorer_judge: Judge | None = None, **parts: Any
+) -> Iterator[MemorySystem]:
     """The system with this name ("oracle", "coin", or one of `memory_rules`) over a new store, thrown away at the end.
 
-    parts: fields of `StoreSystem`. Raises ConfigError for a name that is none.
+    judge: of contradictions on write, and of support in "mma judged", unless there is a scorer_judge for that. parts:
+    other fields of `StoreSystem`. Raises ConfigError for a name that is none.
     """
-    rules = memory_rules(judge)
+    rules = memory_rules(scorer_judge or judge)
     if name in ("oracle", "coin"):
         yield Oracle() if name == "oracle" else Coin()
     elif name not in rules:
