@@ -105,10 +105,10 @@ def _play(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ewe.errors import ConfigError
-    from ewe.eval.memory.answerers import answer_with
+    from ewe.eval.memory.answerers import ModelAnswerer
     from ewe.eval.memory.bench import run
 
-    answerer = bench.reader if chat is None else answer_with(chat, setup.images is not None)
+    answerer = bench.reader if chat is None else ModelAnswerer(chat, setup.images is not None)
     if answerer is None:
         raise ConfigError(f"{bench.name} has no exact reader: name who answers with --model")
     own = [finding for finding in findings.records if finding.bench == bench.name]

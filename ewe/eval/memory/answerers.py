@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.conversation import Conversation
-from ewe.eval.memory.systems import IMAGE, Answerer, Asked
+from ewe.eval.memory.systems import IMAGE, Asked
 from ewe.longterm.recall import Recalled
+from ewe.longterm.scoring.verimem_threshold import Action
 
 if TYPE_CHECKING:
     from ewe.config import Config
@@ -44,9 +46,16 @@ def conversation(asked: Asked, images: bool = False) -> Conversation:
     return [{"role": "user", "content": [{"type": "text", "text": text}, *map(_picture, pictures)]}]
 
 
-def answer_with(model: ChatModel, images: bool = False) -> Answerer:
+@dataclass(frozen=True, slots=True)
+class ModelAnswerer:
     """An answerer that asks a chat model."""
-    return lambda asked: model([conversation(one, images) for one in asked]) if asked else []
+
+    model: ChatModel
+    images: bool = False
+
+    def __call__(self, asked: Sequence[Asked]) -> Sequence[str]:
+        """One text per question."""
+        return self.model([conversation(one, self.images) for one in asked]) if asked else []
 
 
 @contextmanager
@@ -72,7 +81,8 @@ def open_model(name: str, config: Config | None = None, max_tokens: int = 64) ->
 
 def _line(one: Recalled, weighed: bool) -> str:
     memory = one.memory
-    belief = f", confidence {one.belief:.2f}" if weighed else ""
+    doubt = ", uncertain" if one.action is Action.USE_WITH_UNCERTAINTY else ""
+    belief = f", confidence {one.belief:.2f}{doubt}" if weighed else ""
     return f"- [{_day(memory.created_at)}, {memory.source.id or memory.source.kind}{belief}] {memory.content}"
 
 

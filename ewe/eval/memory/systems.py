@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,11 +13,13 @@ from typing import Any, Protocol
 
 from ewe.errors import ConfigError
 from ewe.longterm.recall import Recalled
-from ewe.longterm.records import MemorySource, Scope
+from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.mark import PRESETS, MRSWeights
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.scoring.verimem_threshold import VeracityThreshold
+from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b, unmoved
+from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
@@ -26,6 +28,7 @@ from ewe.verification.judges.protocol import Judge
 from ewe.vocabulary import unknown
 
 IMAGE = "image"  # in the metadata of what a picture shows: its path, empty where there is none to see
+UNFLAGGED = "verimem no uncertainty"
 _ALL = VeracityThreshold(0.0, 0.0, 0.0)
 _AS_WRITTEN = FirstVeracity(contradictions=True)
 
@@ -101,18 +104,36 @@ class MemorySystem(Protocol):
         ...
 
 
-def memory_rules(judge: Judge | None = None) -> dict[str, Callable[[], MemoryRules]]:
-    """Scorers by name, each with the threshold and first veracity that belong to it. judge: of "mma judged"."""
+def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -> dict[str, Callable[[], MemoryRules]]:
+    """Scorers by name, each with the threshold and first veracity that belong to it.
+
+    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with.
+    """
     open_ = partial(MemoryRules, threshold=_ALL, first=_AS_WRITTEN)
+    verimem = partial(MemoryRules, VeriMemScorer(), first=_AS_WRITTEN)
     rules: dict[str, Callable[[], MemoryRules]] = {
         "none": lambda: open_(NoScorer()),
         "mma": lambda: open_(MMAScorer()),
         "mma st": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("st"))),
         "mma cs": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("cs"))),
         "mma tc": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("tc"))),
-        "verimem": lambda: MemoryRules(VeriMemScorer(), first=_AS_WRITTEN),
+        "verimem": verimem,
+        "verimem fixed threshold": lambda: replace(verimem(), threshold=VeracityThreshold(scale=0.0)),
+        UNFLAGGED: verimem,
+        "verimem no lookup": lambda: replace(verimem(), checks=0),
+        "verimem static": lambda: replace(verimem(), update=unmoved),
+        "verimem-a": lambda: MemoryRules(VeriMemScorer(), first=FirstOfTextA(trusted), update=averaged),
+        "verimem-b": lambda: MemoryRules(VeriMemScorer(), first=first_of_text_b, update=bayesian_as_written),
         "mark": lambda: open_(MARKScorer()),
+        "mark as written": lambda: open_(MARKScorer(as_written=True)),
+        "mark similarity": lambda: open_(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),
+        **{
+            f"mark {name}": partial(open_, MARKScorer(weights))
+            for name, weights in PRESETS.items()
+            if name != "default"
+        },
         "default": MemoryRules,
+        "default fixed threshold": lambda: MemoryRules(threshold=VeracityThreshold(scale=0.0)),
     }
     return rules if judge is None else {**rules, "mma judged": lambda: open_(MMAScorer(judge=judge))}
 
@@ -163,13 +184,48 @@ class StoreSystem:
             self.now = question.at
             recall = self.service.search(question.text, [self.scope], self.top_k)
             kept = tuple(one for one in recall.used if question.only in ("", _modality(one)))
-            asked.append(Asked(question, kept, self.name != "none"))
+            if self.name == UNFLAGGED:
+                kept = tuple(replace(one, action=Action.USE) for one in kept)
+            asked.append(Asked(question, kept, self.name not in ("none", UNFLAGGED)))
         said = self.answerer(asked)
         return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
 
 
 def _modality(one: Recalled) -> str:
     return "image" if IMAGE in one.memory.metadata else "text"
+
+
+@dataclass(slots=True)
+class NoMemory:
+    """Forgets every turn; with trusted passages it answers by what it finds among them (RAG)."""
+
+    name: str
+    answerer: Answerer
+    trusted: Retriever | None = None
+    top_k: int = 8
+
+    def begin(self, item: str) -> None:
+        """Nothing to do."""
+
+    def remember(self, turn: Turn) -> None:
+        """Nothing to do."""
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """As the protocol says."""
+        asked = [Asked(question, self._found(question), False) for question in questions]
+        said = self.answerer(asked)
+        return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+
+    def _found(self, question: Question) -> tuple[Recalled, ...]:
+        hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]
+        passages = [hit.passage for hit in hits]
+        memories = [
+            Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
+            for one in passages
+        ]
+        return tuple(
+            Recalled(memory, one.veracity, 0.0, 1.0, Action.USE) for memory, one in zip(memories, passages, strict=True)
+        )
 
 
 @dataclass(slots=True)
@@ -226,11 +282,13 @@ def open_system(
     judge: of contradictions on write, and of support in "mma judged", unless there is a scorer_judge for that. parts:
     other fields of `StoreSystem`. Raises ConfigError for a name that is none.
     """
-    rules = memory_rules(scorer_judge or judge)
+    rules = memory_rules(scorer_judge or judge, parts.get("trusted"))
     if name in ("oracle", "coin"):
         yield Oracle() if name == "oracle" else Coin()
+    elif name in ("no memory", "rag"):
+        yield NoMemory(name, answerer, parts.get("trusted") if name == "rag" else None)
     elif name not in rules:
-        raise ConfigError(unknown("memory system", name, (*rules, "oracle", "coin")))
+        raise ConfigError(unknown("memory system", name, (*rules, "oracle", "coin", "no memory", "rag")))
     else:
         with TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
             yield StoreSystem(name, store, answerer, rules[name](), judge, **parts)

@@ -110,7 +110,7 @@ def can_both_hold(one: str, other: str) -> bool:
 
 
 def _are_two_qualities(one: list[str], other: list[str]) -> bool:
-    """Whether what stands behind "is" can be true of one thing: afraid of this and that, learning both; red, a Volvo."""
+    """Whether what stands behind "is" can be true of one thing: afraid of both, learning both; red, a car."""
     begin = one[: _shared(one, other)]
     if begin:
         return (begin[-1] in _PREPOSITIONS and len(begin) > 1) or begin[0].endswith("ing")
