@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from ewe.cli.eval_factuality import factuality, world
+from ewe.cli.eval_memory import memory
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 
@@ -16,5 +17,5 @@ def evaluations() -> None:
     """Measure decoding policies, and how a model reads its memory."""
 
 
-for command in (factuality, world, report, qa):
+for command in (factuality, world, report, qa, memory):
     eval_app.command()(command)

@@ -15,9 +15,10 @@ from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.first import First, FirstVeracity
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.protocol import MemoryScorer
+from ewe.longterm.scoring.verimem_forms import VeracityUpdate, bayesian
 from ewe.longterm.scoring.verimem_review import ReviewPolicy
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
@@ -32,13 +33,19 @@ from ewe.verification.judges.protocol import Judge
 
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md."""
+    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
+
+    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
+    for one query.
+    """
 
     scorer: MemoryScorer = field(default_factory=DefaultScorer)
     threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
-    first: FirstVeracity = field(default_factory=FirstVeracity)
+    first: First = field(default_factory=FirstVeracity)
     criticality: CriticalityEstimator = estimate_criticality
     reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
+    update: VeracityUpdate = bayesian
+    checks: int = 2
 
 
 class MemoryService:
@@ -70,9 +77,9 @@ class MemoryService:
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
         self._models = (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
-        self._evidence = EvidenceBook(store, evidence_judge or judge, clock)
+        self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
         self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
-        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
+        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted, rules.checks)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 
     def warm(self) -> None:
