@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli.memory_add import add
+from ewe.cli.memory_mcp import mcp
 from ewe.cli.memory_options import Agent, AsJSON, EncoderName, Everybody, Store, User
 from ewe.cli.memory_review import review
 from ewe.cli.options import HTMLFile
@@ -79,6 +80,7 @@ def show_command(
 
 
 memory_app.command("review")(review)
+memory_app.command("mcp")(mcp)
 
 
 @memory_app.command("list")
