@@ -18,7 +18,7 @@ from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import ConfigError, EngineDeadError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
@@ -78,24 +78,31 @@ class EngineClient:
         question: str = "",
         memory: MemoryOptions | None = None,
         tools: ToolUse | None = None,
+        is_plain: bool = False,
     ) -> Sequence:
         """A checked request that has not been submitted; raises InvalidRequestError.
 
         salt: requests with different salts share no encoded units. listener: hears of all `n` answers. question: what
         retrieval and verification are told in place of the prompt, if it is not empty. memory: whose long-term memories
-        it may use; None: those that the settings name. tools: what may be called, and how.
+        it may use; None: those that the settings name. tools: what may be called, and how. is_plain: only
+        decoding, whatever the policy.
         """
-        if self._pipeline is not None:
+        if self._pipeline is not None and not is_plain:
             self._pipeline.check(prompt, params, tools)
+        memories = self.components.memories
+        if memory is not None and memory.remember and (memories is None or memories.conversations is None):
+            raise InvalidRequestError("memory: remember needs memories (longterm.path), a chat model and llguidance")
         request_id = f"request-{next(self._numbers)}"
-        return self.engine.input_processor.build(
+        sequence = self.engine.input_processor.build(
             request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory, tools
         )
+        sequence.is_plain = is_plain
+        return sequence
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request_id] = on_answer
-        pipeline = self._pipeline
+        pipeline = None if sequence.is_plain else self._pipeline
         self._loop.do(lambda core: core.add(sequence) if pipeline is None else pipeline.start(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
@@ -137,7 +144,7 @@ class EngineClient:
 
     def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
-            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
+            self.components.memories.learn(generation, sequence.evidence, sequence.recall, sequence.question)
         on_answer = self._waiting.get(sequence.request_id)
         if on_answer is not None:
             on_answer(generation)

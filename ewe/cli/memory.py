@@ -13,6 +13,7 @@ import typer
 from ewe.cli.memory_add import add
 from ewe.cli.memory_mcp import mcp
 from ewe.cli.memory_options import Agent, AsJSON, EncoderName, Everybody, Store, User
+from ewe.cli.memory_remember import remember
 from ewe.cli.memory_review import review
 from ewe.cli.options import HTMLFile
 
@@ -29,6 +30,7 @@ def memory() -> None:
 
 
 memory_app.command("add")(add)
+memory_app.command("remember")(remember)
 
 
 @memory_app.command("search")

@@ -82,6 +82,7 @@ class Sequence:
     attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
     settled: how many sentences are final.
     hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
+    is_plain: whether it is only decoded, without retrieval and checks, whatever the policy.
     salt: sequences of different salts share no encoded units. recall: whose long-term memories it may use.
     queued_s: seconds until the first work was done for it.
     asked, add_special_tokens: the prompt as it was given.
@@ -106,6 +107,7 @@ class Sequence:
     prefix: EncodedUnit | None = None
     listener: Callable[[StreamEvent], None] | None = None
     salt: str = ""
+    is_plain: bool = False
     recall: MemoryOptions = field(default_factory=MemoryOptions)
     asked: str | Batch[int] | PlacedPrompt = ""
     add_special_tokens: bool = True

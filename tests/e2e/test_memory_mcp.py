@@ -65,9 +65,7 @@ def test_the_command_serves_over_its_pipes(tmp_path: Path) -> None:
 
     async def talk(tools: Tools) -> None:
         listed = {tool.name: tool.description for tool in (await tools.client.list_tools()).tools}
-        assert list(listed) == [
-            *("add_memory", "search_memories", "list_memories", "correct_memory", "forget_memory")
-        ]
+        assert list(listed) == [*("add_memory", "search_memories", "list_memories", "correct_memory", "forget_memory")]
         assert listed["forget_memory"] == "Deletes a memory with its history, for good."
         assert "data that somebody wrote down" in tools.client.instructions
         told = await tools("add_memory", content="The bridge of Orvane was opened in 1923.")
