@@ -17,7 +17,7 @@ from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import ConfigError, EngineDeadError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.registry import PIPELINES
 from ewe.types import Generation
@@ -65,14 +65,17 @@ class EngineClient:
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
-        if self._pipeline is not None:
+        if self._pipeline is not None and not request.is_plain:
             self._pipeline.check(request.prompt, request.params, request.tools)
+        memory, memories = request.memory, self.components.memories
+        if memory is not None and memory.remember and (memories is None or memories.conversations is None):
+            raise InvalidRequestError("memory: remember needs memories (longterm.path), a chat model and llguidance")
         return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
         self._waiting[sequence.request.id] = on_answer
-        pipeline = self._pipeline
+        pipeline = None if sequence.request.asked.is_plain else self._pipeline
         self._loop.do(lambda core: core.add(sequence) if pipeline is None else pipeline.start(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
@@ -114,7 +117,8 @@ class EngineClient:
 
     def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
-            self.components.memories.learn(generation, sequence.evidence, sequence.request.memory)
+            request = sequence.request
+            self.components.memories.learn(generation, sequence.evidence, request.memory, request.question)
         on_answer = self._waiting.get(sequence.request.id)
         if on_answer is not None:
             on_answer(generation)

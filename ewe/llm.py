@@ -9,6 +9,7 @@ import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
 from functools import cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
+from ewe.verification.endpoint.protocol import CompletionError
 
 if TYPE_CHECKING:
     from ewe.engine.loader import LoadedModel
@@ -69,6 +71,10 @@ class LLM:
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load)
         self.client = EngineClient(self.config, components, loaded, on_load)
+        if components.memories is not None and self.has_chat_template and find_spec("llguidance") is not None:
+            from ewe.longterm.extraction import ConversationMemory
+
+            components.memories.conversations = ConversationMemory(components.memories.service, self.chat_plainly)
 
     @property
     def tokenizer(self) -> Any:
@@ -136,6 +142,19 @@ class LLM:
             return self._run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
         return [use.read(answer) for answer in self._run(requests, tell)]
+
+    def chat_plainly(self, messages: Conversation, params: SamplingParams) -> str:
+        """The whole text that the model itself goes on with: no retrieval, checks, memories or policy.
+
+        Raises CompletionError for an answer that is cut or fails; otherwise as `chat`.
+        """
+        apart = MemoryOptions(scope="none") if self.config.longterm.path is not None else None
+        prompt = self.apply_chat_template(messages)
+        request = Request(prompt, params, add_special_tokens=False, memory=apart, is_plain=True)
+        [answer] = self._run([request], None)
+        if answer.finish_reason != "stop":
+            raise CompletionError(f"the model's answer is not whole: {answer.error or answer.finish_reason}")
+        return answer.text
 
     def chat_requests(
         self,

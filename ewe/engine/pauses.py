@@ -64,11 +64,13 @@ class Pauses:
 
     def start(self, sequence: Sequence) -> None:
         """Retrieves with the question, before anything is computed."""
-        if self.policy.retrieves:
+        if self.policy.retrieves and not sequence.request.asked.is_plain:
             self._retrieve(sequence, sequence.request.question)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
+        if sequence.request.asked.is_plain:
+            return
         finished = sequence.finish is not None
         draft = sequence.output_text
         if not finished and not self.policy.is_due(len(draft)):
