@@ -97,8 +97,9 @@ class EngineCore:
         self._expire(now)
         self._start_waiting()
         started = [sequence for sequence in self.sequences if sequence.is_started]
-        wanted = [(sequence, self._advance(sequence)) for sequence in started]
-        plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished], self._advance)
+        plan = self._scheduler.schedule(self._advance_all(started))
+        ready = [sequence for sequence, action in self._advance_all(plan.encoded) if action is Action.RUN]
+        self._scheduler.add_contexts(plan, ready, [item for item in started if not item.is_finished])
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)
@@ -150,6 +151,11 @@ class EngineCore:
         nearest = min((deadline for deadline in deadlines if deadline is not None), default=now + _IDLE_S)
         return max(0.0, min(nearest - now, _IDLE_S))
 
+    def _advance_all(self, sequences: list[Sequence]) -> list[tuple[Sequence, Action]]:
+        """Those that are not finished then, with what is left to do."""
+        wanted = [(sequence, self._advance(sequence)) for sequence in sequences]
+        return [(sequence, action) for sequence, action in wanted if not sequence.is_finished]
+
     def _advance(self, sequence: Sequence) -> Action:
         """Works off what has been answered; returns the action that is left."""
         while True:
@@ -164,13 +170,20 @@ class EngineCore:
             if action is Action.ENCODE and self._keeper.is_encoded(sequence):
                 self._keeper.commit(sequence)
             elif action is Action.ADD_RETRIEVED:
-                self._rewriter.add_retrieved(sequence)
+                self._add_retrieved(sequence)
             elif action is Action.APPLY_VERDICTS:
                 self._rewriter.apply_verdicts(sequence)
             else:
                 self._note_pause(sequence, action)
                 return action
             publish(sequence, self._pauses.policy.rewrites)
+
+    def _add_retrieved(self, sequence: Sequence) -> None:
+        found, error = self._pauses.take_retrieved(sequence)
+        index, sequence.rewrite_after_retrieval = sequence.rewrite_after_retrieval, None
+        if index is not None:
+            self._rewriter.rewrite_unsure(sequence, index, error)
+        self._keeper.add_retrieved(sequence, found)
 
     def _note_pause(self, sequence: Sequence, action: Action) -> None:
         if action is Action.RUN:

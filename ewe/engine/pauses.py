@@ -13,7 +13,7 @@ from ewe.config import FeedbackConfig
 from ewe.engine.policies import Decision, Policy, View
 from ewe.engine.sentence_checks import Check, SentenceState
 from ewe.engine.sequence import Sequence
-from ewe.engine.workers import Worker
+from ewe.engine.workers import Job, Worker
 from ewe.types import Query, ScoredPassage, VerificationRequest
 
 
@@ -80,6 +80,14 @@ class Pauses:
         )
         self._open(sequence, self.policy.look(view))
 
+    def take_retrieved(self, sequence: Sequence) -> tuple[list[ScoredPassage], str]:
+        """Ends the sequence's finished retrieval: what it found over the threshold, or its error."""
+        job, sequence.retrieval = sequence.retrieval, None
+        assert job is not None
+        found = retrieved_passages(job, self._config.retrieval_threshold)
+        record_retrieval(sequence, job, found)
+        return found, job.error
+
     def _open(self, sequence: Sequence, decision: Decision) -> None:
         unchecked_from = sequence.verified
         if decision.retrieved is not None:
@@ -129,11 +137,13 @@ class Pauses:
         sequence.checks.append(Check(job, sentences, sequence.retrieved))
 
 
-def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassage]:
-    """What the sequence's finished retrieval found over the threshold, best first; the event goes into the trace."""
-    job = sequence.retrieval
-    assert job is not None
-    found: list[ScoredPassage] = [hit for hit in job.result or () if hit.score > threshold]
+def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
+    """What a finished retrieval found over the threshold, best first."""
+    return [hit for hit in job.result or () if hit.score > threshold]
+
+
+def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
+    """Notes a finished retrieval in the trace and the counters."""
     listed = [
         {
             "id": hit.passage.id,
@@ -148,5 +158,3 @@ def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassa
     sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
     sequence.stats.retrievals += 1
     sequence.stats.retrieval_wait_s += job.latency_s
-    sequence.retrieval = None
-    return found

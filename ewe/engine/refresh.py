@@ -14,7 +14,7 @@ from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
 from ewe.memory.working_memory import MemorySnapshot
-from ewe.types import Lane, Passage
+from ewe.types import Lane, Passage, ScoredPassage
 
 if TYPE_CHECKING:
     from ewe.engine.nest import NearestNeighbours
@@ -66,10 +66,17 @@ class MemoryKeeper:
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
                 sequence.pending_units.append(unit)
 
-    def plan_copies(self, sequence: Sequence, passages: Batch[Passage], owners: Mapping[str, str]) -> None:
-        """Queues passages that will be copied from instead of being read; otherwise as `plan`."""
-        for passage in passages:
-            unit = self._prepare(sequence, passage, None, owners.get(passage.id, ""))
+    def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
+        """Queues what a retrieval found, best first: the best becomes the newest unit, or the first to be copied from.
+
+        A passage with an owner makes a unit that is shared with nobody else.
+        """
+        owners = {hit.passage.id: hit.owner for hit in found}
+        if sequence.neighbours is None:
+            self.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+            return
+        for hit in found:
+            unit = self._prepare(sequence, hit.passage, None, hit.owner)
             if unit is not None and unit.is_new_to(sequence.pending_units):
                 sequence.pending_units.append(unit)
 

@@ -6,7 +6,6 @@ import time
 
 from ewe.config import FeedbackConfig
 from ewe.engine.output_text import Span
-from ewe.engine.pauses import retrieved_passages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sentence_checks import Attempt, SentenceState, described
 from ewe.engine.sequence import Sequence
@@ -17,7 +16,7 @@ _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are su
 
 
 class Rewriter:
-    """Applies the answers of retrieval and verification to a sequence.
+    """Applies verdicts to a sequence.
 
     feedback: turns a verification result into passages for the verification lane; None without a verifier.
     """
@@ -27,24 +26,15 @@ class Rewriter:
         self._config = config
         self._feedback = feedback
 
-    def add_retrieved(self, sequence: Sequence) -> None:
-        """Queues the passages of the finished retrieval; rewrites the sentence that asked for it (FLARE)."""
-        failed = bool(sequence.retrieval and sequence.retrieval.error)
-        found = retrieved_passages(sequence, self._config.retrieval_threshold)
-        index, sequence.rewrite_after_retrieval = sequence.rewrite_after_retrieval, None
-        if index is not None and not failed:
-            span = sequence.output_text.sentences[index]
-            self._remember(sequence, span, SentenceState(reason="an unsure look-ahead"))
-            self._keeper.clear(sequence)
-            self._go_back(sequence, index, "unsure")
-        elif index is not None:
+    def rewrite_unsure(self, sequence: Sequence, index: int, error: str) -> None:
+        """Goes back to an unsure sentence whose retrieval has come (FLARE); with an error the sentence stays."""
+        if error:
             sequence.set_state(index, SentenceState(reason="the retrieval failed"))
             sequence.retrieved = index + 1
-        owners = {hit.passage.id: hit.owner for hit in found}
-        if sequence.neighbours is not None:
-            self._keeper.plan_copies(sequence, [hit.passage for hit in found], owners)
             return
-        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+        self._remember(sequence, sequence.output_text.sentences[index], SentenceState(reason="an unsure look-ahead"))
+        self._keeper.clear(sequence)
+        self._go_back(sequence, index, "unsure")
 
     def apply_verdicts(self, sequence: Sequence) -> None:
         """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""

@@ -45,11 +45,11 @@ class Scheduler:
         self._precomputed = precomputed
         self.swaps = 0
 
-    def plan(self, wanted: Batch[tuple[Sequence, Action]], advance: Callable[[Sequence], Action]) -> SchedulerOutput:
+    def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival. advance: works a sequence off whose
-        units are in the pass, and returns what is next: its context goes with them. `launched` or `failed` must follow.
+        Decoding sequences come first, then units and prompts in order of arrival. Blocks are allocated, and contexts
+        swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
         """
         plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
@@ -68,10 +68,19 @@ class Scheduler:
                 if not may_enter:
                     continue
                 admitted += 1
-            encoded = action is Action.ENCODE and self._add_pending(plan, sequence, sequences)
-            if (advance(sequence) if encoded else action) is Action.RUN:
+            if action is Action.RUN:
                 self._add_context(plan, sequence, sequences)
+            elif action is Action.ENCODE and self._add_pending(plan, sequence, sequences):
+                plan.encoded.append(sequence)
         return plan
+
+    def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence], sequences: Batch[Sequence]) -> None:
+        """Adds the contexts of sequences whose units are in the pass and, by now, in memory.
+
+        sequences: all that are unfinished, in order of arrival.
+        """
+        for sequence in running:
+            self._add_context(plan, sequence, sequences)
 
     def launched(self, plan: SchedulerOutput) -> None:
         """The pass is on its way: what it holds of its units is given back."""
