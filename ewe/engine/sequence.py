@@ -6,7 +6,6 @@ Decides nothing: pauses, rewriter and scheduler change it.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,8 @@ from ewe.engine.grammar import Grammar
 from ewe.engine.output_text import OutputText
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sampling_rows import PlaceholderToken, PromptScore, SamplingRow
-from ewe.engine.sentence_checks import Attempt, Check, SentenceState
+from ewe.engine.sentence_checks import FeedbackState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
-from ewe.engine.workers import Job
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
 from ewe.memory.unit_cache import EncodedUnit
@@ -67,20 +65,33 @@ class PendingUnit:
 
 
 @dataclass(slots=True, eq=False)
+class ScheduleState:
+    """What core, scheduler and memory keeper hold for one sequence.
+
+    is_started: its first retrieval may be under way; is_admitted: it has had blocks; swapped: its context, while that
+    is in host memory. prefix: the KV of the prompt up to its memory, held while it is admitted and not swapped out.
+    placeholder: the token after the text's last, while its pass is under way (`InflightBatch`). queued_s: seconds until
+    the first work was done for it.
+    """
+
+    is_started: bool = False
+    is_admitted: bool = False
+    swapped: SwappedContext | None = None
+    prefix: EncodedUnit | None = None
+    pending_units: list[PendingUnit] = field(default_factory=list)
+    placeholder: PlaceholderToken | None = None
+    queued_s: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
 class Sequence:
     """The whole state of one answer.
 
-    index: which of the request's answers it is. output_text: what has been written.
-    table: the context's KV; memory: the working memory. prefix: the KV of the prompt up to its memory, held while the
-    sequence is admitted and not swapped out.
-    placeholder: the token after the text's last, while its pass is under way (`InflightBatch`).
-    attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those left out.
-    settled: how many sentences are final.
-    hot_sentence: index of the sentence that is drawn at a raised temperature, because its rewind brought no news.
-    queued_s: seconds until the first work was done for it.
-    grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the policy copies.
-    prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked for.
-    wants_attention: whether to note, when it ends, what its text attended to; attention: this.
+    index: which of the request's answers it is. output_text: what has been written. table: the context's KV; memory:
+    the working memory. grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the
+    policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
+    and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
+    for. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
     """
 
     request: TokenizedRequest
@@ -88,46 +99,27 @@ class Sequence:
     output_text: OutputText
     table: BlockTable
     memory: WorkingMemory
-    prefix: EncodedUnit | None = None
-    listener: Callable[[StreamEvent], None] | None = None
-    grammar: Grammar | None = None
-    neighbours: Neighbours | None = None
-    prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
-    wants_attention: bool = False
-    attention: TextAttention | None = None
+    feedback: FeedbackState = field(default_factory=FeedbackState)
+    schedule: ScheduleState = field(default_factory=ScheduleState)
     siblings: list[Sequence] = field(default_factory=list)
     arrived: float = field(default_factory=time.monotonic)
-    queued_s: float = 0.0
+    grammar: Grammar | None = None
+    neighbours: Neighbours | None = None
 
-    placeholder: PlaceholderToken | None = None
-    retrieval: Job | None = None
-    rewrite_after_retrieval: int | None = None
-    checks: deque[Check] = field(default_factory=deque)
-    pending_units: list[PendingUnit] = field(default_factory=list)
-    paused_at: float | None = None
-    checks_awaited_since: float | None = None
-    finish: FinishReason | None = None
-    error: str = ""
-    is_finished: bool = False
-    is_started: bool = False
-    is_admitted: bool = False
-    swapped: SwappedContext | None = None
-
-    retrieved: int = 0
-    verified: int = 0
+    listener: Callable[[StreamEvent], None] | None = None
     settled: int = 0
     sent_chars: int = 0
     shown_chars: int = 0
-    states: list[SentenceState | None] = field(default_factory=list)
-    attempts: dict[int, list[Attempt]] = field(default_factory=dict)
-    dropped: set[int] = field(default_factory=set)
-    rewinds: int = 0
-    hot_sentence: int | None = None
-
+    finish: FinishReason | None = None
+    error: str = ""
+    is_finished: bool = False
     sources: dict[str, Passage] = field(default_factory=dict)
     evidence: list[Evidence] = field(default_factory=list)
     trace: list[TraceEvent] = field(default_factory=list)
     stats: GenerationStats = field(default_factory=GenerationStats)
+    prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
+    wants_attention: bool = False
+    attention: TextAttention | None = None
 
     @property
     def deadline(self) -> float | None:
@@ -143,12 +135,12 @@ class Sequence:
     @property
     def num_drawn(self) -> int:
         """Tokens of the text, the placeholder included."""
-        return len(self.output_text) + (self.placeholder is not None)
+        return len(self.output_text) + (self.schedule.placeholder is not None)
 
     @property
     def is_full(self) -> bool:
         """Whether the placeholder token is the last that the text may have."""
-        return self.placeholder is not None and self.num_drawn >= self.request.max_tokens
+        return self.schedule.placeholder is not None and self.num_drawn >= self.request.max_tokens
 
     @property
     def num_to_run(self) -> int:
@@ -168,10 +160,10 @@ class Sequence:
 
     def void_placeholder(self) -> None:
         """Takes back the placeholder token, if there is one: the last token before it will be run again."""
-        if self.placeholder is None:
+        if self.schedule.placeholder is None:
             return
-        self.placeholder.is_void = True
-        self.placeholder = None
+        self.schedule.placeholder.is_void = True
+        self.schedule.placeholder = None
         self.forget_ahead()
 
     def forget_ahead(self) -> None:
@@ -181,7 +173,7 @@ class Sequence:
     def sampling_row(self, eos_token_ids: Iterable[int], retry_temperature: float) -> SamplingRow:
         """How the next token is drawn; retry_temperature: the least one for a sentence that must differ this time."""
         request, params = self.request, self.request.params
-        hot = self.hot_sentence is not None and len(self.output_text.sentences) <= self.hot_sentence
+        hot = self.feedback.hot_sentence is not None and len(self.output_text.sentences) <= self.feedback.hot_sentence
         too_short = self.num_drawn < params.min_tokens
         banned = (*eos_token_ids, *params.stop_token_ids) if too_short else ()
         return SamplingRow(
@@ -190,7 +182,7 @@ class Sequence:
             output_ids=self.output_text.ids,
             seed=request.seed,
             index=self.index,
-            stream=self.rewinds,
+            stream=self.feedback.rewinds,
             temperature=max(params.temperature, retry_temperature) if hot else params.temperature,
             banned=banned if self.grammar is None else (),
             allowed=None if self.grammar is None else self.grammar.allowed_but(banned),
@@ -215,19 +207,6 @@ class Sequence:
         span, neighbours.span = neighbours.span, None
         passage = neighbours.passage_of(span.place)
         self.record("span", id=passage, num_tokens=span.length, confidence=span.confidence)
-
-    def state_of(self, index: int) -> SentenceState | None:
-        """What is known of a sentence, None while it is open."""
-        return self.states[index] if index < len(self.states) else None
-
-    def attempt_at(self, start: int) -> int:
-        """Which attempt at the sentence that starts at this code point is the next to be judged, from 1."""
-        return len(self.attempts.get(start, ())) + 1
-
-    def set_state(self, index: int, state: SentenceState) -> None:
-        """Records what is known of a sentence."""
-        self.states.extend([None] * (index + 1 - len(self.states)))
-        self.states[index] = state
 
     def record(self, kind: str, /, **data: Any) -> None:
         """Adds a trace event and passes it to the listener, if the stream shows its kind."""

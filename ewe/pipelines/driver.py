@@ -72,7 +72,7 @@ class PipelineDriver:
         answers, request.siblings = [request, *request.siblings], []
         for answer in answers[1:]:
             answer.trace.extend(request.trace)
-            answer.pending_units = request.pending_units
+            answer.schedule.pending_units = request.schedule.pending_units
         runs = [Run(answer, self._pipeline, self) for answer in answers]
         self._runs = {name: left for name, held in self._runs.items() if (left := [r for r in held if not r.is_over])}
         self._runs[request.request.id] = runs
@@ -115,7 +115,7 @@ class PipelineDriver:
             prompt, special = self._prompts.own(asked.prompt, passages, ask.begin), asked.add_special_tokens
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
-        documents = [unit.passage for unit in request.pending_units]
+        documents = [unit.passage for unit in request.schedule.pending_units]
         inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt)
         sequence = self._engine.input_processor.build(request.request.id, inner)
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None

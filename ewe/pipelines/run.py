@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from ewe.engine.pauses import retrieved_passages
+from ewe.engine.pauses import record_retrieval, retrieved_passages
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job
 from ewe.errors import EWEError
@@ -203,8 +203,9 @@ class Run:
         """The passages of finished retrievals, which go into the trace."""
         request, found = self.request, []
         waited_s = request.stats.retrieval_wait_s + max(job.latency_s for job in jobs)
-        for request.retrieval in jobs:
-            hits = retrieved_passages(request, self._engine.threshold)
+        for job in jobs:
+            hits = retrieved_passages(job, self._engine.threshold)
+            record_retrieval(request, job, hits)
             found.append(tuple(hit.passage for hit in hits))
         request.stats.retrieval_wait_s = waited_s  # they ran side by side
         return found

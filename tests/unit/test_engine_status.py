@@ -100,7 +100,7 @@ def test_how_long_a_request_was_queued() -> None:
     first, *_, last = [bench.add(name, "Tell me", LONG) for name in "abc"]
     last.arrived = first.arrived  # however long it took to make them
     bench.run()
-    assert last.queued_s > first.queued_s
+    assert last.schedule.queued_s > first.schedule.queued_s
 
 
 def test_the_same_text_under_another_salt_is_another_unit() -> None:
