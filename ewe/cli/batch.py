@@ -14,8 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ewe.cli.answers import print_answer, show_stream, why_empty
-from ewe.cli.asking import Asker, PromptForm
+from ewe.cli.asking import Asker, PromptForm, print_answer, show_stream, why_empty
 from ewe.cli.prompts import Prompt
 from ewe.cli.results import ResultFile, record
 from ewe.errors import InvalidRequestError

@@ -77,7 +77,7 @@ def qa(
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
     """What the results depend on: settings, and the texts of questions, passages and datastore."""
     from ewe.cli.asking import PromptForm
-    from ewe.cli.run_settings import run_settings
+    from ewe.cli.findings_file import run_settings
     from ewe.sampling import SamplingParams
 
     params = SamplingParams(max_tokens=job.max_tokens)

@@ -81,7 +81,7 @@ class Evaluation:
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         from ewe.cli.asking import PromptForm
-        from ewe.cli.run_settings import run_settings
+        from ewe.cli.findings_file import run_settings
 
         prompts, form = self.prompts, PromptForm()
         systems = {

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ewe.cli.chat import chat
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.doctor import doctor
 from ewe.cli.eval import eval_app
-from ewe.cli.generate import generate
+from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
 from ewe.cli.model import model_app

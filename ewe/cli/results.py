@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ewe.cli.findings_file import differences
 from ewe.cli.prompts import Prompt
-from ewe.cli.run_settings import differences
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
 from ewe.types import Generation
