@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.cli.check_view import print_checked, score_line
-from ewe.cli.terminal import output_console
+from ewe.cli.terminal import INTERRUPTED, output_console, progress_bar, say
 from ewe.errors import InvalidRequestError
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
 from ewe.protocols import Verifier
@@ -117,7 +116,7 @@ def _named(source: str) -> str:
     return "standard input" if source == STDIN else source
 
 
-CLEAN, REFUTED, FAILED, INTERRUPTED = 0, 1, 2, 130
+CLEAN, REFUTED, FAILED = 0, 1, 2
 
 
 @dataclass(slots=True)
@@ -143,11 +142,11 @@ class CheckRun:
     def check(self, sources: Sequence[str], prompt: str, encoding: str | None) -> int:
         """Checks every text of every source; the exit status. One that cannot be read does not stop the others."""
         try:
-            with self._progress() as progress:
+            with progress_bar() as progress:
                 for source in sources:
                     self._check_source(source, prompt, encoding, progress)
         except KeyboardInterrupt as interrupt:
-            _say(f"interrupted after {len(self.counts)} texts")
+            say(f"interrupted after {len(self.counts)} texts")
             raise typer.Exit(INTERRUPTED) from interrupt
         finally:
             self._finish()
@@ -209,17 +208,6 @@ class CheckRun:
             }
             write_check_page(self.html, self.checked, scores, self.against)
 
-    def _progress(self) -> Progress:
-        """A bar on standard error while a text is checked; it makes room for the report."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = Console(stderr=True)
-        hidden = not console.is_terminal
-        return Progress(*columns, console=console, disable=hidden, transient=True, redirect_stdout=False)
-
     def _fail(self, message: str) -> None:
         self.failed = True
-        _say(message)
-
-
-def _say(message: str) -> None:
-    print(f"ewe: {message}", file=sys.stderr)
+        say(message)

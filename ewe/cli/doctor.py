@@ -47,15 +47,11 @@ def doctor(
 
 
 def _diagnose(config: Config) -> Diagnosis:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
+    from ewe.cli.terminal import progress_bar
     from ewe.engine.loader import load_model
     from ewe.eval.doctor import diagnose, num_answers
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+    with progress_bar() as progress:
         task = progress.add_task(config.model.name, total=num_answers())
         return diagnose(config, load_model(config.model), lambda: progress.advance(task))
 

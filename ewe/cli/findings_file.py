@@ -45,14 +45,14 @@ def run_settings(
     return through_json
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], group: str = "") -> Iterator[str]:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], group: str = "") -> Iterator[str]:
     """Every setting that differs, with the value it had and the one it has."""
     for key in sorted({*old, *new}):
         before, now = old.get(key, _ABSENT), new.get(key, _ABSENT)
         if before == now:
             continue
         if before and now and isinstance(before, dict) and isinstance(now, dict):
-            yield from differences(before, now, f"{group}{key}.")
+            yield from _differences(before, now, f"{group}{key}.")
         else:
             yield f"{group}{key} was {_shown(before)}, is now {_shown(now)}"
 
@@ -99,7 +99,7 @@ class FindingsFile(Generic[Record]):
         kept = 0
         if path.exists() and path.stat().st_size:
             written_with, self.records, kept = read_findings(path, kinds)
-            _refuse_differences(path, written_with, settings)
+            refuse_differences(path, written_with, settings)
         self._file = path.open("ab")
         self._file.truncate(kept)
         if not kept:
@@ -140,8 +140,9 @@ def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, 
         raise InvalidRequestError(f"{path} is not what this evaluation wrote; choose another file") from error
 
 
-def _refuse_differences(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    changed = list(differences(old, new)) if old else []
+def refuse_differences(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises InvalidRequestError for a file that was written with other settings, naming them."""
+    changed = list(_differences(old, new)) if old else []
     if changed:
         raise InvalidRequestError(
             f"{path} was written with other settings: {'; '.join(changed)}. Give the old settings to go on, or "

@@ -130,7 +130,7 @@ def remove_command(
     source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
-    from ewe.cli.index_report import say
+    from ewe.cli.terminal import say
     from ewe.retrieval.ingest.contents import remove
 
     if not (ids or file or source):

