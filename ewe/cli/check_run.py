@@ -78,7 +78,7 @@ def _read(source: str) -> bytes:
 
 def _decode(data: bytes, source: str, encoding: str | None) -> str:
     from ewe.retrieval.ingest.documents import UnreadableError
-    from ewe.retrieval.ingest.encodings import check_encoding, decode
+    from ewe.retrieval.ingest.files import check_encoding, decode
 
     check_encoding(encoding)
     if data.startswith(b"%PDF-"):

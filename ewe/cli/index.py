@@ -221,7 +221,7 @@ def _request(
     workers: int,
 ) -> Request:
     from ewe.retrieval.ingest import ReadOptions, Request, read_sources
-    from ewe.retrieval.ingest.rows import parse_columns
+    from ewe.retrieval.ingest.fields import parse_columns
 
     options = ReadOptions(parse_columns(column or ()), encoding, source)
     return Request(tuple(sources), options, read_sources(veracity) if veracity else {}, workers)

@@ -12,14 +12,13 @@ from typer.core import TyperGroup
 
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
-from ewe.cli.doctor import doctor
 from ewe.cli.eval_factuality import factuality, world
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
-from ewe.cli.model import model_app
+from ewe.cli.model import doctor, model_app
 from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
 from ewe.cli.verify import verify

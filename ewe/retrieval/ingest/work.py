@@ -18,8 +18,8 @@ from typing import Literal, TypeVar
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest.chunker import Chunker, ChunkRules
+from ewe.retrieval.ingest.dedup import exact_key, near_keys
 from ewe.retrieval.ingest.documents import Block, Document, Problem, ReadOptions
-from ewe.retrieval.ingest.minhash import exact_key, near_keys
 from ewe.retrieval.ingest.readers import read_documents
 from ewe.types import Passage
 
