@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from ewe.cli.answers import print_answer, show_stream, why_empty
-from ewe.cli.asking import Asker, PromptForm
+from ewe.cli.asking import Asker, PromptForm, print_answer, show_stream, why_empty
 from ewe.cli.prompts import Prompt
 from ewe.cli.results import ResultFile, record
+from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
 from ewe.report import write_page, write_trace
 from ewe.sampling import SamplingParams
@@ -26,7 +25,6 @@ from ewe.types import Generation, GenerationStats, Passage
 if TYPE_CHECKING:
     from ewe.llm import LLM
 
-INTERRUPTED = 130
 _WINDOW = 512  # prompts given to the engine at once: enough to keep it full, few enough to hold
 
 
@@ -62,7 +60,7 @@ class Batch:
         with self._results() as results:
             done = results.done if results else 0
             if done:
-                _say(f"{done} of {len(self.prompts)} prompts are in {self.output} already")
+                say(f"{done} of {len(self.prompts)} prompts are in {self.output} already")
             if done < len(self.prompts):
                 self._answer(open_llm, self.prompts[done:], results)
         all_empty = 0 < self.finished * self.params.n == self.empty.total()
@@ -94,7 +92,7 @@ class Batch:
                         self._generate(asker, prompts[first : first + _WINDOW], deliver)
         except KeyboardInterrupt as interrupt:
             where = f"; run again to go on with {self.output}" if results else ""
-            _say(f"interrupted: {self.finished} of {len(prompts)} prompts are finished{where}")
+            say(f"interrupted: {self.finished} of {len(prompts)} prompts are finished{where}")
             raise typer.Exit(INTERRUPTED) from interrupt
         finally:
             self._write_reports()
@@ -103,12 +101,12 @@ class Batch:
     def _tell(self, asked: int) -> None:
         """What the caller must know of the run as a whole, on standard error."""
         if self.failed:
-            _say(f"{self.failed} of {asked} prompts failed")
+            say(f"{self.failed} of {asked} prompts failed")
         answers = asked * self.params.n
         for reason, count in self.empty.items():
-            _say(f"empty answer{'' if answers == 1 else f' ({count} of {answers})'}: {reason}")
+            say(f"empty answer{'' if answers == 1 else f' ({count} of {answers})'}: {reason}")
         for name in sorted(self.cut_documents):
-            _say(f"the document {name!r} was cut to memory.unit_tokens")
+            say(f"the document {name!r} was cut to memory.unit_tokens")
 
     def _generate(
         self, asker: Asker, prompts: Sequence[Prompt], deliver: Callable[[Prompt, Sequence[Generation]], None]
@@ -146,7 +144,7 @@ class Batch:
         self.failed += any(generation.finish_reason == "error" for generation in generations)
         for generation in generations:
             if generation.error:
-                _say(f"prompt {prompt.id}: {generation.error}")
+                say(f"prompt {prompt.id}: {generation.error}")
             self.cut_documents |= self._cut(generation)
         if self.html or self.trace:
             self.reported += [(prompt, generation) for generation in generations]
@@ -166,14 +164,9 @@ class Batch:
         return cut & given
 
     def _progress(self) -> Progress:
-        """A bar on standard error, unless the answers themselves appear in the same terminal."""
-        console = Console(stderr=True)
-        shown = console.is_terminal and (self.output is not None or not sys.stdout.isatty())
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        # Standard output is left alone: rich would send it to standard error, away from a pipe or a file.
-        return Progress(
-            *columns, TimeRemainingColumn(), console=console, disable=not shown, transient=True, redirect_stdout=False
-        )
+        """A bar, unless the answers themselves appear in the same terminal."""
+        columns = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        return progress_bar(*columns, is_shown=self.output is not None or not sys.stdout.isatty())
 
     def _write_reports(self) -> None:
         generations = [generation for _, generation in self.reported]
@@ -185,7 +178,3 @@ class Batch:
 
 def _failure(prompt: Prompt, index: int, error: InvalidRequestError) -> Generation:
     return Generation(prompt.text, "", (), "error", (), {}, GenerationStats(), (), index=index, error=str(error))
-
-
-def _say(message: str) -> None:
-    print(f"ewe: {message}", file=sys.stderr)

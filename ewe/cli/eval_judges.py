@@ -52,7 +52,7 @@ class Judges:
 
     def as_settings(self) -> dict[str, Any]:
         """What grades depend on."""
-        from ewe.cli.run_settings import content_digest
+        from ewe.cli.findings_file import content_digest
 
         return {
             "judge": self.judge,

@@ -77,7 +77,7 @@ def qa(
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
     """What the results depend on: settings, and the texts of questions, passages and datastore."""
     from ewe.cli.asking import PromptForm
-    from ewe.cli.run_settings import run_settings
+    from ewe.cli.findings_file import run_settings
     from ewe.sampling import SamplingParams
 
     params = SamplingParams(max_tokens=job.max_tokens)
@@ -88,9 +88,7 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
     """Runs what the findings lack, under a progress bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from ewe.cli.terminal import progress_bar
     from ewe.engine.loader import load_model
     from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run
@@ -100,8 +98,7 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
     missing = job.missing(answered, timed)
     if not missing:
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with progress_bar() as progress:
         task = progress.add_task(config.model.name, total=missing)
 
         def take(found: Answer | Timing) -> None:

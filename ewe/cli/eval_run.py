@@ -81,7 +81,7 @@ class Evaluation:
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         from ewe.cli.asking import PromptForm
-        from ewe.cli.run_settings import run_settings
+        from ewe.cli.findings_file import run_settings
 
         prompts, form = self.prompts, PromptForm()
         systems = {
@@ -104,15 +104,12 @@ class Evaluation:
 
 def _run(job: Job, records: Sequence[Record], add: Any) -> None:
     """Runs what the records lack, under a progress bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from ewe.cli.terminal import progress_bar
     from ewe.eval.factuality import Found
     from ewe.eval.factuality_run import run
 
     found = Found.of(records)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("answers", total=job.total(), completed=found.num_finished)
 
         def take(record: Record) -> None:

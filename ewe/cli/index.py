@@ -130,7 +130,7 @@ def remove_command(
     source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
-    from ewe.cli.index_report import say
+    from ewe.cli.terminal import say
     from ewe.retrieval.ingest.contents import remove
 
     if not (ids or file or source):
@@ -221,7 +221,7 @@ def _request(
     workers: int,
 ) -> Request:
     from ewe.retrieval.ingest import ReadOptions, Request, read_sources
-    from ewe.retrieval.ingest.rows import parse_columns
+    from ewe.retrieval.ingest.fields import parse_columns
 
     options = ReadOptions(parse_columns(column or ()), encoding, source)
     return Request(tuple(sources), options, read_sources(veracity) if veracity else {}, workers)

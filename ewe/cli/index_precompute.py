@@ -52,7 +52,8 @@ def precompute_command(
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
     from ewe.cli.engine import settings_of
-    from ewe.cli.index_report import indexing, say
+    from ewe.cli.index_report import indexing
+    from ewe.cli.terminal import say
     from ewe.engine.loader import load_model
     from ewe.engine.precompute import precompute
 

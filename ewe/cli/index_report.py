@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+from rich.progress import DownloadColumn, TimeRemainingColumn
 
+from ewe.cli.terminal import clean, progress_bar, say
+
+if TYPE_CHECKING:
     from ewe.retrieval.ingest import Progress as Reading
     from ewe.retrieval.ingest import Report
 
@@ -20,9 +21,7 @@ _NAMED = 10  # files of unknown kind; then a count
 @contextmanager
 def reading() -> Iterator[Callable[[Reading], None]]:
     """A function that shows how far the reading of files is."""
-    from rich.progress import DownloadColumn
-
-    with _bar(DownloadColumn()) as bar:
+    with progress_bar(DownloadColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task("reading", total=None)
 
         def show(done: Reading) -> None:
@@ -34,26 +33,13 @@ def reading() -> Iterator[Callable[[Reading], None]]:
 @contextmanager
 def indexing(what: str = "indexing") -> Iterator[Callable[[int, int], None]]:
     """A function that shows how far the making of an index is, or what else is done, in passages."""
-    from rich.progress import MofNCompleteColumn
-
-    with _bar(MofNCompleteColumn()) as bar:
+    with progress_bar() as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _bar(amount: ProgressColumn) -> Progress:
-    """A progress bar on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
-
-
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
-    from ewe.cli.terminal import clean
     from ewe.text.words import counted
 
     counts = report.counts
@@ -80,8 +66,3 @@ def _left_out(unknown: Sequence[str]) -> str:
     more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
     names = ", ".join([*unknown[:_NAMED], *more])
     return f"{counted(len(unknown), 'file')} of unknown kind left out: {names}; known are {', '.join(KINDS)}"
-
-
-def say(message: str) -> None:
-    """One line for the user on standard error."""
-    print(f"ewe: {message}", file=sys.stderr)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from ewe.cli.chat import chat
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
-from ewe.cli.doctor import doctor
-from ewe.cli.eval import eval_app
-from ewe.cli.generate import generate
+from ewe.cli.eval_factuality import factuality, world
+from ewe.cli.eval_memory import memory as eval_memory
+from ewe.cli.eval_qa import qa
+from ewe.cli.eval_run import report
+from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
-from ewe.cli.model import model_app
+from ewe.cli.model import doctor, model_app
 from ewe.cli.serve import serve
-from ewe.cli.validate import validate
+from ewe.cli.terminal import INTERRUPTED, say
 from ewe.cli.verify import verify
 from ewe.errors import EWEError
-
-INTERRUPTED = 130
 
 
 class _Commands(TyperGroup):
@@ -35,10 +35,10 @@ class _Commands(TyperGroup):
         except EWEError as error:
             if ctx.params.get("debug"):
                 raise
-            print(f"ewe: {error}", file=sys.stderr)
+            say(str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
-            print("ewe: interrupted", file=sys.stderr)
+            say("interrupted")
             raise typer.Exit(INTERRUPTED) from interrupt
 
 
@@ -72,6 +72,44 @@ def root(
     """Options that come before the subcommand."""
 
 
+def validate(
+    files: Annotated[list[Path], typer.Argument(help="Configuration files (YAML).", metavar="FILE...")],
+) -> None:
+    """Load configuration files and name every setting that is wrong. Exit code 1 if any is."""
+    from ewe.config import Config
+    from ewe.config_files import SERVER_GROUP, load_yaml
+    from ewe.errors import ConfigError
+
+    failed = 0
+    for file in files:
+        try:
+            Config.from_yaml(file)
+            if SERVER_GROUP in load_yaml(file):
+                from ewe.server.settings import ServerSettings
+
+                ServerSettings.from_yaml(file)
+        except ConfigError as error:
+            failed += 1
+            print(f"{file}: not valid")
+            for problem in error.problems:
+                print(f"  {problem}")
+        else:
+            print(f"{file}: ok")
+    if failed:
+        raise typer.Exit(1)
+
+
+eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
+
+
+@eval_app.callback()
+def evaluations() -> None:
+    """Measure decoding policies, and how a model reads its memory."""
+
+
+for command in (factuality, world, report, qa):
+    eval_app.command()(command)
+eval_app.command("memory")(eval_memory)
 app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)

@@ -96,8 +96,7 @@ def _judged(
     store: MemoryStore, judge: Judge, contents: Sequence[str], scope: Scope, source: MemorySource, kind: str
 ) -> None:
     """Adds memories one by one, each compared with those before it; says what contradicts what."""
-    from ewe.cli.index_report import say
-    from ewe.cli.terminal import clean
+    from ewe.cli.terminal import clean, say
     from ewe.longterm.service import MemoryService
 
     service = MemoryService(store, judge=judge)

@@ -29,8 +29,7 @@ def remember(
 ) -> None:
     """Keep the facts that a conversation's users tell, unverified; makes the store if there is none. Prints them."""
     from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.index_report import say
-    from ewe.cli.terminal import clean
+    from ewe.cli.terminal import clean, say
     from ewe.config import LongTermConfig
     from ewe.longterm.extraction import ConversationMemory
     from ewe.longterm.open import open_service

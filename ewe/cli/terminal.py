@@ -6,11 +6,13 @@ Text from models and passages is never read as markup, and its control character
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -26,12 +28,31 @@ MARKS = {
     Verdict.INCONCLUSIVE: ("?", "yellow"),
     Verdict.NOT_CHECKED: ("–", "bright_black"),
 }
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: object) -> str:
     """`text` without control characters (escape sequences, text direction), which could steer the terminal."""
     return _CONTROL.sub("�", str(text).replace("\r\n", "\n"))
+
+
+def say(message: str) -> None:
+    """One line for the user on standard error."""
+    print(f"ewe: {message}", file=sys.stderr)
+
+
+def progress_bar(*columns: ProgressColumn, is_shown: bool = True) -> Progress:
+    """A bar on standard error, if that is a terminal; it leaves nothing behind. columns: beside the
+    description; none: the count and the time that remains.
+
+    Standard output is left alone: rich would send it to standard error, away from a pipe or a file.
+    """
+    console = Console(stderr=True)
+    shown = (TextColumn("{task.description}"), BarColumn(), *(columns or (MofNCompleteColumn(), TimeRemainingColumn())))
+    disable = not (console.is_terminal and is_shown)
+    return Progress(*shown, console=console, disable=disable, transient=True, redirect_stdout=False)
 
 
 def output_console() -> Console:

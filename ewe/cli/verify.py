@@ -55,8 +55,7 @@ def verify(
     ] = None,
 ) -> None:
     """Check texts sentence by sentence. Exit status 0: nothing is refuted, 1: something is, 2: an error."""
-    from ewe.cli.check_run import CheckRun
-    from ewe.cli.texts import files_or_stdin
+    from ewe.cli.check_run import CheckRun, files_or_stdin
 
     if k is not None and not k > 0:
         raise InvalidRequestError(f"--k must be positive, got {k}")

@@ -15,12 +15,10 @@ from ewe.registry import RETRIEVERS
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
-from ewe.retrieval.encoders import BUILTIN_NAME, SentenceEncoder, builtin_encoder_path
-from ewe.retrieval.filters import PassageFilter
+from ewe.retrieval.encoders import BUILTIN_NAME, EXTRA, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever
 from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
-from ewe.retrieval.sentence_models import EXTRA
-from ewe.retrieval.source import Keep, PassageSource, Progress, as_source
+from ewe.retrieval.source import Keep, PassageFilter, PassageSource, Progress, as_source
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
 from ewe.types import Passage

@@ -12,7 +12,7 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.sentence_models import SentenceModel, clean, count_tokens
+from ewe.retrieval.encoders import SentenceModel, clean, count_tokens
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 

@@ -15,7 +15,7 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.ingest.sources import read_sources
+from ewe.retrieval.ingest.fields import read_sources
 from ewe.retrieval.source import searched_text
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import chat, completions, embeddings, memories, operation, rerank, responses, tokens, verify
+from ewe.server import VERSION, chat, completions, embed_rerank, memories, operation, responses, tokenize, verify
 from ewe.server.errors import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
@@ -19,10 +19,9 @@ from ewe.server.page import api_docs
 from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
-from ewe.server.version import VERSION
 
 _MODULES = (
-    *(operation, chat, completions, responses, embeddings, rerank, tokens),
+    *(operation, chat, completions, responses, embed_rerank, tokenize),
     *(verify, memories, page, api_docs),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from ewe.conversation import question_of
 from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
+from ewe.server import FINGERPRINT
 from ewe.server.answers import citations, ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.errors import RefusedError
@@ -30,7 +31,6 @@ from ewe.server.schemas.chat_schemas import (
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
-from ewe.server.version import FINGERPRINT
 from ewe.tool_calls.reader import Piece
 from ewe.tool_calls.use import ToolUse, with_id
 from ewe.types import Generation, ToolCall

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from ewe.server import FINGERPRINT
 from ewe.server.answers import ewe_result, finish_reason, usage
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.ignored import RequestRoute
@@ -23,7 +24,6 @@ from ewe.server.schemas.completion_schemas import (
 )
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import RunStream, answers_unless_gone
-from ewe.server.version import FINGERPRINT
 from ewe.types import Generation
 
 if TYPE_CHECKING:

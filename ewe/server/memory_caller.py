@@ -13,7 +13,6 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
 from ewe.server.errors import RefusedError
-from ewe.server.offload import run_in_thread
 from ewe.server.schemas.memory_schemas import (
     FoundMemory,
     MemoryListing,
@@ -25,6 +24,7 @@ from ewe.server.schemas.memory_schemas import (
     WireSource,
 )
 from ewe.server.service import key_of, service_of
+from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from ewe.server import VERSION
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.operation_schemas import Health, Model, ModelList, State, Version
 from ewe.server.service import Service, key_of, service_of
-from ewe.server.version import VERSION
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 

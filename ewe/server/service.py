@@ -17,17 +17,14 @@ from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
-from ewe.server.admission import AdmissionControl
-from ewe.server.bridge import EventLoopBridge
+from ewe.server.admission import AdmissionControl, check_prompts, check_room, tokens_to_ask
 from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
-from ewe.server.lengths import check_prompts, check_room, tokens_to_ask
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.model_names import ModelNames, no_model
-from ewe.server.run import EngineMessage, Run
+from ewe.server.run import EngineMessage, EventLoopBridge, Run
 from ewe.server.schemas.common import Document
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.server.sentence_models import SentenceModels
+from ewe.server.served_models import ModelNames, SentenceModels, no_model
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from ewe.loading import LoadStep
+from ewe.server import VERSION
 from ewe.server.settings import ServerSettings
-from ewe.server.version import VERSION
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

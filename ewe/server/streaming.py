@@ -1,11 +1,12 @@
-"""Streams of server-sent events: their records, comments in silence, and what happens when the reader goes."""
+"""Streams of server-sent events, and work off the event loop: neither goes on for longer than somebody waits."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from fastapi import Request
@@ -15,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from ewe.server.answers import check_finished
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.run import Run, RunEvent
+from ewe.server.service import key_of, service_of
 from ewe.types import Generation
 
 DONE = "data: [DONE]\n\n"
@@ -148,3 +150,37 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
             _log.exception("a stream failed")
         told += answer.fail(refusal_of(error))
     yield told + DONE
+
+
+class Caller:
+    """Whoever waits for the work; work that takes long asks now and then whether it is still there."""
+
+    def __init__(self) -> None:
+        self._gone = threading.Event()
+
+    def leave(self) -> None:
+        """Nobody waits any more."""
+        self._gone.set()
+
+    def check(self) -> None:
+        """Raises RefusedError if nobody waits any more."""
+        if self._gone.is_set():
+            raise RefusedError(499, "the client has gone")
+
+    def batches(self, items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+        """The items, so many at a time; raises RefusedError between two batches if nobody waits any more."""
+        for start in range(0, len(items), size):
+            self.check()
+            yield items[start : start + size]
+
+
+async def run_in_thread(request: Request, work: Callable[[Caller], _T]) -> _T:
+    """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
+    service, key, caller = service_of(request), key_of(request), Caller()
+    service.admission.enter(key)
+    running = asyncio.ensure_future(asyncio.to_thread(work, caller))
+    try:
+        return await unless_gone(request, running, service.settings.deadline)
+    finally:
+        caller.leave()
+        service.admission.leave(key)

@@ -12,10 +12,10 @@ from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_claim, wire_source
 from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.ignored import RequestRoute
-from ewe.server.offload import Caller, run_in_thread
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.verify_schemas import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
 from ewe.server.service import passages_of, service_of
+from ewe.server.streaming import Caller, run_in_thread
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 

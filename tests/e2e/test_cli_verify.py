@@ -188,7 +188,7 @@ def test_other_encodings_can_be_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.cli.texts.LARGEST_TEXT", 10)
+    monkeypatch.setattr("ewe.cli.check_run.LARGEST_TEXT", 10)
     result = ewe(write(tmp_path / "big.txt", "This is far too long."))
     assert result.exit_code == 2
     assert "big.txt is larger than" in result.stderr

@@ -18,11 +18,10 @@ from ewe.server.metrics import Metrics
 from ewe.server.schemas.chat_schemas import ChatRequest
 from ewe.server.schemas.common import EweClaim, EweOptions, EweResult, EweRevision, EweSentence, EweSource
 from ewe.server.schemas.completion_schemas import CompletionRequest
-from ewe.server.schemas.embedding_schemas import EmbeddingRequest
-from ewe.server.schemas.rerank_schemas import RerankRequest
+from ewe.server.schemas.embed_rerank_schemas import EmbeddingRequest, RerankRequest
+from ewe.server.schemas.operation_schemas import DetokenizeRequest, TokenizeRequest
 from ewe.server.schemas.response_schemas import ResponsesRequest
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.server.schemas.token_schemas import DetokenizeRequest, TokenizeRequest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")

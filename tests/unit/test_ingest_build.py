@@ -243,7 +243,7 @@ def test_a_store_that_was_filled_by_hand_is_added_to_but_not_built_over(tmp_path
 
 
 def test_a_worker_that_dies_is_reported(source, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("ewe.retrieval.ingest.workers._work", _die)
+    monkeypatch.setattr("ewe.retrieval.ingest.work._work", _die)
     with pytest.raises(DatastoreError, match="a worker process died"):
         build(tmp_path / "ds", request(source, processes=2), RULES)
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.retrieval.ingest.dedup import Deduplicator
-from ewe.retrieval.ingest.minhash import are_similar, exact_key, near_keys
+from ewe.retrieval.ingest.dedup import Deduplicator, are_similar, exact_key, near_keys
 from ewe.retrieval.ingest.work import Prepared
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage

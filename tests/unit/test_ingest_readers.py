@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from ewe.errors import DatastoreError
 from ewe.retrieval.ingest import tables, texts
 from ewe.retrieval.ingest.documents import Document, Problem, ReadOptions, SourceFile
+from ewe.retrieval.ingest.fields import parse_columns, read_sources
 from ewe.retrieval.ingest.files import KINDS, find_files
 from ewe.retrieval.ingest.readers import read_blocks, read_documents
-from ewe.retrieval.ingest.rows import parse_columns
-from ewe.retrieval.ingest.sources import read_sources
 
 
 def read(path: Path, options: ReadOptions | None = None) -> list[Document | Problem | None]:

@@ -20,7 +20,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
-from ewe.longterm.store.cells import centres_of
+from ewe.longterm.store.ivf import centres_of
 from ewe.longterm.store.terms import terms
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
@@ -309,9 +309,10 @@ def test_a_file_of_vectors_that_was_cut_short_is_told(store: MemoryStore) -> Non
 
 
 def test_large_scopes_are_searched_by_cells(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.longterm.store.cells.WHOLE_LIMIT", 60)
-    monkeypatch.setattr("ewe.longterm.store.cells._PER_CELL", 5)
-    monkeypatch.setattr("ewe.longterm.store.cells._LOOKED_AT", 2)
+    pytest.importorskip("faiss", reason="k-means is faiss'")
+    monkeypatch.setattr("ewe.longterm.store.ivf.WHOLE_LIMIT", 60)
+    monkeypatch.setattr("ewe.longterm.store.ivf._PER_CELL", 5)
+    monkeypatch.setattr("ewe.longterm.store.ivf._LOOKED_AT", 2)
     encoder = WordEncoder(dimension=64)
     groups = [f"topic{i}" for i in range(20)]
     store.add(Memory(f"{group}-{i}", f"{group} {group} {group} word{i}") for group in groups for i in range(4))
@@ -340,11 +341,23 @@ def test_large_scopes_are_searched_by_cells(store: MemoryStore, monkeypatch: pyt
     assert store.verify() == []
 
 
+def test_without_faiss_large_scopes_stay_whole(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.longterm.store.ivf.WHOLE_LIMIT", 10)
+    monkeypatch.setattr("ewe.longterm.store.ivf.find_spec", lambda name: None)
+    store.add(memories(20, ANN))
+    store.embeddings.embed(WordEncoder())
+    assert store._session.query("SELECT count(*) FROM cells") == [(0,)]
+    assert (
+        len(store.embeddings.search(WordEncoder().encode_queries(["word1"])[0], store.scope_numbers([ANN]), 20)) == 20
+    )
+
+
 def test_centres_find_groups_that_lie_apart() -> None:
+    pytest.importorskip("faiss", reason="k-means is faiss'")
     random = np.random.default_rng(3)
     groups = np.eye(4, 8, dtype=np.float32) * 10
     vectors = np.repeat(groups, 25, axis=0) + random.standard_normal((100, 8)).astype(np.float32) * 0.01
-    centres = centres_of(vectors, 4, np.random.default_rng(0))
+    centres = centres_of(vectors, 4)
     nearest = ((vectors[:, None] - centres) ** 2).sum(axis=-1)
     assert centres.shape == (4, 8)
     assert float(np.median(nearest.min(axis=1))) < 1.0

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
-from ewe.server.model_names import ModelNames
+from ewe.server.served_models import ModelNames
 from ewe.server.settings import ServerSettings, resolve_settings
 
 

@@ -22,7 +22,7 @@ from ewe.server.app import create_app
 from ewe.server.schemas.chat_schemas import ChatRequest
 from ewe.server.schemas.completion_schemas import CompletionRequest
 from ewe.server.schemas.response_schemas import ResponsesRequest
-from ewe.server.schemas.unsupported_fields import RefusedFields
+from ewe.server.schemas.sampling_schemas import RefusedFields
 from ewe.server.settings import ServerSettings
 
 # Without an engine a request that passes the border gets 503.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ewe.errors import ConfigError
-from ewe.longterm.store.cells import Cells, arrange
+from ewe.longterm.store.ivf import InvertedLists, arrange
 from ewe.longterm.store.session import Session
 from ewe.longterm.store.vectors import VectorFile
 from ewe.retrieval.encoders import Encoder
@@ -24,7 +24,7 @@ class Embeddings:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._cells = Cells(session)
+        self._cells = InvertedLists(session)
         self._file: VectorFile | None = None
         self._checked: tuple[Encoder, int] | None = None  # whose vectors are known to be those of which file
 

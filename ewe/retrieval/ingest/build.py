@@ -14,12 +14,10 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.ingest.chunker import ChunkRules
 from ewe.retrieval.ingest.dedup import Deduplicator
 from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile
-from ewe.retrieval.ingest.encodings import check_encoding
-from ewe.retrieval.ingest.files import find_files
+from ewe.retrieval.ingest.files import check_encoding, find_files
 from ewe.retrieval.ingest.ledger import Counts, FileRecord, Ledger
 from ewe.retrieval.ingest.readers import read_blocks
-from ewe.retrieval.ingest.work import Dedup, Outcome, WorkRules
-from ewe.retrieval.ingest.workers import work_in_order
+from ewe.retrieval.ingest.work import Dedup, Outcome, WorkRules, work_in_order
 from ewe.retrieval.store import PassageStore
 
 _SMALL = 4 << 20  # bytes that are read before other processes would have started

@@ -1,14 +1,18 @@
-"""Which files the user means."""
+"""Which files the user means, and from their bytes to text."""
 
 from __future__ import annotations
 
+import codecs
 import glob
+import io
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest.documents import SourceFile
+from ewe.retrieval.ingest.documents import SourceFile, UnreadableError
 
 KINDS = {
     ".txt": "text",
@@ -81,3 +85,76 @@ def _walk(folder: Path, leave_out: Path) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> None:
     raise DatastoreError(f"{error.filename}: {error.strerror}") from error
+
+
+_MARKS = (  # UTF-32 before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 8192
+# Control characters that text does not hold; tab, line ends, form feed, escape and the end-of-file mark may occur.
+_BINARY = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f]")
+
+
+def check_encoding(name: str | None) -> None:
+    """Raises DatastoreError for an encoding that Python does not know."""
+    if name is not None:
+        try:
+            codecs.lookup(name)
+        except LookupError as error:
+            raise DatastoreError(f"unknown encoding {name!r}: try utf-8, utf-16, latin-1 or cp1252") from error
+
+
+def encoding_of(head: bytes, stated: str | None) -> str:
+    """The encoding of a file that begins with `head`: its mark's, else the stated one, else UTF-8."""
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    return stated or "utf-8"
+
+
+def check_text(sample: str) -> None:
+    """Raises UnreadableError if a piece of decoded text looks like binary data."""
+    found = _BINARY.search(sample)
+    if found and (found.group() == "\x00" or len(_BINARY.findall(sample)) > len(sample) // 100):
+        raise UnreadableError("it is no text (binary data)")
+
+
+def decode(data: bytes, stated: str | None) -> str:
+    """The text of a whole file. Raises UnreadableError for binary data and for bytes that its encoding cannot hold."""
+    encoding = _checked_encoding(data[:_SAMPLE], stated)
+    try:
+        text = data.decode(encoding)
+    except UnicodeError as error:
+        raise _undecodable(encoding, error) from error
+    check_text(text[:_SAMPLE])
+    return text
+
+
+@contextmanager
+def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
+    """A text file to stream, line ends as they are. Raises UnreadableError as `decode` does, while it is read."""
+    with path.open("rb") as raw:
+        encoding = _checked_encoding(raw.read(_SAMPLE), stated)
+        raw.seek(0)
+        try:
+            with io.TextIOWrapper(raw, encoding=encoding, newline="") as text:
+                yield text
+        except UnicodeError as error:
+            raise _undecodable(encoding, error) from error
+
+
+def _checked_encoding(head: bytes, stated: str | None) -> str:
+    """The encoding of a file that begins with `head`. Zero bytes tell binary data, unless characters are that wide."""
+    encoding = encoding_of(head, stated)
+    if b"\x00" in head and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        raise UnreadableError("it is no text (binary data), or UTF-16 without its mark: name it with --encoding")
+    return encoding
+
+
+def _undecodable(encoding: str, error: UnicodeError) -> UnreadableError:
+    why = f"{error.reason} at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
+    return UnreadableError(f"it is not {encoding.upper()} ({why}): name its encoding with --encoding")

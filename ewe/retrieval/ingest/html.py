@@ -12,8 +12,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
-from ewe.retrieval.ingest.encodings import decode
-from ewe.retrieval.ingest.rows import document
+from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.files import decode
 
 _LEFT_OUT = frozenset(
     ("script", "style", "noscript", "template", "svg", "nav", "button", "select", "textarea", "iframe", "object")

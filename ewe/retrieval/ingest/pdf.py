@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
-from ewe.retrieval.ingest.rows import document
+from ewe.retrieval.ingest.fields import document
 
 _HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
 _LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")

@@ -18,8 +18,8 @@ from ewe.retrieval.ingest.documents import (
     UnreadableError,
     from_extra,
 )
-from ewe.retrieval.ingest.encodings import check_text, open_text
-from ewe.retrieval.ingest.rows import check_columns, document
+from ewe.retrieval.ingest.fields import check_columns, document
+from ewe.retrieval.ingest.files import check_text, open_text
 
 _BLOCK = 256 << 10
 _ROWS = 1024

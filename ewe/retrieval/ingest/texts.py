@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, SourceFile
-from ewe.retrieval.ingest.encodings import check_text, open_text
-from ewe.retrieval.ingest.rows import document
+from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.files import check_text, open_text
 
 _PART = 1 << 20  # characters; longer texts are cut at the best place before
 _CUTS = (re.compile(r"\n[ \t\r]*\n(?=\S)"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))

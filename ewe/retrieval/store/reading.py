@@ -11,7 +11,7 @@ from typing import Any
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import FILE_NAME, sqlite_errors
-from ewe.retrieval.store.digest import passage_digest
+from ewe.retrieval.store.integrity import passage_digest
 from ewe.types import Passage
 
 COLUMNS = "id, text, title, source, url, date, veracity"

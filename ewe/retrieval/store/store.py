@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import FILE_NAME, WriterLock, connect, create_database, sqlite_errors
-from ewe.retrieval.store.digest import Checksum, content_digest, passage_digest
+from ewe.retrieval.store.integrity import Checksum, content_digest, passage_digest
 from ewe.retrieval.store.reading import COLUMNS, StoreReader
 from ewe.types import Passage
 
@@ -116,7 +116,7 @@ class PassageStore(StoreReader):
 
     def verify(self) -> list[str]:
         """Problems with the file, its rows, its counters and its indexes, each naming what to do; empty if none."""
-        from ewe.retrieval.store.check import problems
+        from ewe.retrieval.store.integrity import problems
 
         with self.snapshot():
             return problems(self)

@@ -1,10 +1,13 @@
-"""States, versions and models on the wire."""
+"""On the wire: health, models, versions, tokens."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from ewe.server.schemas.common import AnswerModel
+from pydantic import Field, model_validator
+
+from ewe.server.schemas.chat_schemas import Message
+from ewe.server.schemas.common import AnswerModel, RequestModel, Text
 from ewe.summary import EngineSummary
 
 
@@ -52,3 +55,50 @@ class ModelList(AnswerModel):
 
     object: Literal["list"] = "list"
     data: list[Model]
+
+
+class TokenizeRequest(RequestModel):
+    """A text, or a conversation that goes through the model's chat template first.
+
+    add_special_tokens: whether the tokenizer adds its own (without it: to a text, and not to a conversation).
+    """
+
+    model: Text | None = None
+    prompt: Text | None = None
+    messages: Annotated[list[Message], Field(min_length=1, max_length=2048)] | None = None
+    add_special_tokens: bool | None = None
+    return_token_strs: bool | None = None
+
+    add_generation_prompt: Literal[True] | None = None
+    chat_template: None = None
+    chat_template_kwargs: None = None
+    continue_final_message: Literal[False] | None = None
+    tools: None = None
+
+    @model_validator(mode="after")
+    def _has_one_text(self) -> TokenizeRequest:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("give either prompt or messages")
+        return self
+
+
+class TokenizeResponse(AnswerModel):
+    """Token ids, as the engine gets them; token_strs: the tokenizer's names for them, if asked for."""
+
+    count: int
+    max_model_len: int
+    tokens: list[int]
+    token_strs: list[str] | None = None
+
+
+class DetokenizeRequest(RequestModel):
+    """Token ids."""
+
+    model: Text | None = None
+    tokens: list[int]
+
+
+class DetokenizeResponse(AnswerModel):
+    """Their text, special tokens included."""
+
+    prompt: str

@@ -1,16 +1,38 @@
-"""The fields that chat and text completions share, and the SamplingParams that they mean."""
+"""Fields of requests for an answer: how it is sampled, and what of OpenAI's and vLLM's API is refused."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from ewe.sampling import SamplingParams
-from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, StreamOptions, Text
+from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
 from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
-from ewe.server.schemas.unsupported_fields import RefusedFields
+
+
+class RefusedFields(RequestModel):
+    """What every request for an answer may only leave out, or set to what holds anyway.
+
+    These fields would change an answer, so one that ignored them would be wrong.
+    """
+
+    allowed_token_ids: None = None
+    bad_words: None = None
+    best_of: Literal[1] | None = None
+    guided_choice: None = None
+    guided_grammar: None = None
+    guided_json: None = None
+    guided_regex: None = None
+    include_stop_str_in_output: Literal[False] | None = None
+    logits_processors: None = None
+    prompt_logprobs: None = None
+    skip_special_tokens: Literal[True] | None = None
+    structured_outputs: None = None
+    truncate_prompt_tokens: None = None
+    use_beam_search: Literal[False] | None = None
+
 
 _Seed = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 _Count = Annotated[int, Field(ge=1, lt=1 << 31)]

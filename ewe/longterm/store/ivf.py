@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -19,8 +21,8 @@ _CHUNK = 8192
 Read = Callable[[np.ndarray], np.ndarray]  # numbers of memories (int64 [n]) to their vectors, float32 [n, dimension]
 
 
-class Cells:
-    """The division of every scope, read when it has changed."""
+class InvertedLists:
+    """The cells of every scope that is divided, read when they have changed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -72,7 +74,12 @@ class Cells:
 
 
 def arrange(session: Session, read: Read, scopes: Iterable[int]) -> None:
-    """Divides those of the scopes that have grown large, and anew one that has doubled since its last division."""
+    """Divides those of the scopes that have grown large, and anew one that has doubled since its last division.
+
+    Without faiss, which comes with the encoders of this package, a scope stays whole and is searched exactly.
+    """
+    if find_spec("faiss") is None:
+        return
     for scope in scopes:
         [(size,)] = session.query("SELECT coalesce(max(memories), 0) FROM scopes WHERE number = ?", (scope,))
         [(cells,)] = session.query("SELECT count(*) FROM cells WHERE scope = ?", (scope,))
@@ -85,10 +92,10 @@ def _divide(connection: sqlite3.Connection, scope: int, read: Read) -> None:
     rows = connection.execute("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,)).fetchall()
     numbers = _numbers(rows)
     numbers.sort()
-    random = np.random.default_rng(0)
     count = max(1, len(numbers) // _PER_CELL)
-    sample = random.choice(numbers, min(len(numbers), count * _SAMPLES_PER_CELL), replace=False)
-    centres = centres_of(read(np.sort(sample)), count, random)
+    size = min(len(numbers), count * _SAMPLES_PER_CELL)
+    sample = np.random.default_rng(0).choice(numbers, size, replace=False)
+    centres = centres_of(read(np.sort(sample)), count)
     # Cells are numbered onwards, so that a reader sees by the first number that they are others.
     (first,) = connection.execute("SELECT coalesce(max(cell), 0) + 1 FROM cells").fetchone()
     connection.execute("DELETE FROM cells WHERE scope = ?", (scope,))
@@ -105,21 +112,13 @@ def _divide(connection: sqlite3.Connection, scope: int, read: Read) -> None:
     connection.execute("UPDATE scopes SET vectors_changed = vectors_changed + 1 WHERE number = ?", (scope,))
 
 
-def centres_of(vectors: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """Centres of `count` cells of vectors (float32 [n, dimension], n >= count) by k-means, float32 [count, dimension].
-
-    Lloyd's rounds with Euclidean distance from centres drawn at random; an empty cell is given a vector drawn anew.
-    """
-    centres = vectors[random.choice(len(vectors), count, replace=False)]
-    for _ in range(_ROUNDS):
-        cells = _nearest(vectors, centres)
-        sizes = np.bincount(cells, minlength=count)
-        order = np.argsort(cells, kind="stable")
-        filled = np.flatnonzero(sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])[filled]
-        centres = vectors[random.choice(len(vectors), count)]
-        centres[filled] = np.add.reduceat(vectors[order], starts, axis=0) / sizes[filled, None]
-    return np.asarray(centres, dtype=np.float32)
+def centres_of(vectors: np.ndarray, count: int) -> np.ndarray:
+    """Centres of `count` cells of vectors (float32 [n, dimension], n >= count), float32 [count, dimension]."""
+    kmeans = import_module("faiss").Kmeans(
+        vectors.shape[1], count, niter=_ROUNDS, seed=0, min_points_per_centroid=1, max_points_per_centroid=len(vectors)
+    )
+    kmeans.train(np.ascontiguousarray(vectors))
+    return np.asarray(kmeans.centroids, dtype=np.float32)
 
 
 def _nearest(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -7,7 +7,12 @@ from fastapi import APIRouter, Request
 from ewe.llm import LLM
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.token_schemas import DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse
+from ewe.server.schemas.operation_schemas import (
+    DetokenizeRequest,
+    DetokenizeResponse,
+    TokenizeRequest,
+    TokenizeResponse,
+)
 from ewe.server.service import service_of
 
 router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)

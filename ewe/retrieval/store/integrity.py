@@ -1,0 +1,115 @@
+"""Digests of passages, and whether a store and its indexes still hold what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ewe.errors import DatastoreError
+from ewe.retrieval.store.database import FILE_NAME
+from ewe.retrieval.store.manifest import check_files, read_manifest
+from ewe.types import Passage
+
+if TYPE_CHECKING:
+    from ewe.retrieval.store.reading import StoreReader
+
+_SIZE = 16
+_MODULUS = 1 << 256
+
+
+def passage_digest(passage: Passage) -> bytes:
+    """16 bytes over every field; two passages have the same ones only if they are equal.
+
+    Raises UnicodeEncodeError for a text with half of a surrogate pair.
+    """
+    texts = (passage.id, passage.text, passage.title, passage.source, passage.url, passage.date)
+    return _hashed(texts, struct.pack("<d", passage.veracity))
+
+
+def content_digest(passage: Passage) -> bytes:
+    """16 bytes over title, text and source: a store keeps one passage for each. Raises UnicodeEncodeError."""
+    return _hashed((passage.title, passage.text, passage.source))
+
+
+class Checksum:
+    """The sum over all rows of sha256(rowid, digest), modulo 2^256.
+
+    It names the same rows with the same passages whatever the order in which they came and went, so that a change
+    costs no more than the rows it touches. It finds damage; it is no defence against somebody who forges passages.
+    """
+
+    def __init__(self, value: str = "0") -> None:
+        self._sum = int(value, 16)
+
+    def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Counts in rows of (rowid, digest)."""
+        self._sum = (self._sum + sum(map(_row_number, rows))) % _MODULUS
+
+    def remove(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Counts out rows of (rowid, digest)."""
+        self._sum = (self._sum - sum(map(_row_number, rows))) % _MODULUS
+
+    def __str__(self) -> str:
+        return f"{self._sum:064x}"
+
+
+def _row_number(row: tuple[int, bytes]) -> int:
+    rowid, digest = row
+    return int.from_bytes(hashlib.sha256(struct.pack("<q", rowid) + digest).digest(), "little")
+
+
+def _hashed(texts: Iterable[str], rest: bytes = b"") -> bytes:
+    """A hash that keeps the texts apart: their lengths come first."""
+    encoded = [text.encode("utf-8") for text in texts]
+    lengths = struct.pack(f"<{len(encoded)}q", *map(len, encoded))
+    return hashlib.blake2b(b"".join((lengths, *encoded, rest)), digest_size=_SIZE).digest()
+
+
+def problems(store: StoreReader) -> list[str]:
+    """What is wrong with the file, its rows, its counters and its indexes; reads everything once."""
+    return [*_file_problems(store), *_row_problems(store), *_index_problems(store)]
+
+
+def _file_problems(store: StoreReader) -> list[str]:
+    path = store.path / FILE_NAME
+    try:
+        found = [str(message) for (message,) in store.query("PRAGMA integrity_check(20)")]
+    except DatastoreError as error:
+        return [str(error)]
+    return [f"{path} is damaged: {message}" for message in found if message != "ok"]
+
+
+def _row_problems(store: StoreReader) -> list[str]:
+    """Every row against its digest, then the count and the checksum of all of them."""
+    checksum, count = Checksum(), 0
+    try:
+        for rowid, digest in store.scan_digests():
+            checksum.add([(rowid, digest)])
+            count += 1
+        if count != len(store):
+            return [f"{store.path / FILE_NAME} is damaged: it counts {len(store)} passages and holds {count}"]
+        if str(checksum) != store.checksum:
+            return [f"{store.path / FILE_NAME} is damaged: rows were changed, lost or renumbered"]
+    except DatastoreError as error:
+        return [str(error)]
+    return []
+
+
+def _index_problems(store: StoreReader) -> list[str]:
+    """Indexes that are damaged or no longer belong to the passages."""
+    found = []
+    for folder in sorted(store.index_dir("x").parent.glob("*")):
+        try:
+            manifest = read_manifest(folder)
+            check_files(folder, manifest)
+        except DatastoreError as error:
+            found.append(str(error))
+            continue
+        if (manifest.generation, manifest.checksum) != (store.generation, store.checksum):
+            found.append(
+                f"{folder} belongs to generation {manifest.generation}, the passages are at {store.generation}: "
+                "it is made again at the next search"
+            )
+    return found
