@@ -62,16 +62,12 @@ class MARKBench:
 
     records: Mapping[str, Record]
     similarity: Similarity
+    reader: Answerer | None
     parts: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
     judge: Judge | None = None
     items: Sequence[str] = ("medmcqa",)
     name: str = "mark"
-
-    @property
-    def reader(self) -> Answerer:
-        """Reads exactly what is in a memory."""
-        return partial(read, records=self.records)
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Experiment 1 for every system; 2 to 4 for those with a store."""
@@ -100,9 +96,10 @@ def open_benches(setup: Setup) -> list[MARKBench]:
     or where it is missing by their words.
     """
     records = read_records(setup.data or Path("shared/data"), setup.cases or _RECORDS)
+    reader = partial(read, records=records)
     if builtin_encoder_path() is None:
-        return [MARKBench(records, word_cosines)]
-    return [MARKBench(records, _Cosines(SentenceEncoder()))]
+        return [MARKBench(records, word_cosines, reader)]
+    return [MARKBench(records, _Cosines(SentenceEncoder()), reader)]
 
 
 class _Experiments:
