@@ -95,6 +95,7 @@ def test_what_can_hold_beside_it(one: str, other: str) -> None:
         ("The bridge opened in 1932", "The bridge opened in 1923"),
         ("My laptop is heavy.", "My laptop is light."),
         ("I hate mushrooms.", "Mushrooms are my favourite food."),
+        ("The mayor of Ost is Ann Reed.", "No, the mayor of Ost is Joe Marsh."),
         ("Peter eats no meat.", "Peter eats a steak every Friday."),
         ("Nora is an only child.", "Nora has two sisters."),
         ("", "?"),

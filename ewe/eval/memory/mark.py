@@ -49,7 +49,7 @@ _COLUMNS = {
     "turns2": "turns, exp. 2", "notes2": "memories", "right3": "right, exp. 3", "wrong3": "hallucinated, 3",
     "ics3": "ICS, 3", "printed3": "ICS as printed, 3", "kpcs3": "KPCS, 3", "aics3": "AICS, 3", "words3": "words, 3",
     "right_again": "right after feedback", "kept": "memories kept",
-    "turns4": "turns, exp. 4", "right4": "right, exp. 4", "seconds1": "CPU s, exp. 1", "seconds3": "CPU s, exp. 3",
+    "turns4": "turns, exp. 4", "right4": "right, exp. 4", "ms1": "CPU ms, exp. 1", "ms3": "CPU ms, exp. 3",
 }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ class _Experiments:
             memories = [] if number == "1" else self._injected(record, at)
             began = time.process_time()
             reply = self._reply(record, at, memories, again=number == "_again")
-            self.values[f"seconds{number}"].append(time.process_time() - began)
+            self.values[f"ms{number}"].append(1000.0 * (time.process_time() - began))
             outcome[record.id] = self._grade(record, reply, number)
             if memories:
                 self._give_feedback(memories, outcome[record.id])
