@@ -41,8 +41,8 @@ from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
+from ewe.registry import PIPELINES, verifies
 from ewe.types import Generation
-from ewe.vocabulary import CHECKING_POLICIES, PIPELINES
 
 if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
@@ -126,7 +126,7 @@ def wire(
         top_k = copies or config.feedback.retrieval_top_k
         search = partial(calls.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
-    if components.verifier is not None and config.policy in CHECKING_POLICIES:
+    if components.verifier is not None and verifies(config.policy):
         check = partial(calls.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
-from ewe.errors import ConfigError
+from ewe.engine.model_files import adapter_folder, model_source
+from ewe.errors import ConfigError, PrecomputedError
 from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
+from ewe.registry import VERIFIERS, verifies
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
-from ewe.vocabulary import AUTO, CHECKING_POLICIES, DATASTORES, NONE, VERIFIERS
+from ewe.vocabulary import AUTO, DATASTORES, NONE
 
 if TYPE_CHECKING:
     from ewe.longterm.request_memories import RequestMemories
@@ -52,6 +54,24 @@ class Components:
         """Ends what runs beside the engine."""
         if self.memories is not None:
             self.memories.close()
+
+
+def preflight(config: Config, has_model: bool = False) -> None:
+    """Refuses settings that name a folder that is not there, or a device that cannot be used.
+
+    has_model: whether the model is in memory already. torch is imported only for a device other than "auto" and "cpu".
+    Raises ConfigError or PrecomputedError.
+    """
+    if not has_model:
+        model_source(config.model)
+        adapter_folder(config.model)
+        if config.model.device not in ("auto", "cpu"):
+            from ewe.engine.device import usable_device
+
+            usable_device(config.model.device)
+    units = config.memory.precomputed
+    if units is not None and not Path(units).expanduser().is_dir():
+        raise PrecomputedError(f"memory.precomputed: {units} is no folder; `ewe index precompute` makes one")
 
 
 def make_components(
@@ -123,10 +143,13 @@ def open_passages(source: str | Path | PassageSource) -> PassageSource:
     return open_source(source)
 
 
-def open_checker(config: Config, retriever: Retriever) -> Verifier:
-    """What checks finished texts: the verifier of the settings, "claims" where they name none. Raises as above."""
+def open_checker(config: Config, retriever: Retriever, is_complete: bool | None = None) -> Verifier:
+    """What checks finished texts: the verifier of the settings, "claims" where they name none. Raises as above.
+
+    is_complete: whether the passages tell everything; None: what feedback.closed_world says.
+    """
     name = _UNASKED if config.verifier in (AUTO, NONE) else config.verifier
-    return _open_verifier(name, config, retriever)
+    return _open_verifier(name, config, retriever, is_complete)
 
 
 def writing_judge(config: Config) -> str | None:
@@ -145,7 +168,7 @@ def _chosen(named: str | Verifier, has_datastore: bool, config: Config) -> str |
     """What "auto" stands for here; anything else as it is."""
     if named != AUTO:
         return named
-    checks = config.policy in CHECKING_POLICIES and (config.policy != "ewe" or config.memory.verification_units)
+    checks = verifies(config.policy) and (config.policy != "ewe" or config.memory.verification_units)
     return _UNASKED if has_datastore and checks else NONE
 
 
@@ -158,7 +181,7 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
     elif not isinstance(verifier, Verifier):
-        known = ", ".join(VERIFIERS)
+        known = ", ".join(VERIFIERS.names)
         raise ConfigError(
             f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
@@ -168,7 +191,9 @@ def _tell_of_passages(on_load: OnLoad, done: int, total: int) -> None:
     on_load(LoadStep("indexing the datastore", done, total, "passages"))
 
 
-def _open_verifier(chosen: str | Verifier, config: Config, retriever: Retriever | None) -> Verifier:
+def _open_verifier(
+    chosen: str | Verifier, config: Config, retriever: Retriever | None, is_complete: bool | None = None
+) -> Verifier:
     if not isinstance(chosen, str):
         return chosen
     from ewe.verification.open import open_verifier
@@ -179,7 +204,7 @@ def _open_verifier(chosen: str | Verifier, config: Config, retriever: Retriever 
         config.verification,
         device=config.model.device,
         veracity_weighting=config.memory.veracity_weighting != "off",
-        assume_complete=config.feedback.closed_world,
+        assume_complete=config.feedback.closed_world if is_complete is None else is_complete,
     )
 
 
@@ -191,7 +216,7 @@ def _summary(
     longterm_memory: bool,
 ) -> EngineSummary:
     """What is on, with the verifier as it was named and as it was chosen."""
-    if config.policy not in CHECKING_POLICIES:
+    if not verifies(config.policy):
         unchecked = f"policy {config.policy} checks nothing"
     elif chosen != NONE:
         unchecked = ""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
 from ewe.placement import MARK, PROMPT_MARK
-from ewe.vocabulary import AUTO, NONE, PolicyName, VerifierName
+from ewe.registry import POLICIES, RETRIEVERS, SCORERS, VERIFIERS
+from ewe.vocabulary import AUTO, NONE
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
-Scorer = Literal["default", "verimem", "verimem-a", "verimem-b", "mma", "mark", "none"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
 _DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
 
@@ -161,7 +161,7 @@ class RetrievalConfig(_Settings):
     the age at which a dated passage counts half; agreement: whether passages found together vouch for each other.
     """
 
-    retriever: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
+    retriever: Annotated[str, AfterValidator(RETRIEVERS.check)] = "auto"
     encoder: str | None = None
     index: Literal["auto", "flat", "ivf", "hnsw", "pq"] = "auto"
     recall: float = Field(0.95, gt=0, le=1)
@@ -201,7 +201,7 @@ class LongTermConfig(_Settings):
     path: str | None = None
     user: str = ""
     agent: str = ""
-    scorer: Scorer = "default"
+    scorer: Annotated[str, AfterValidator(SCORERS.check)] = "default"
     threshold: float | None = Field(None, ge=0, le=1)
     top_k: int = Field(2, gt=0)
     promote: bool = False
@@ -274,9 +274,9 @@ class Config(_Settings):
     pipeline: PipelineConfig = PipelineConfig()
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
-    policy: PolicyName = "ewe"
+    policy: Annotated[str, AfterValidator(POLICIES.check)] = "ewe"
     datastore: str | None = None
-    verifier: VerifierName = "auto"
+    verifier: Annotated[str, AfterValidator(VERIFIERS.check)] = "auto"
     attribution: bool = False
 
     @field_validator("datastore", mode="after")

@@ -32,8 +32,8 @@ def doctor(
     """
     from ewe.cli.engine import settings_of
     from ewe.cli.terminal import output_console
+    from ewe.components import preflight
     from ewe.eval.doctor import verdict
-    from ewe.preflight import preflight
 
     chosen = settings_of(config, settings, model, adapter=adapter)
     preflight(chosen)

@@ -167,11 +167,11 @@ def _systems(policies: str | None, sweep: Path | None) -> Sweep:
     """What --policies or --sweep names; raises ConfigError."""
     from ewe.errors import ConfigError
     from ewe.eval.systems import Sweep, read_sweep, systems_of
-    from ewe.vocabulary import POLICIES
+    from ewe.registry import POLICIES
 
     if sweep is None:
-        names = list(POLICIES) if policies is None else [name.strip() for name in policies.split(",") if name.strip()]
-        return Sweep("", systems_of(names))
+        named = POLICIES.names if policies is None else filter(None, map(str.strip, policies.split(",")))
+        return Sweep("", systems_of(list(named)))
     if policies is not None:
         raise ConfigError("give --policies or --sweep, not both: a sweep's points may set a policy")
     return read_sweep(sweep)

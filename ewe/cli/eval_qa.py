@@ -52,11 +52,10 @@ def qa(
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.cli.engine import settings_of
     from ewe.cli.findings_file import FindingsFile
-    from ewe.components import open_passages
+    from ewe.components import open_passages, preflight
     from ewe.eval.qa_questions import read_questions
     from ewe.eval.qa_report import Answer, Timing, summarise
     from ewe.eval.qa_run import Job, systems_of
-    from ewe.preflight import preflight
     from ewe.retrieval.datastore import Datastore
 
     chosen = settings_of(config, settings, model, datastore, adapter=adapter)

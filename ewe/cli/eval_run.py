@@ -42,8 +42,8 @@ class Evaluation:
         cls, config: Config, sweep: Sweep, params: SamplingParams, prompts: PromptSet, baseline: str | None
     ) -> Evaluation:
         """Raises ConfigError for settings that cannot be, or a baseline that is no system."""
+        from ewe.components import preflight
         from ewe.errors import ConfigError
-        from ewe.preflight import preflight
         from ewe.vocabulary import unknown
 
         configs = {system.name: config.override(system.settings) for system in sweep.systems}

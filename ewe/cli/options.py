@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,25 +81,10 @@ Verifier = Annotated[
 ]
 
 
-class PolicyName(StrEnum):
-    """The values of `Config.policy`."""
-
-    EWE = "ewe"
-    RAG = "rag"
-    FLARE = "flare"
-    PLAIN = "plain"
-    NEST = "nest"
-    RA = "ra"
-    DRAGIN = "dragin"
-    COVE = "cove"
-    COVE_RETRIEVAL = "cove+retrieval"
-    SELF_RAG_LIKE = "self-rag-like"
-    REWRITE_AFTER = "rewrite-after"
-
-
 Policy = Annotated[
-    PolicyName | None,
+    str | None,
     typer.Option(
+        metavar="NAME",
         rich_help_panel=_SETTINGS,
         help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
         "once), flare (look ahead, write again what is unsure), plain (neither), nest (retrieve once, copy from "

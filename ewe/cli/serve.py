@@ -53,7 +53,7 @@ def serve(
     """
     print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
     from ewe.cli.engine import as_assignments
-    from ewe.preflight import preflight
+    from ewe.components import preflight
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
 

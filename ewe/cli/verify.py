@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ewe.cli import options
+from ewe.errors import DatastoreError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from ewe.types import Verdict
+    from ewe.protocols import Verifier
+    from ewe.types import Passage, Verdict
 
 _EVIDENCE = "What to check against"
+_NOTHING = "nothing to check against: give --datastore or --documents"
 
 
 def verify(
@@ -52,8 +57,6 @@ def verify(
     """Check texts sentence by sentence. Exit status 0: nothing is refuted, 1: something is, 2: an error."""
     from ewe.cli.check_run import CheckRun
     from ewe.cli.texts import files_or_stdin
-    from ewe.cli.verifier import open_verifier
-    from ewe.errors import InvalidRequestError
 
     if k is not None and not k > 0:
         raise InvalidRequestError(f"--k must be positive, got {k}")
@@ -66,7 +69,6 @@ def verify(
 
 def _expected(expect: str | None, export_errors: Path | None) -> Verdict | None:
     """What --expect names; raises InvalidRequestError for another word, and where one option lacks the other."""
-    from ewe.errors import InvalidRequestError
     from ewe.types import Verdict
 
     if (expect is None) != (export_errors is None):
@@ -74,3 +76,72 @@ def _expected(expect: str | None, export_errors: Path | None) -> Verdict | None:
     if expect not in (None, Verdict.SUPPORTED, Verdict.REFUTED):
         raise InvalidRequestError(f"--expect must be supported or refuted, got {expect!r}")
     return None if expect is None else Verdict(expect)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedVerifier:
+    """A verifier; against: where its evidence comes from, in words."""
+
+    verifier: Verifier
+    against: str
+
+
+def open_verifier(
+    file: Path | None,
+    assignments: Sequence[str] | None,
+    datastore: str | None,
+    documents: Sequence[str] | None,
+    judge: str | None,
+) -> OpenedVerifier:
+    """The verifier of a configuration file, changed by the options.
+
+    Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
+    InvalidRequestError if there is nothing, or too much, to check against.
+    """
+    from rich.console import Console
+
+    from ewe.cli.engine import as_assignments
+    from ewe.components import open_checker, open_datastore
+    from ewe.config import Config
+    from ewe.retrieval.datastore import Datastore
+
+    if datastore and documents:
+        raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
+    chosen = as_assignments({"verification.judge": judge})
+    config = (Config.from_yaml(file) if file else Config()).override([*chosen, *(assignments or ())])
+    source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
+    if source is None:
+        raise InvalidRequestError(_NOTHING)
+    with Console(stderr=True).status("opening evidence and judge ..."):
+        retriever, summary = open_datastore(source, config.retrieval)
+        if retriever is None or summary is None:
+            raise InvalidRequestError(_NOTHING)
+        verifier = open_checker(config, retriever)
+    named = ", ".join(documents) if documents else str(source)
+    return OpenedVerifier(verifier, f"{named}, searched by {summary.search}")
+
+
+def read_evidence(sources: Sequence[str]) -> list[Passage]:
+    """The passages of documents, folders and patterns, cut as `ewe index build` cuts them; equal ones once.
+
+    Raises DatastoreError naming the file for what does not exist or cannot be read, or if there is no text at all.
+    """
+    from ewe.retrieval.ingest.chunker import ChunkRules
+    from ewe.retrieval.ingest.documents import Problem, ReadOptions
+    from ewe.retrieval.ingest.files import find_files
+    from ewe.retrieval.ingest.readers import read_blocks
+    from ewe.retrieval.ingest.work import Worker, WorkRules
+
+    reading = ReadOptions()
+    worker = Worker(WorkRules(reading, ChunkRules(), dedup="off"))
+    passages: list[Passage] = []
+    for file in find_files(sources, leave_out=Path())[0]:
+        for block in read_blocks(file, reading):
+            outcome = None if isinstance(block, Problem) else worker(block)
+            problems = [block] if outcome is None else outcome.problems
+            if problems:
+                raise DatastoreError(f"cannot read the document {problems[0]}")
+            passages += [item.passage for item in outcome.prepared] if outcome else []
+    if not passages:
+        raise DatastoreError(f"there is no text in {', '.join(sources)}")
+    return passages

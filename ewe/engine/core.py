@@ -77,7 +77,7 @@ class EngineCore:
 
     def abort(self, request_id: str) -> None:
         """Ends all sequences of a request, whatever they are doing."""
-        for sequence in [item for item in self.sequences if item.request_id == request_id]:
+        for sequence in [item for item in self.sequences if item.request.id == request_id]:
             self.end(sequence, "abort")
 
     @property
@@ -243,7 +243,7 @@ class EngineCore:
         return siblings
 
     def _append(self, sequence: Sequence, token: Token) -> None:
-        params, draft = sequence.params, sequence.output_text
+        params, draft = sequence.request.params, sequence.output_text
         stopped = draft.append(token)
         # A grammar allows EOS only where the text may end, and nothing else where it must.
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
@@ -257,9 +257,9 @@ class EngineCore:
         if sequence.is_finished:
             return
         if sequence.wants_attention and sequence.swapped is None and sequence.finish in ("stop", "length"):
-            num_read = len(sequence.prompt_ids) + max(len(sequence.output_text) - 1, 0)
+            num_read = len(sequence.request.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
-            sequence.attention = self._runner.text_attention(slots, len(sequence.prompt_ids))
+            sequence.attention = self._runner.text_attention(slots, len(sequence.request.prompt_ids))
         generation = complete(sequence)
         sequence.is_finished = True
         self._scheduler.release(sequence)

@@ -50,7 +50,7 @@ def complete(sequence: Sequence) -> Generation:
     _send(sequence, len(draft.text))
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(draft)
-    stats.prompt_tokens += sequence.num_prompt_tokens  # a pipeline has asked before
+    stats.prompt_tokens += sequence.request.num_prompt_tokens  # a pipeline has asked before
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
@@ -133,10 +133,10 @@ def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
 def _generation(sequence: Sequence) -> Generation:
     draft = sequence.output_text
     states = [(span, sequence.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
-    wants_top = bool(sequence.params.logprobs)
+    wants_top = bool(sequence.request.params.logprobs)
     scores = [sequence.prompt_scores[place] for place in sorted(sequence.prompt_scores)]
     return Generation(
-        prompt=sequence.prompt,
+        prompt=sequence.request.prompt,
         text=draft.text,
         token_ids=tuple(draft.ids),
         finish_reason=sequence.finish or "error",
@@ -147,7 +147,7 @@ def _generation(sequence: Sequence) -> Generation:
         logprobs=tuple(token.logprob for token in draft.tokens),
         top_logprobs=tuple(dict(token.top_logprobs or {}) for token in draft.tokens) if wants_top else (),
         prompt_logprobs=tuple(score.logprob for score in scores),
-        prompt_top_logprobs=tuple(score.top for score in scores) if sequence.params.prompt_logprobs else (),
+        prompt_top_logprobs=tuple(score.top for score in scores) if sequence.request.params.prompt_logprobs else (),
         index=sequence.index,
         error=sequence.error,
     )

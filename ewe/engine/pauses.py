@@ -64,18 +64,22 @@ class Pauses:
 
     def start(self, sequence: Sequence) -> None:
         """Retrieves with the question, before anything is computed."""
-        if self.policy.retrieves:
-            self._retrieve(sequence, sequence.question)
+        if self.policy.retrieves and not sequence.request.asked.is_plain:
+            self._retrieve(sequence, sequence.request.question)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
+        if sequence.request.asked.is_plain:
+            return
         finished = sequence.finish is not None
         draft = sequence.output_text
         if not finished and not self.policy.is_due(len(draft)):
             return
         if not finished:
             draft.find_sentences()
-        view = View(sequence.question, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys())
+        view = View(
+            sequence.request.question, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys()
+        )
         self._open(sequence, self.policy.look(view))
 
     def _open(self, sequence: Sequence, decision: Decision) -> None:
@@ -112,7 +116,7 @@ class Pauses:
     def _retrieve(self, sequence: Sequence, query: str) -> None:
         assert self._retrieval is not None
         sequence.record("retrieving", query=query)
-        sequence.retrieval = self._retrieval.submit(Query(query, sequence.recall), self._config.timeout)
+        sequence.retrieval = self._retrieval.submit(Query(query, sequence.request.memory), self._config.timeout)
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self._verification is not None
@@ -120,7 +124,7 @@ class Pauses:
         requests = []
         for index in sentences:
             start, end = spans[index].start, spans[index].end
-            requests.append(VerificationRequest(sequence.question, text[:start], text[start:end]))
+            requests.append(VerificationRequest(sequence.request.question, text[:start], text[start:end]))
             attempt = sequence.attempt_at(start)
             sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
         job = self._verification.submit(requests, self._config.timeout)

@@ -1,6 +1,6 @@
 """Decoding policies: when to retrieve, with which query, and which sentences to check.
 
-A further policy is a further class here: the loop does not change.
+A further policy is a further class, here or in a plugin: the loop does not change.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ewe.config import FeedbackConfig, Trigger
-from ewe.engine.output_text import OutputText, Span
+from ewe.registry import POLICIES
+
+if TYPE_CHECKING:
+    from ewe.engine.output_text import OutputText, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class DRAGINPolicy(PlainPolicy):
 
 class EWEPolicy:
     """Pauses at intervals of generated tokens if a sentence has been completed (ewe.txt 3.1 and appendix B)."""
+
+    verifies = True  # if there is a verifier
 
     def __init__(self, config: FeedbackConfig, retrieves: bool, verifies: bool) -> None:
         self._config = config
@@ -181,12 +186,7 @@ class FLAREPolicy:
 
 def make_policy(name: str, config: FeedbackConfig, has_retriever: bool, has_verifier: bool) -> Policy:
     """The policy of that name; without the components that it asks for it degenerates to a simpler one."""
-    if name == "ewe" and (has_retriever or has_verifier):
-        return EWEPolicy(config, has_retriever, has_verifier)
-    if name in ("rag", "nest") and has_retriever:
-        return RAGPolicy()
-    if name == "flare" and has_retriever:
-        return FLAREPolicy(config)
-    if name == "dragin" and has_retriever:
-        return DRAGINPolicy()
-    return PlainPolicy()
+    if name not in POLICIES or not (has_retriever or has_verifier):
+        return PlainPolicy()
+    policy: Policy = POLICIES.make(name, config=config, retrieves=has_retriever, verifies=has_verifier)
+    return PlainPolicy() if policy.retrieves and not has_retriever else policy

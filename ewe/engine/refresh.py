@@ -75,8 +75,8 @@ class MemoryKeeper:
 
     def acquire_prefix(self, sequence: Sequence) -> None:
         """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
-        if sequence.prefix_ids:
-            sequence.prefix = self.cache.acquire(sequence.prefix_ids, sequence.salt)
+        if sequence.request.prefix_ids:
+            sequence.prefix = self.cache.acquire(sequence.request.prefix_ids, sequence.request.asked.salt)
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
@@ -84,7 +84,7 @@ class MemoryKeeper:
             for pending in sequence.pending_units:
                 if pending.encoded is None:
                     token_ids = pending.unit_text.token_ids
-                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.prefix_ids)
+                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.request.prefix_ids)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -224,7 +224,7 @@ class MemoryKeeper:
         assert self._unit_tokenizer is not None
         reason = "its veracity is 0"
         if weight is not None:
-            tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
+            tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
             try:
                 return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
             except InvalidRequestError as error:
@@ -240,7 +240,8 @@ class MemoryKeeper:
 
 def _salt(sequence: Sequence, owner: str) -> str:
     """What separates a unit from those of others: the request's own salt, and the owner of a text that has one."""
-    return f"{sequence.salt}\0{owner}" if owner else sequence.salt
+    salt = sequence.request.asked.salt
+    return f"{salt}\0{owner}" if owner else salt
 
 
 def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:

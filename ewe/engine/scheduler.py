@@ -102,7 +102,9 @@ class Scheduler:
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
-        scored = sequence.params.prompt_logprobs is not None and sequence.table.length < len(sequence.prompt_ids)
+        scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
+            sequence.request.prompt_ids
+        )
         tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
         if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
             return
@@ -114,7 +116,7 @@ class Scheduler:
         plan.rows.append(
             ForwardRow(
                 token_ids=tokens,
-                start_position=sequence.start_position + begin,
+                start_position=sequence.request.start_position + begin,
                 context_slots=sequence.table.slots(),
                 unit_slots=tuple(unit.encoded.table.slots() for unit in units),
                 unit_weights=tuple(unit.weight for unit in units),

@@ -11,7 +11,8 @@ import yaml
 
 from ewe.config_files import load_yaml
 from ewe.errors import ConfigError
-from ewe.vocabulary import POLICIES, unknown
+from ewe.registry import POLICIES
+from ewe.vocabulary import unknown
 
 _SWEEP_KEYS = {"axis", "settings", "series", "points"}
 
@@ -40,8 +41,7 @@ class Sweep:
 def systems_of(policies: Sequence[str]) -> tuple[System, ...]:
     """One system per policy; raises ConfigError for a name that is no policy, or for none."""
     for name in policies:
-        if name not in POLICIES:
-            raise ConfigError(unknown("policy", name, POLICIES))
+        POLICIES.check(name)
     if not policies:
         raise ConfigError("name at least one policy")
     return tuple(System(name, (f"policy={name}",)) for name in dict.fromkeys(policies))

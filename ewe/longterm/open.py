@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from ewe.config import Config, LongTermConfig, Scorer
+from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier
+from ewe.registry import SCORERS
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
@@ -83,23 +82,18 @@ def open_service(
         raise
 
 
-def rules_of(scorer: Scorer, judge: Judge, trusted: Retriever | None = None) -> MemoryRules:
+def rules_of(scorer: str, judge: Judge, trusted: Retriever | None = None) -> MemoryRules:
     """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
 
     verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.
     """
+    made = SCORERS.make(scorer, judge=judge)
+    if scorer == "verimem-a":
+        return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged)
+    if scorer == "verimem-b":
+        return MemoryRules(made, first=first_of_text_b, update=bayesian_as_written)
     # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
-    first = FirstVeracity(contradictions=True)
-    rules: dict[Scorer, Callable[[], MemoryRules]] = {
-        "default": MemoryRules,
-        "verimem": lambda: MemoryRules(VeriMemScorer(), first=first),
-        "verimem-a": lambda: MemoryRules(VeriMemScorer(), first=FirstOfTextA(trusted), update=averaged),
-        "verimem-b": lambda: MemoryRules(VeriMemScorer(), first=first_of_text_b, update=bayesian_as_written),
-        "mma": lambda: MemoryRules(MMAScorer(judge=judge), first=first),
-        "mark": lambda: MemoryRules(MARKScorer(), first=first),
-        "none": lambda: MemoryRules(NoScorer(), first=first),
-    }
-    return rules[scorer]()
+    return MemoryRules(made, first=FirstVeracity(contradictions=scorer != "default"))
 
 
 def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:

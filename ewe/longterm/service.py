@@ -13,6 +13,7 @@ from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
+from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import First, FirstVeracity
@@ -75,10 +76,11 @@ class MemoryService:
         self.store = store
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
-        self._models = (judge, evidence_judge, encoder)
+        self.judge, self._models = judge, (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
         self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
-        self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
+        self._neighbourhood = Neighbourhood(search, judge)
+        self._writer = MemoryWriter(store, self._neighbourhood, self._evidence, clock, rules.first)
         reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted, rules.checks)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 
@@ -112,6 +114,12 @@ class MemoryService:
         same subject, the older value is superseded: it holds until then, and is found for earlier times only.
         """
         return self._embedded(self._writer.add(content, scope, source, kind, metadata, valid_from=valid_from))
+
+    def knows(self, content: str, scope: Scope) -> bool:
+        """Whether a memory of this scope that holds says the same, for the judge also in other words."""
+        found = self._neighbourhood.relations(Memory("new", content, scope=scope))
+        same = [one.memory for one in found if one.memory.content == content]
+        return any(memory.scope == scope for memory in (*same, *agreeing(found)))
 
     def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
         """Changes what a memory says, or when it holds; its history keeps what it said before."""

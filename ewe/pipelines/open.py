@@ -5,32 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ewe.assembly import Engine
-from ewe.config import Config
+from ewe.config import PipelineConfig
 from ewe.engine.sequence import Sequence
 from ewe.pipelines.cove import ChainOfVerification
-from ewe.pipelines.dragin import DRAGIN
 from ewe.pipelines.driver import Do, PipelineDriver
-from ewe.pipelines.ra import RetrievalInPrompt
-from ewe.pipelines.rewrite_after import RewriteAfter
-from ewe.pipelines.self_rag_like import SelfRAGLike
-from ewe.pipelines.steps import Pipeline
+from ewe.registry import PIPELINES
 from ewe.types import Generation
 
 
-def make_pipeline(config: Config) -> Pipeline:
-    """The pipeline of the settings' policy. Without the components that it asks for its retrievals find nothing."""
-    settings = config.pipeline
-    makers: dict[str, Callable[[], Pipeline]] = {
-        "ra": lambda: RetrievalInPrompt(settings.passages),
-        "dragin": lambda: DRAGIN(settings),
-        "cove": lambda: ChainOfVerification(settings, retrieves=False),
-        "cove+retrieval": lambda: ChainOfVerification(settings, retrieves=True),
-        "self-rag-like": lambda: SelfRAGLike(settings),
-        "rewrite-after": lambda: RewriteAfter(settings),
-    }
-    return makers[config.policy]()
-
-
 def open_pipeline(engine: Engine, do: Do, deliver: Callable[[Sequence, Generation], None]) -> PipelineDriver:
-    """What runs the engine's policy. do: has the engine's thread call something; deliver: takes finished answers."""
-    return PipelineDriver(make_pipeline(engine.config), engine, do, deliver)
+    """What runs the engine's policy. do: has the engine's thread call something; deliver: takes finished answers.
+
+    Without the components that it asks for the pipeline's retrievals find nothing.
+    """
+    settings = engine.config.pipeline
+    pipeline = PIPELINES.make(engine.config.policy, settings=settings, **dict(settings))
+    return PipelineDriver(pipeline, engine, do, deliver)
+
+
+def make_cove(settings: PipelineConfig) -> ChainOfVerification:
+    """The policy "cove"."""
+    return ChainOfVerification(settings, retrieves=False)
+
+
+def make_cove_with_retrieval(settings: PipelineConfig) -> ChainOfVerification:
+    """The policy "cove+retrieval"."""
+    return ChainOfVerification(settings, retrieves=True)

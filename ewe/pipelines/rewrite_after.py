@@ -24,7 +24,7 @@ that. Write only the sentence."""
 class RewriteAfter:
     """Edits the refuted sentences of a finished draft under the evidence against them, once each."""
 
-    composes = True
+    composes = verifies = True
 
     def __init__(self, settings: PipelineConfig) -> None:
         self._settings = settings

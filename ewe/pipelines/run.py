@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -60,7 +61,7 @@ class Run:
         self.request = request
         self.is_over = False
         self._engine = engine
-        self._steps = pipeline.run(request.question)
+        self._steps = pipeline.run(request.request.question)
         self._answer = ComposedAnswer(request, engine.encode)
         self._draft: Generation | None = None
         self._num_asked = 0
@@ -145,11 +146,11 @@ class Run:
 
     def _params(self, ask: Ask, is_answer: bool) -> SamplingParams | None:
         self._num_asked += 1
-        seed = seed_of(self.request.seed, self.request.index, self._num_asked)
+        seed = seed_of(self.request.request.seed, self.request.index, self._num_asked)
         if not is_answer and ask.text is not None:
-            return inner_params(self.request.params, ask, seed)
+            return inner_params(self.request.request.params, ask, seed)
         num_written = len(self._engine.encode(ask.begin)) if ask.begin else 0
-        return answer_params(self.request.params, ask, num_written, seed)
+        return answer_params(self.request.request.params, ask, num_written, seed)
 
     def _take(self, step: Generate, found: dict[int, Reply], place: int, reply: Reply) -> None:
         """Called with each reply of a step; the last one resumes the pipeline."""
@@ -190,7 +191,7 @@ class Run:
 
         self._open = len(step.queries)
         for text in step.queries:
-            job = self._engine.retrieve(Query(text, self.request.recall, step.top_k), self.request, collect)
+            job = self._engine.retrieve(Query(text, self.request.request.memory, step.top_k), self.request, collect)
             if job is None:
                 self._open = 0
                 return [()] * len(step.queries)
@@ -236,8 +237,10 @@ class Run:
             assert sequences is not None
             assert not end.begin, "an answer that goes on is not streamed from its beginning"
             [sequence] = sequences
-            for name in ("index", "prompt", "listener", "recall", "sources", "evidence", "trace", "stats"):
+            for name in ("index", "listener", "sources", "evidence", "trace", "stats"):
                 setattr(sequence, name, getattr(self.request, name))
+            asked = self.request.request
+            sequence.request = replace(sequence.request, prompt=asked.prompt, memory=asked.memory)
             self.is_over = True
             self._engine.add(sequence, None)
         elif isinstance(end, Reply):

@@ -11,6 +11,7 @@ from typing import Protocol
 from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import DatastoreError
 from ewe.protocols import Retriever
+from ewe.registry import RETRIEVERS
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
@@ -19,7 +20,7 @@ from ewe.retrieval.filters import PassageFilter
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever
 from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
 from ewe.retrieval.sentence_models import EXTRA
-from ewe.retrieval.source import PassageSource, Progress, as_source
+from ewe.retrieval.source import Keep, PassageSource, Progress, as_source
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
 from ewe.types import Passage
@@ -48,7 +49,10 @@ def open_retriever(
     settings = settings or RetrievalConfig()
     opened = open_source(source)
     kind, reason = _choose(opened, settings)
-    retriever: DescribedRetriever = _base(opened, kind, settings, progress)
+    keep = PassageFilter(**settings.filters.model_dump()) if settings.filters != FilterConfig() else None
+    retriever: DescribedRetriever = RETRIEVERS.make(
+        kind, source=opened, settings=settings, keep=keep, progress=progress
+    )
     if settings.reranker is not None:
         retriever = Reranked(retriever, CrossEncoderScorer(settings.reranker))
     scorer = veracity_scorer(settings)
@@ -110,14 +114,22 @@ def _choose(source: PassageSource, settings: RetrievalConfig) -> tuple[str, str]
     return "hybrid", ""
 
 
-def _base(
-    source: PassageSource, kind: str, settings: RetrievalConfig, progress: Progress | None
-) -> BM25Retriever | DenseRetriever | HybridRetriever:
-    keep = PassageFilter(**settings.filters.model_dump()) if settings.filters != FilterConfig() else None
-    if kind == "bm25":
-        return BM25Retriever(source, keep, progress)
+def make_bm25(source: PassageSource, keep: Keep | None, progress: Progress | None) -> BM25Retriever:
+    """The retriever "bm25"."""
+    return BM25Retriever(source, keep, progress)
+
+
+def make_dense(
+    source: PassageSource, settings: RetrievalConfig, keep: Keep | None, progress: Progress | None
+) -> DenseRetriever:
+    """The retriever "dense". Raises ConfigError without an encoder."""
     encoder = SentenceEncoder(settings.encoder, settings.query_prefix, settings.passage_prefix)
-    dense = DenseRetriever(source, encoder, settings.index, settings.recall, keep, progress)
-    if kind == "dense":
-        return dense
-    return HybridRetriever([BM25Retriever(source, keep, progress), dense], LEXICAL_AND_DENSE)
+    return DenseRetriever(source, encoder, settings.index, settings.recall, keep, progress)
+
+
+def make_hybrid(
+    source: PassageSource, settings: RetrievalConfig, keep: Keep | None, progress: Progress | None
+) -> HybridRetriever:
+    """The retriever "hybrid": both, fused by rank. Raises ConfigError without an encoder."""
+    dense = make_dense(source, settings, keep, progress)
+    return HybridRetriever([make_bm25(source, keep, progress), dense], LEXICAL_AND_DENSE)

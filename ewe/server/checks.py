@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from ewe.components import Components
+from ewe.components import Components, open_checker
 from ewe.config import Config, RetrievalConfig
 from ewe.engine import calls
 from ewe.engine.workers import Worker
@@ -18,12 +18,7 @@ from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
-from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.decision import rule_of
-from ewe.verification.extraction.protocol import ClaimExtractor
-from ewe.verification.judges.load import load_judge
-from ewe.verification.judges.protocol import Judge
-from ewe.verification.open import open_extractor, open_verifier
+from ewe.verification.claim_verifier import ClaimVerifier
 
 
 class TimedVerifier:
@@ -68,12 +63,12 @@ class Checks:
         self._config = config
         self._components = components
         self._own: TimedVerifier | None = None
-        self._parts: tuple[ClaimExtractor, Judge] | None = None
-        self._loading = threading.Lock()
+        self._made = components.verifier
+        self._making = threading.Lock()
 
     def own(self) -> TimedVerifier | None:
         """The engine's verifier, else one that looks into its datastore; None if it has neither. Raises JudgeError."""
-        with self._loading:
+        with self._making:
             if self._own is None:
                 verifier, retriever = self._components.verifier, self._components.retriever
                 if verifier is None and retriever is not None:
@@ -88,7 +83,7 @@ class Checks:
         What they do not tell stays open, whatever the settings say of the datastore. Raises JudgeError.
         """
         retriever = open_retriever(Datastore(documents), RetrievalConfig(retriever="bm25"))
-        with self._loading:
+        with self._making:
             return TimedVerifier(self._over(retriever, is_complete=False), self._config.feedback.timeout)
 
     def close(self) -> None:
@@ -98,24 +93,7 @@ class Checks:
 
     def _over(self, retriever: Retriever, is_complete: bool) -> Verifier:
         """A verifier over these passages; is_complete: whether they tell everything. All share one judge."""
-        config, settings = self._config, self._config.verification
-        weighting = config.memory.veracity_weighting != "off"
-        if config.verifier in ("values", "builtin"):
-            return open_verifier(
-                config.verifier,
-                retriever,
-                settings,
-                veracity_weighting=weighting,
-                assume_complete=is_complete,
-            )
-        if self._parts is None:
-            judge = load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels)
-            self._parts = open_extractor(settings.extractor), judge
-        return ClaimVerifier(
-            retriever,
-            *self._parts,
-            rule_of(settings.judge),
-            evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
-            veracity_weighting=weighting,
-            assume_complete=is_complete,
-        )
+        if isinstance(self._made, ClaimVerifier):
+            return self._made.over(retriever, is_complete)
+        self._made = open_checker(self._config, retriever, is_complete)
+        return self._made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 from ewe.errors import EWEError, InvalidRequestError
@@ -61,6 +62,12 @@ class ClaimVerifier:
         self._weighting = veracity_weighting
         self._assume_complete = assume_complete
         self._selector = selector or SentenceSelector()
+
+    def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
+        """The same extractor, judge and rule over another collection."""
+        other = copy(self)
+        other._retriever, other._assume_complete = retriever, assume_complete
+        return other
 
     @property
     def judge(self) -> Judge:

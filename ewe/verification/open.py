@@ -5,15 +5,13 @@ from __future__ import annotations
 from ewe.config import VerificationConfig
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever, Verifier
+from ewe.registry import EXTRACTORS, VERIFIERS
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_of
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
 from ewe.verification.value_verifier import ValueVerifier
-from ewe.vocabulary import AUTO, NONE, VERIFIERS, unknown
-
-NAMES = tuple(name for name in VERIFIERS if name not in (AUTO, NONE))
 
 
 def open_verifier(
@@ -25,17 +23,26 @@ def open_verifier(
     veracity_weighting: bool = False,
     assume_complete: bool = False,
 ) -> Verifier:
-    """The verifier of this name.
+    """The verifier of this name; the rest is what its factory may ask for. device: for judges that are models.
 
-    "claims" finds claims and asks a judge, as the settings say. "values" and "builtin" compare names, numbers and
-    dates; of the settings only evidence_top_k plays a part. device: for judges that are models. Raises ConfigError for
-    an unknown name or no retriever, JudgeError for a judge that cannot be had.
+    Raises ConfigError for an unknown name or no retriever, JudgeError for a judge that cannot be had.
     """
-    settings = settings or VerificationConfig()
     _check_name(name, retriever is not None)
-    assert retriever is not None
-    if name != "claims":
-        return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
+    verifier: Verifier = VERIFIERS.make(
+        name,
+        retriever=retriever,
+        settings=settings or VerificationConfig(),
+        device=device,
+        veracity_weighting=veracity_weighting,
+        assume_complete=assume_complete,
+    )
+    return verifier
+
+
+def make_claim_verifier(
+    retriever: Retriever, settings: VerificationConfig, device: str, veracity_weighting: bool, assume_complete: bool
+) -> ClaimVerifier:
+    """The verifier "claims": finds claims and asks a judge, as the settings say."""
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),
@@ -47,6 +54,13 @@ def open_verifier(
     )
 
 
+def make_value_verifier(
+    retriever: Retriever, settings: VerificationConfig, veracity_weighting: bool, assume_complete: bool
+) -> ValueVerifier:
+    """The verifier "values": compares names, numbers and dates; of the settings only evidence_top_k plays a part."""
+    return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
+
+
 def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:
     """Refuses, before a datastore is opened for it, a verifier that `open_verifier` would refuse; raises as it does."""
     _check_name(name, has_datastore)
@@ -56,20 +70,16 @@ def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig,
 
 
 def _check_name(name: str, has_datastore: bool) -> None:
-    if name not in NAMES:
-        raise ConfigError(f"{unknown('verifier', name, NAMES)}, or a Verifier object")
+    VERIFIERS.get(name)
     if not has_datastore:
         raise ConfigError(f"verifier {name!r} looks for evidence in a datastore: set one, or verifier to none")
 
 
 def open_extractor(name: str) -> ClaimExtractor:
-    """What finds claims: "sentences", or the language model of "openai:MODEL@URL". Raises ConfigError for another."""
+    """What finds claims: an extractor by name, or the model of "openai:MODEL@URL". Raises ConfigError for another."""
     if is_endpoint(name):
         from ewe.verification.extraction.model import ModelClaims
 
         return ModelClaims(open_endpoint(name))
-    if name != "sentences":
-        raise ConfigError(f"unknown extractor {name!r}: use 'sentences' or 'openai:MODEL@URL'")
-    from ewe.verification.extraction.sentences import WholeSentences
-
-    return WholeSentences()
+    extractor: ClaimExtractor = EXTRACTORS.make(name)
+    return extractor

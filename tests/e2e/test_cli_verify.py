@@ -11,7 +11,7 @@ from check_fixture import ALMANAC, WordVerifier
 from typer.testing import CliRunner, Result
 
 from ewe.cli.main import app
-from ewe.cli.verifier import OpenedVerifier
+from ewe.cli.verify import OpenedVerifier
 
 RIGHT, WRONG = "All is well here. This is fine.", "All is well here. This is wrong."
 
@@ -20,7 +20,7 @@ RIGHT, WRONG = "All is well here. This is fine.", "All is well here. This is wro
 def _verifier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "real_verifier" not in request.fixturenames:
         opened = OpenedVerifier(WordVerifier(), "a library")
-        monkeypatch.setattr("ewe.cli.verifier.open_verifier", lambda *options: opened)
+        monkeypatch.setattr("ewe.cli.verify.open_verifier", lambda *options: opened)
 
 
 @pytest.fixture

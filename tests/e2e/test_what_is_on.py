@@ -101,13 +101,13 @@ def test_no_datastore_and_objects() -> None:
 
 
 UNKNOWN = [
-    ({"verifier": "claim"}, r"did you mean claims\? known: auto, claims, values, builtin, none"),
+    ({"verifier": "claim"}, r"did you mean claims\? known: claims, values, builtin, auto, none"),
     (
         {"datastore": "buildin"},
         r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL",
     ),
     ({"config": {**AUTO, "policy": "flaer"}}, r"did you mean flare\? known: ewe, rag, flare, plain"),
-    ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: auto, bm25"),
+    ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: bm25, dense"),
     (
         {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
         "known: builtin, base, values, a",

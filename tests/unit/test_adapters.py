@@ -13,13 +13,13 @@ from gguf_files import TOKENS, llama, write_gguf
 from parity.families import CONFIGS
 from transformers import AutoModelForCausalLM
 
+from ewe.components import preflight
 from ewe.config import Config, MemoryConfig, ModelConfig
 from ewe.engine import model_files
 from ewe.engine.fingerprint import identity_of
 from ewe.engine.loader import load_model
 from ewe.errors import ConfigError
 from ewe.known_models import KNOWN_MODELS
-from ewe.preflight import preflight
 
 TOKEN_IDS = torch.tensor([[1, 5, 9, 40, 7, 3]])
 

@@ -128,8 +128,8 @@ def test_a_request_in_any_state_can_be_aborted_while_it_is_swapped_out() -> None
             gate.release()
         swapped = [sequence for sequence in bench.core.sequences if sequence.swapped is not None]
         if swapped and len(aborted) < 2:
-            aborted.add(swapped[-1].request_id)
-            bench.core.abort(swapped[-1].request_id)
+            aborted.add(swapped[-1].request.id)
+            bench.core.abort(swapped[-1].request.id)
             bench.check()
         if not bench.step():
             break

@@ -51,7 +51,7 @@ class History:
     def _state(self) -> Any:
         sequence, draft, pool = self._sequence, self._sequence.output_text, self._bench.runner.pool
         # A pass that was launched ahead has written one more.
-        slots = sequence.table.slots()[: len(sequence.prompt_ids) + len(draft) - 1].tolist()
+        slots = sequence.table.slots()[: len(sequence.request.prompt_ids) + len(draft) - 1].tolist()
         cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
         core = self._bench.core
         sampling = sequence.sampling_row(core._eos, core._retry_temperature)

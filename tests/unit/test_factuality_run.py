@@ -21,10 +21,10 @@ from ewe.eval.graders import JudgeGrader
 from ewe.eval.preferences import compare
 from ewe.eval.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
 from ewe.eval.systems import read_sweep, systems_of
+from ewe.registry import POLICIES
 from ewe.sampling import SamplingParams
 from ewe.types import Claim, Verdict, VerificationResult
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
-from ewe.vocabulary import POLICIES
 
 SETTINGS = {"memory": {"unit_tokens": 24, "retrieval_units": 3}, "cache": {"num_blocks": 300}, "verifier": "none"}
 ITEMS = [
@@ -194,7 +194,7 @@ def test_shards_that_cannot_be(text: str) -> None:
 
 
 def test_policies_by_name() -> None:
-    assert [system.name for system in systems_of(POLICIES)] == list(POLICIES)
+    assert [system.name for system in systems_of(POLICIES.names)] == list(POLICIES.names)
     with pytest.raises(ConfigError, match="did you mean flare"):
         systems_of(["plain", "flair"])
 

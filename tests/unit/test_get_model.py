@@ -14,13 +14,13 @@ from gguf_files import CHAT_TEMPLATE, TOKENS, llama, write_gguf
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
+from ewe.components import preflight
 from ewe.config import Config, ModelConfig
 from ewe.engine import get_model as module
 from ewe.engine.get_model import get_model
 from ewe.engine.loader import load_model
 from ewe.errors import ConfigError, ModelDownloadError
 from ewe.known_models import KNOWN_MODELS, KnownModel
-from ewe.preflight import preflight
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ewe import vocabulary
+from ewe import registry, vocabulary
 from ewe.config import Config
 from ewe.errors import ConfigError
 
@@ -19,16 +19,16 @@ def test_the_docs_list_the_same_names() -> None:
     rows = dict(re.findall(r"^\| `(datastore|verifier|policy|verification\.judge)` \| (.*) \|$", text, re.M))
     known = {
         "datastore": vocabulary.DATASTORES,
-        "verifier": vocabulary.VERIFIERS,
-        "policy": vocabulary.POLICIES,
-        "verification.judge": vocabulary.JUDGES,
+        "verifier": registry.VERIFIERS.names,
+        "policy": registry.POLICIES.names,
+        "verification.judge": registry.JUDGES.names,
     }
     assert {name: row.replace("`", "") for name, row in rows.items()} == {
         name: ", ".join(names).replace("`", "") for name, names in known.items()
     }
 
 
-@pytest.mark.parametrize("name", vocabulary.VERIFIERS)
+@pytest.mark.parametrize("name", registry.VERIFIERS.names)
 def test_every_verifier_can_be_set_from_text(name: str) -> None:
     assert Config().override([f"verifier={name}"]).verifier == name
 
@@ -45,10 +45,10 @@ def test_a_wrong_value_is_answered_with_all_right_ones(assignment: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Config().override([assignment])
     name = assignment.partition("=")[0]
-    assert re.match(rf"{re.escape(name)}: unknown value '\w+'; (did you mean \w+\? )?known: \w+, ", str(caught.value))
+    assert re.match(rf"{re.escape(name)}: unknown \w+ '\w+'; (did you mean \w+\? )?known: \w+, ", str(caught.value))
 
 
 def test_the_nearest_name_comes_first() -> None:
-    assert vocabulary.unknown("judge", "valeus", vocabulary.JUDGES).startswith(
+    assert vocabulary.unknown("judge", "valeus", registry.JUDGES.names).startswith(
         "unknown judge 'valeus'; did you mean values? known: builtin, base, values, a model"
     )

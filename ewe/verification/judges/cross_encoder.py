@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from ewe.errors import JudgeError
+from ewe.registry import JUDGES
 from ewe.verification.judges.heads import Head, read_head
 from ewe.verification.judges.lazy import check_head
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
-from ewe.vocabulary import JUDGES, hint
+from ewe.vocabulary import hint
 
 _log = logging.getLogger(__name__)
 _MAX_TOKENS = 512
@@ -153,8 +154,8 @@ def _read(auto_class: Any, name: str, **options: Any) -> Any:
         return auto_class.from_pretrained(name, trust_remote_code=False, **options)
     except Exception as error:  # transformers raises OSError, ValueError, KeyError and safetensors' own errors
         raise JudgeError(
-            f"cannot load the judge {name!r} ({hint(name, JUDGES)}; models that classify sequences, with safetensors "
-            f"weights): {error}"
+            f"cannot load the judge {name!r} ({hint(name, JUDGES.names)}; models that classify sequences, with "
+            f"safetensors weights): {error}"
         ) from error
 
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from ewe.errors import JudgeError
 from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 from ewe.lazy import Lazy
+from ewe.registry import JUDGES
 from ewe.verification.judges.heads import read_head
 from ewe.verification.judges.protocol import Judge, Pair
-from ewe.vocabulary import JUDGES, hint
+from ewe.vocabulary import hint
 
 BASE_SETTINGS = "judge.json"
 """What the base judge's folder holds beside its adapter."""
@@ -77,7 +78,7 @@ def is_folder(name: str) -> bool:
     """Whether a judge's name is that of a folder, rather than a hub id. Raises JudgeError for one that is not there."""
     folder = Path(name).expanduser()
     if not folder.is_dir() and (folder.is_absolute() or name.startswith((".", "~"))):
-        raise JudgeError(f"the judge {name!r} is no folder; {hint(name, JUDGES)}")
+        raise JudgeError(f"the judge {name!r} is no folder; {hint(name, JUDGES.names)}")
     return folder.is_dir()
 
 

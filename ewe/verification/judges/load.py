@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
+from ewe.registry import JUDGES
 from ewe.verification.endpoint.address import is_endpoint
 from ewe.verification.judges.lazy import (
     LazyJudge,
@@ -22,7 +23,7 @@ from ewe.verification.judges.lazy import (
     check_folder,
     is_folder,
 )
-from ewe.vocabulary import JUDGES, unknown
+from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
     from ewe.verification.judges.protocol import Judge
@@ -32,7 +33,7 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
     """The judge with this name.
 
     "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the package's
-    adapter, larger and slower. "values": comparison of names, numbers and dates.
+    adapter, larger and slower. "values": comparison of names, numbers and dates. Or the name of a plugin's judge.
     "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
     EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
     maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
@@ -41,18 +42,12 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
     missing or cannot be used.
     """
     check_judge(name, device=device, labels=labels)
-    if name == "values":
-        from ewe.verification.judges.value_judge import ValueJudge
-
-        return ValueJudge()
     if is_endpoint(name):
         from ewe.verification.judges.llm_judge import open_llm_judge
 
         return open_llm_judge(name)
-    if name == "builtin":
-        return LazyJudge(partial(_builtin, device), name)
-    if name == "base":
-        return LazyJudge(partial(_base, device), name)
+    if name in JUDGES:
+        return LazyJudge(partial(JUDGES.make, name, device=device), name)
     load = partial(_cross_encoder, name, device, labels)
     return LazyJudge(load, name) if is_folder(name) else load()
 
@@ -60,31 +55,19 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
 def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> None:
     """Raises JudgeError for a judge that `load_judge` could not load, as far as that can be told without loading it."""
     if not isinstance(name, str) or not name.strip():
-        raise JudgeError(unknown("judge", name, JUDGES))
+        raise JudgeError(unknown("judge", name, JUDGES.names))
     if name == "values" or is_endpoint(name):
         return
     if name == "builtin":
         check_builtin(builtin_path())
     elif name == "base":
         check_base(base_adapter_path(), base_model_path())
-    elif is_folder(name):
+    elif name not in JUDGES and is_folder(name):
         check_folder(name, labels)
     if device not in ("auto", "cpu"):
         from ewe.verification.judges.cross_encoder import choose_device
 
         choose_device(device)
-
-
-def _builtin(device: str) -> Judge:
-    from ewe.verification.judges.builtin import load_builtin
-
-    return load_builtin(device=device)
-
-
-def _base(device: str) -> Judge:
-    from ewe.verification.judges.base import load_base
-
-    return load_base(device=device)
 
 
 def _cross_encoder(name: str, device: str, labels: Mapping[str, str] | None) -> Judge:
