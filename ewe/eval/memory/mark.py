@@ -115,8 +115,8 @@ class _Experiments:
         """Asks every question once and grades the replies; which are right. From experiment 3 on with memories."""
         outcome = {}
         for record in self._records.values():
-            memories = [] if number == "1" else self._injected(record, at)
             began = time.process_time()
+            memories = [] if number == "1" else self._injected(record, at)
             reply = self._reply(record, at, memories, again=number == "_again")
             self.values[f"ms{number}"].append(1000.0 * (time.process_time() - began))
             outcome[record.id] = self._grade(record, reply, number)
