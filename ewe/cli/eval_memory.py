@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ewe.eval.memory.answerers import ChatModel
     from ewe.eval.memory.bench import Bench, Finding, Row, Setup
 
-_SYSTEMS = "oracle,none,mma,mma judged,mma st,mma cs,mma tc,verimem,mark,default,coin"
+_SYSTEMS = "oracle,none,mma,mma judged,mma kinds,mma st,mma cs,mma tc,verimem,mark,default,coin"
 
 
 class BenchName(StrEnum):
