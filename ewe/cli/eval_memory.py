@@ -74,14 +74,8 @@ def memory(
 
     setup = Setup(cases, seed, data, images)
     names = [name.strip() for name in systems.split(",") if name.strip()]
-    settings = {
-        "bench": bench,
-        "cases": cases,
-        "seed": seed,
-        "data": data and str(data),
-        "images": images and str(images),
-    }
-    settings["model"] = model
+    named = {"data": data and data.name, "model": Path(model).name if model and Path(model).exists() else model}
+    settings = {"bench": bench, "cases": cases, "seed": seed, "images": images is not None, **named}
     benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
     with (
         closing(FindingsFile(output, settings, [Finding])) as findings,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ewe.cli.main import app
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.eval.memory.answerers import answer_with, conversation
+from ewe.eval.memory.answerers import conversation
 from ewe.eval.memory.bench import Setup, run, summarise
 from ewe.eval.memory.mma_bench import open_benches
 from ewe.eval.memory.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
@@ -25,6 +25,10 @@ def played(systems, cases=4, answerer=None, **setup):
     findings = []
     run(bench, systems, answerer or bench.reader, (), findings.append)
     return {row.system: row for row in summarise(bench, systems, findings)}, findings
+
+
+def answer_with(model, images=False):
+    return lambda asked: model([conversation(one, images) for one in asked])
 
 
 def value(row, key):
