@@ -17,7 +17,7 @@ from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
-from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
+from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, source_prior
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.scoring.verimem_forms import unmoved
 from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
@@ -108,13 +108,15 @@ class MemorySystem(Protocol):
 def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -> dict[str, Callable[[], MemoryRules]]:
     """Scorers by name, each with the threshold and first veracity that belong to it.
 
-    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with.
+    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with. "mma kinds" believes sources by what
+    they are, as the authors' public code, instead of by their reliability.
     """
     open_ = partial(MemoryRules, threshold=_ALL, first=_AS_WRITTEN)
     verimem = partial(MemoryRules, VeriMemScorer(), first=_AS_WRITTEN)
     rules: dict[str, Callable[[], MemoryRules]] = {
         "none": lambda: open_(NoScorer()),
         "mma": lambda: open_(MMAScorer()),
+        "mma kinds": lambda: open_(MMAScorer(source=lambda memory: source_prior(memory.source.kind))),
         "mma st": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("st"))),
         "mma cs": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("cs"))),
         "mma tc": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("tc"))),
