@@ -77,6 +77,10 @@ class UnitTokenizer:
                 return self._unit(passage, candidate | {"text": fields["text"][:end].rstrip()}, fields)
         raise InvalidRequestError(f"passage {passage.id!r}: no text fits a unit of {self._unit_tokens} tokens")
 
+    def prompt_text(self, passage: Passage) -> str:
+        """What the unit of a passage says, as a part of a prompt's text: without control tokens there, too."""
+        return self._encoder.for_prompt(self.encode(passage).text)
+
     def _unit(self, passage: Passage, held: Mapping[str, str], fields: Mapping[str, str]) -> UnitText:
         token_ids = tuple(self._token_ids(held))
         if len(token_ids) == sum(isinstance(piece, int) for piece in self._pieces):

@@ -300,6 +300,14 @@ def test_control_tokens_of_the_template_are_kept_and_those_of_the_passage_are_no
     assert long.text.endswith("to the river.")
 
 
+@EVERY
+def test_what_a_passage_spells_is_no_control_token_in_a_prompt_either(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    text = UnitTokenizer(tokenizer, 256, "{text}").prompt_text(passage(f"So {' or '.join(CONTROL)}."))
+    assert not forbidden_ids(name) & set(tokenizer.encode(text, add_special_tokens=False))
+    assert text.startswith("So ")
+
+
 def test_the_given_tokenizer_is_left_as_it_was() -> None:
     tokenizer = byte_level(adds_bos=True)
     UnitTokenizer(tokenizer, 64, "{text}").encode(passage("A <think> and <|eot_id|>."))
