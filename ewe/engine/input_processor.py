@@ -150,7 +150,7 @@ class InputProcessor:
             max_tokens=max_tokens,
             output_text=OutputText(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens, tools),
             table=BlockTable(self._manager),
-            memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
+            memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
             listener=listener,
             salt=salt,
             neighbours=self._neighbours(),

@@ -44,7 +44,8 @@ class Rewriter:
         if sequence.neighbours is not None:
             self._keeper.plan_copies(sequence, [hit.passage for hit in found], owners)
             return
-        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+        passages, scores = [hit.passage for hit in reversed(found)], {hit.passage.id: hit.score for hit in found}
+        self._keeper.plan(sequence, passages, Lane.RETRIEVAL, owners=owners, scores=scores)
 
     def apply_verdicts(self, sequence: Sequence) -> None:
         """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""
