@@ -362,6 +362,13 @@ def test_the_cost_depends_on_the_unit_and_not_on_the_text(long: Passage, limit: 
     assert sum(seen) < limit
 
 
+def test_a_passage_that_is_found_again_costs_nothing() -> None:
+    tokenizer = UnitTokenizer(byte_level(adds_bos=True), 64, "{text}")
+    unit = tokenizer.encode(passage("It moved."))
+    tokenizer._encoder.encode = lambda text: pytest.fail("encoded twice")  # type: ignore[method-assign]
+    assert tokenizer.encode(passage("It moved.")) is unit
+
+
 TEXTS = st.lists(
     st.sampled_from(
         [*CONTROL, "It moved.", " ", "\n\n", "Dr. ", "語", "。", "😀", "1987", "{title}", "é", "▁", "\ud83d"]
