@@ -147,9 +147,10 @@ def main() -> None:
     num_prompts, max_tokens = (2, 8) if arguments.smoke else (16, 96)
     policies = arguments.policy or (("rag", "cove") if arguments.smoke else POLICIES)
     prompts, source = _setup(arguments.model, num_prompts)
-    config = resolve_config(arguments.model, None).override(
-        (f"model.device={arguments.device}", f"scheduler.max_num_seqs={2 * num_prompts}")
-    )
+    changes = [f"model.device={arguments.device}", f"scheduler.max_num_seqs={2 * num_prompts}"]
+    if arguments.smoke:
+        changes.append("scheduler.max_num_batched_tokens=128")
+    config = resolve_config(arguments.model, None).override(changes)
     loaded = load_model(config.model)
 
     def open_llm(policy: str) -> LLM:
