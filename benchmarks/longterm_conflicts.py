@@ -162,7 +162,7 @@ def kept(service: MemoryService, scope: Scope, question: str, wanted: str) -> li
 
 def by_hand(judge: Judge) -> dict[str, float]:
     """Shares of the pairs of `longterm_pairs`, per half and kind."""
-    figures = {}
+    figures: dict[str, float] = {}
     for half, kinds in {"tuned": TUNE, "report": REPORT}.items():
         for kind, pairs in kinds.items():
             rows = judge.judge([pair for one, other in pairs for pair in ((one, other), (other, one))])

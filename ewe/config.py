@@ -62,6 +62,7 @@ class MemoryConfig(_Settings):
     all of the prompt; "auto" is in_prompt for chats, where the model's template allows it and the model is not the
     built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
     prompt, else paper.
+    refresh: which unit of a full lane makes room: the oldest, or the one whose passage the retriever scored lowest.
     precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 
@@ -72,6 +73,7 @@ class MemoryConfig(_Settings):
     placement: Literal["auto", "in_prompt", "bare"] = "auto"
     frame: str = "Context: {memory}\n{prompt}"
     merge: Literal["auto", "paper", "plain"] = "auto"
+    refresh: Literal["fifo", "lowest_score"] = "fifo"
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: str | None = None
