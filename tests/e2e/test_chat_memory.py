@@ -110,6 +110,25 @@ def test_chats_are_the_literal_form(oracle: Oracle, merge: str, weighting: str, 
         llm.check_integrity()
 
 
+def test_units_in_a_prompt_have_a_temperature(tmp_path: Path) -> None:
+    tempered = Oracle("llama", deepcopy(weights("eager")), temperature=0.6)
+    place = "<user>Context: ", "\nThe river\n<assistant>", [1.0] * 3, "plain"
+    precomputed(tmp_path, place[0])
+    with chat_llm(unit_temperature=0.6) as llm, chat_llm() as plain:
+        # Two requests encode the same units together; a third finds them.
+        answers = [*llm.chat([RIVER, RIVER], TEN, PASSAGES), *llm.chat(RIVER, TEN, PASSAGES)]
+        assert [answer.stats.units_encoded for answer in answers] == [3, 0, 0]
+        for answer in answers:
+            check(llm, tempered, answer, *place)
+        bare = [engine.generate("The river", TEN, PASSAGES)[0].logprobs for engine in (llm, plain)]
+        assert bare[0] == bare[1]
+        assert answers[0].logprobs != plain.chat(RIVER, TEN, PASSAGES)[0].logprobs
+    with chat_llm(unit_temperature=0.6, precomputed=str(tmp_path)) as llm:
+        [loaded] = llm.chat(RIVER, TEN, PASSAGES)
+        assert loaded.stats.units_loaded == 3
+        check(llm, tempered, loaded, *place)
+
+
 def test_a_prefix_and_its_units_are_encoded_once_for_all_requests() -> None:
     with chat_llm() as llm:
         first, second = llm.chat([RIVER, RIVER], [TEN, TEN], PASSAGES)
