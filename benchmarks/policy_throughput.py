@@ -141,7 +141,7 @@ def _setup(model: str, num_prompts: int) -> tuple[list[str], Datastore | str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What this benchmark asks beside the common arguments."""
     parser.add_argument("--model", default="builtin", help="the built-in model, or a chat model")
-    parser.add_argument("--policy", action="append", choices=POLICIES.names, help="repeatable; default: all; plain is first")
+    parser.add_argument("--policy", action="append", choices=POLICIES.names, help="repeatable; default: all")
 
 
 def main() -> None:
