@@ -130,6 +130,7 @@ def wire(
         check = partial(calls.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
+    rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)
     chosen = config.scheduler.async_scheduling
     core = EngineCore(
         config=config,
@@ -137,8 +138,7 @@ def wire(
         runner=runner,
         scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed, memory.unit_temperature),
         keeper=keeper,
-        pauses=Pauses(policy, config.feedback, retrieval, verification),
-        rewriter=Rewriter(keeper, config.feedback, _feedback(config) if verification else None),
+        pauses=Pauses(policy, config.feedback, retrieval, verification, keeper, rewriter),
         workers=tuple(worker for worker in (retrieval, verification) if worker is not None),
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,

@@ -6,8 +6,10 @@ Callbacks come from the engine's thread.
 from __future__ import annotations
 
 import itertools
+import queue
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ewe.engine.loader import LoadedModel
     from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
+    from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.service import MemoryService
     from ewe.pipelines.driver import PipelineDriver
 
@@ -83,6 +86,44 @@ class EngineClient:
         if self._waiting.pop(request_id, None) is not None and abort and self._loop.is_alive:
             self._loop.do(lambda core: self._abort(core, request_id))
 
+    def run(self, requests: list[Request], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
+        """The answers to all requests, in order; on_result: called with a request's number and each answer."""
+        sequences = [self.build(request) for request in requests]
+        answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        left = sum(1 + len(sequence.siblings) for sequence in sequences)
+        found: dict[tuple[int, int], Generation] = {}
+        try:
+            for number, sequence in enumerate(sequences):
+                self.submit(sequence, partial(_put, answers, number))
+            while left:
+                number, answer = answers.get()
+                if isinstance(answer, EngineDeadError):
+                    raise answer
+                found[number, answer.index] = answer
+                left -= 1
+                if on_result is not None:
+                    on_result(number, answer)
+        finally:
+            for sequence in sequences:
+                self.forget(sequence.request.id, abort=left > 0)
+        return [found[key] for key in sorted(found)]
+
+    def events(
+        self, sequence: Sequence, events: queue.SimpleQueue[StreamEvent | EngineDeadError]
+    ) -> Iterator[StreamEvent]:
+        """The events of a request that puts them into this queue; leaving early aborts it."""
+        finished = False
+        try:
+            self.submit(sequence, lambda answer: _put_error(events, answer))
+            while not finished:
+                event = events.get()
+                if isinstance(event, EngineDeadError):
+                    raise event
+                finished = event.kind == "finish"
+                yield event
+        finally:
+            self.forget(sequence.request.id, abort=not finished)
+
     def forget_unused_units(self) -> None:
         """Gives up every encoded unit that no request holds, before anything that is submitted from now on."""
         self._loop.do(lambda _: self.engine.keeper.cache.evict(sys.maxsize))
@@ -127,6 +168,15 @@ class EngineClient:
         for on_answer in list(self._waiting.values()):
             on_answer(error)
         self.engine.pool.release()  # by the loop's own thread: no pass is under way any more
+
+
+def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:
+    answers.put((number, answer))
+
+
+def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer: Answer) -> None:
+    if isinstance(answer, EngineDeadError):
+        events.put(answer)
 
 
 def with_named(config: Config, **given: object) -> Config:

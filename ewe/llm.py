@@ -8,13 +8,13 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ewe.client import Answer, EngineClient, memory_store, resolve_config, with_named
+from ewe.client import EngineClient, memory_store, resolve_config, with_named
 from ewe.components import make_components, preflight
 from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
@@ -33,7 +33,6 @@ from ewe.types import Generation, MemoryOptions, Passage
 
 if TYPE_CHECKING:
     from ewe.engine.loader import LoadedModel
-    from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
@@ -115,7 +114,7 @@ class LLM:
         listed = as_prompts(prompts)
         jobs = zip(listed, as_params(params, len(listed)), strict=True)
         requests = [Request(prompt, own, documents, memory=memory) for prompt, own in jobs]
-        return self._run(requests, on_result)
+        return self.client.run(requests, on_result)
 
     def chat(
         self,
@@ -138,9 +137,9 @@ class LLM:
         use = self.tool_use(tools, tool_choice)
         requests = self.chat_requests(messages, params, documents, memory, use)
         if use is None:
-            return self._run(requests, on_result)
+            return self.client.run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
-        return [use.read(answer) for answer in self._run(requests, tell)]
+        return [use.read(answer) for answer in self.client.run(requests, tell)]
 
     def chat_plainly(self, messages: Conversation, params: SamplingParams) -> str:
         """The whole text that the model itself goes on with: no retrieval, checks, memories or policy.
@@ -150,7 +149,7 @@ class LLM:
         apart = MemoryOptions(scope="none") if self.config.longterm.path is not None else None
         prompt = self.apply_chat_template(messages)
         request = Request(prompt, params, add_special_tokens=False, memory=apart, is_plain=True)
-        [answer] = self._run([request], None)
+        [answer] = self.client.run([request], None)
         if answer.finish_reason != "stop":
             from ewe.verification.endpoint.protocol import CompletionError
 
@@ -209,7 +208,7 @@ class LLM:
         request = Request(
             prompt, params, documents, question, memory, listener=events.put, add_special_tokens=add_special_tokens
         )
-        return self._events(self.client.build(request), events)
+        return self.client.events(self.client.build(request), events)
 
     def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
@@ -256,48 +255,3 @@ class LLM:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _run(self, requests: list[Request], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
-        sequences = [self.client.build(request) for request in requests]
-        answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
-        left = sum(1 + len(sequence.siblings) for sequence in sequences)
-        found: dict[tuple[int, int], Generation] = {}
-        try:
-            for number, sequence in enumerate(sequences):
-                self.client.submit(sequence, partial(_put, answers, number))
-            while left:
-                number, answer = answers.get()
-                if isinstance(answer, EngineDeadError):
-                    raise answer
-                found[number, answer.index] = answer
-                left -= 1
-                if on_result is not None:
-                    on_result(number, answer)
-        finally:
-            for sequence in sequences:
-                self.client.forget(sequence.request.id, abort=left > 0)
-        return [found[key] for key in sorted(found)]
-
-    def _events(
-        self, sequence: Sequence, events: queue.SimpleQueue[StreamEvent | EngineDeadError]
-    ) -> Iterator[StreamEvent]:
-        finished = False
-        try:
-            self.client.submit(sequence, lambda answer: _put_error(events, answer))
-            while not finished:
-                event = events.get()
-                if isinstance(event, EngineDeadError):
-                    raise event
-                finished = event.kind == "finish"
-                yield event
-        finally:
-            self.client.forget(sequence.request.id, abort=not finished)
-
-
-def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:
-    answers.put((number, answer))
-
-
-def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer: Answer) -> None:
-    if isinstance(answer, EngineDeadError):
-        events.put(answer)

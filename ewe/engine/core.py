@@ -12,15 +12,13 @@ from collections.abc import Callable
 from itertools import islice
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch, Processor, Writer
+from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
-from ewe.engine.pauses import Action, Pauses, next_action
-from ewe.engine.prompt_scores import last_tokens
+from ewe.engine.pauses import Action, Pauses
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.rewriter import Rewriter
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence
@@ -46,7 +44,6 @@ class EngineCore:
         scheduler: Scheduler,
         keeper: MemoryKeeper,
         pauses: Pauses,
-        rewriter: Rewriter,
         workers: tuple[Worker, ...],
         eos_token_ids: frozenset[int],
         on_finish: Callable[[Sequence, Generation], None],
@@ -54,7 +51,6 @@ class EngineCore:
         processor: Processor | None = None,
     ) -> None:
         self.sequences: list[Sequence] = []
-        self._optimistic = config.feedback.mode == "optimistic"
         self._retry_temperature = config.feedback.retry_temperature
         self._max_num_seqs = config.scheduler.max_num_seqs
         self._ahead = ahead
@@ -64,7 +60,6 @@ class EngineCore:
         self._scheduler = scheduler
         self._keeper = keeper
         self._pauses = pauses
-        self._rewriter = rewriter
         self._workers = workers
         self._eos = eos_token_ids
         self._on_finish = on_finish
@@ -155,51 +150,14 @@ class EngineCore:
 
     def _advance_all(self, sequences: list[Sequence]) -> list[tuple[Sequence, Action]]:
         """Those that are not finished then, with what is left to do."""
-        wanted = [(sequence, self._advance(sequence)) for sequence in sequences]
-        return [(sequence, action) for sequence, action in wanted if not sequence.is_finished]
-
-    def _advance(self, sequence: Sequence) -> Action:
-        """Works off what has been answered; returns the action that is left."""
-        while True:
-            action = next_action(sequence, self._optimistic)
-            if action is not Action.RUN:
-                sequence.void_placeholder()
+        wanted: list[tuple[Sequence, Action]] = []
+        for sequence in sequences:
+            action = self._pauses.advance(sequence)
             if action is Action.COMPLETE:
                 self._finish(sequence)
-                return action
-            if sequence.schedule.swapped is not None:
-                return action
-            if action is Action.ENCODE and self._keeper.is_encoded(sequence):
-                self._keeper.commit(sequence)
-            elif action is Action.ADD_RETRIEVED:
-                self._add_retrieved(sequence)
-            elif action is Action.APPLY_VERDICTS:
-                self._rewriter.apply_verdicts(sequence)
             else:
-                self._note_pause(sequence, action)
-                return action
-            publish(sequence, self._pauses.policy.rewrites)
-
-    def _add_retrieved(self, sequence: Sequence) -> None:
-        found, error = self._pauses.take_retrieved(sequence)
-        index, sequence.feedback.rewrite_after_retrieval = sequence.feedback.rewrite_after_retrieval, None
-        if index is not None:
-            self._rewriter.rewrite_unsure(sequence, index, error)
-        self._keeper.add_retrieved(sequence, found)
-
-    def _note_pause(self, sequence: Sequence, action: Action) -> None:
-        if action is Action.RUN:
-            if self._optimistic:
-                self._keeper.take_snapshots(sequence)
-            if sequence.feedback.paused_at is not None:
-                sequence.record("resume", waited_s=time.monotonic() - sequence.feedback.paused_at)
-                sequence.feedback.paused_at = None
-        elif (
-            action is Action.WAIT
-            and sequence.feedback.retrieval is None
-            and sequence.feedback.checks_awaited_since is None
-        ):
-            sequence.feedback.checks_awaited_since = time.monotonic()
+                wanted.append((sequence, action))
+        return wanted
 
     def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from ewe.attention.packed import to_device
 from ewe.engine.device import launching_on
 from ewe.engine.philox import first_uniforms
-from ewe.engine.sampling_rows import Drawing, SamplingRow, Token
+from ewe.engine.sampler import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
 _DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")

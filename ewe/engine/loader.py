@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,24 +13,26 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+from transformers.utils import logging
 
+from ewe.attention.choose import missing_for_kernels
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding
-from ewe.engine.device import usable_device
-from ewe.engine.fused import fuse_on_gpu
+from ewe.engine.device import launching_on, usable_device
 from ewe.engine.gguf_weights import cost_of_widening, widening
 from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
 from ewe.engine.quantization import refuse_unusable, shrink
 from ewe.engine.small_products import choose_few_rows
-from ewe.engine.weight_count import counted_weights
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.lora import merge_adapter
 
 _WEIGHTS = "loading weights"
+_BAR = "Loading weights"  # of transformers
+OnCount = Callable[[int, int], object]
 _FAILURES: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, ImportError, SafetensorError)
 # A GGUF file that lacks something (a tokenizer, its end) makes transformers stumble rather than say so.
 _GGUF_FAILURES = (*_FAILURES, LookupError, TypeError, AttributeError, ArithmeticError, struct.error)
@@ -70,7 +74,7 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
             f"model.weights to int8, model.device to another device, or take a smaller model ({error})"
         ) from error
     attention_layers(model)
-    fuse_on_gpu(model, config)
+    _fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
@@ -131,7 +135,7 @@ def _read_model(
     if source.gguf_file is not None:
         more |= widening()
     on_load(LoadStep(_WEIGHTS))
-    with counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
+    with _counted_weights(lambda done, total: on_load(LoadStep(_WEIGHTS, done, total, "tensors"))):
         model, report = _read(AutoModelForCausalLM, source, options, output_loading_info=True, **more)
     if report["missing_keys"]:
         # transformers would fill them with random numbers and go on.
@@ -183,3 +187,40 @@ def _eos_token_ids(model: Any) -> frozenset[int]:
         item = getattr(holder, "eos_token_id", None)
         found.update(item if isinstance(item, (list, tuple)) else [] if item is None else [item])
     return frozenset(found)
+
+
+def _fuse_on_gpu(model: Any, config: ModelConfig) -> None:
+    """Fuses the layers on a GPU that runs the kernels, unless the settings say otherwise; a CPU is faster without."""
+    wanted = model.device.type == "cuda" and config.fused == "auto" and not config.compile
+    if wanted and missing_for_kernels(model.device) is None:
+        from ewe.engine.fused_layer import fuse_layers
+
+        with launching_on(model.device):
+            fuse_layers(model)
+
+
+@contextmanager
+def _counted_weights(on_count: OnCount) -> Iterator[None]:
+    """Inside, `on_count(done, total)` hears of every tensor that is read. Older transformers tell of none."""
+    set_hook = getattr(logging, "set_tqdm_hook", None)
+    if set_hook is None:
+        yield
+        return
+
+    def watch(make: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if args and options.get("desc") == _BAR:
+            options = {**options, "total": len(args[0])}
+            args = (_counted(args[0], on_count), *args[1:])
+        return make(*args, **options)
+
+    previous = set_hook(watch)
+    try:
+        yield
+    finally:
+        set_hook(previous)
+
+
+def _counted(items: Collection[Any], on_count: OnCount) -> Iterator[Any]:
+    for done, item in enumerate(items, 1):
+        yield item
+        on_count(done, len(items))

@@ -15,7 +15,7 @@ import torch
 from ewe.attention.packed import to_device
 from ewe.config import FeedbackConfig
 from ewe.engine.neighbours import CopiedText, Mixture, Neighbours, Span, is_acceptable, mix
-from ewe.engine.sampling_rows import SamplingRow
+from ewe.engine.sampler import SamplingRow
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.kvcache.pool import KVPool
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.text.sentences import SentenceSplitter
 from ewe.tool_calls.use import ToolUse
 

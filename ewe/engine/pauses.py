@@ -10,7 +10,10 @@ from collections.abc import Sequence as Batch
 from enum import Enum, auto
 
 from ewe.config import FeedbackConfig
+from ewe.engine.output import publish
 from ewe.engine.policies import Decision, Policy, View
+from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.rewriter import Rewriter
 from ewe.engine.sentence_checks import Check, SentenceState
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
@@ -49,16 +52,25 @@ def next_action(sequence: Sequence, optimistic: bool) -> Action:
 
 
 class Pauses:
-    """Opens pauses: asks the policy, submits its retrievals and checks.
+    """Opens pauses: asks the policy, submits its retrievals and checks; and ends them when the answers have come.
 
     retrieval and verification may be None where the policy never asks for them.
     """
 
     def __init__(
-        self, policy: Policy, config: FeedbackConfig, retrieval: Worker | None, verification: Worker | None
+        self,
+        policy: Policy,
+        config: FeedbackConfig,
+        retrieval: Worker | None,
+        verification: Worker | None,
+        keeper: MemoryKeeper,
+        rewriter: Rewriter,
     ) -> None:
         self.policy = policy
         self._config = config
+        self._optimistic = config.mode == "optimistic"
+        self._keeper = keeper
+        self._rewriter = rewriter
         self._retrieval = retrieval
         self._verification = verification
 
@@ -87,13 +99,48 @@ class Pauses:
         )
         self._open(sequence, self.policy.look(view))
 
-    def take_retrieved(self, sequence: Sequence) -> tuple[list[ScoredPassage], str]:
-        """Ends the sequence's finished retrieval: what it found over the threshold, or its error."""
-        job, sequence.feedback.retrieval = sequence.feedback.retrieval, None
+    def advance(self, sequence: Sequence) -> Action:
+        """Works off what has been answered; returns the action that is left, which may be the sequence's end."""
+        while True:
+            action = next_action(sequence, self._optimistic)
+            if action is not Action.RUN:
+                sequence.void_placeholder()
+            if action is Action.COMPLETE or sequence.schedule.swapped is not None:
+                return action
+            if action is Action.ENCODE and self._keeper.is_encoded(sequence):
+                self._keeper.commit(sequence)
+            elif action is Action.ADD_RETRIEVED:
+                self._add_retrieved(sequence)
+            elif action is Action.APPLY_VERDICTS:
+                self._rewriter.apply_verdicts(sequence)
+            else:
+                self._note(sequence, action)
+                return action
+            publish(sequence, self.policy.rewrites)
+
+    def _add_retrieved(self, sequence: Sequence) -> None:
+        """Ends the finished retrieval; an unsure sentence that asked for it is written again."""
+        state, job = sequence.feedback, sequence.feedback.retrieval
         assert job is not None
         found = retrieved_passages(job, self._config.retrieval_threshold)
         record_retrieval(sequence, job, found)
-        return found, job.error
+        state.retrieval = None
+        index, state.rewrite_after_retrieval = state.rewrite_after_retrieval, None
+        if index is not None:
+            self._rewriter.rewrite_unsure(sequence, index, job.error)
+        self._keeper.add_retrieved(sequence, found)
+
+    def _note(self, sequence: Sequence, action: Action) -> None:
+        """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""
+        state = sequence.feedback
+        if action is Action.RUN:
+            if self._optimistic:
+                self._keeper.take_snapshots(sequence)
+            if state.paused_at is not None:
+                sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
+                state.paused_at = None
+        elif action is Action.WAIT and state.retrieval is None and state.checks_awaited_since is None:
+            state.checks_awaited_since = time.monotonic()
 
     def _open(self, sequence: Sequence, decision: Decision) -> None:
         unchecked_from = sequence.feedback.verified

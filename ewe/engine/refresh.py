@@ -55,7 +55,9 @@ class MemoryKeeper:
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
         owners: by passage id, whose alone a passage is; its unit is shared with nobody else. scores: by passage id.
         """
-        room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
+        config = self._config
+        capacity = config.retrieval_units if lane is Lane.RETRIEVAL else config.verification_units
+        room = capacity - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
         for passage in reversed(passages):
             if len(chosen) == room:
@@ -120,7 +122,7 @@ class MemoryKeeper:
             if evicted is not None:
                 sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
                 self.cache.release(evicted.encoded)
-            sequence.record("refresh", **_describe(pending, unit.lane, unit.unit_id))
+            sequence.record("refresh", **pending.described(unit.unit_id))
             sequence.stats.refreshes += 1
         sequence.schedule.pending_units.clear()
 
@@ -164,13 +166,10 @@ class MemoryKeeper:
 
     def release_all(self, sequence: Sequence) -> None:
         """Gives back every reference when the sequence ends."""
-        self.drop_pending(sequence)
-        for check in sequence.feedback.checks:
-            self.drop_snapshot(check.snapshot)
+        self.suspend(sequence)
+        sequence.schedule.pending_units.clear()
         sequence.feedback.checks.clear()
-        for unit in sequence.memory.clear():
-            self.cache.release(unit.encoded)
-        self._release_prefix(sequence)
+        sequence.memory.clear()
 
     def suspend(self, sequence: Sequence) -> None:
         """Gives back every reference while the sequence is swapped out; the units may be evicted meanwhile."""
@@ -234,11 +233,13 @@ class MemoryKeeper:
         """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
         assert self._unit_tokenizer is not None
+        salt = sequence.request.asked.salt
+        salt = f"{salt}\0{owner}" if owner else salt  # what has an owner is shared with nobody else
         reason = "its veracity is 0"
         if weight is not None:
             tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
             try:
-                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
+                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), salt)
             except InvalidRequestError as error:
                 if required:
                     raise
@@ -246,36 +247,7 @@ class MemoryKeeper:
         sequence.record("skip", lane="copies" if lane is None else lane.value, id=passage.id, reason=reason)
         return None
 
-    def _capacity(self, lane: Lane) -> int:
-        return self._config.retrieval_units if lane is Lane.RETRIEVAL else self._config.verification_units
-
-
-def _salt(sequence: Sequence, owner: str) -> str:
-    """What separates a unit from those of others: the request's own salt, and the owner of a text that has one."""
-    salt = sequence.request.asked.salt
-    return f"{salt}\0{owner}" if owner else salt
-
 
 def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:
     retrieval = tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.retrieval)
     return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
-
-
-def _describe(pending: PendingUnit, lane: Lane, unit_id: int) -> dict[str, object]:
-    passage = pending.passage
-    return {
-        "lane": lane.value,
-        "unit_id": unit_id,
-        "passage": {
-            "id": passage.id,
-            "title": passage.title,
-            "text": passage.text,
-            "source": passage.source,
-            "veracity": passage.veracity,
-        },
-        "weight": pending.weight,
-        "num_tokens": len(pending.unit_text.token_ids),
-        "cached": pending.was_cached,
-        "loaded": pending.encoded is not None and pending.encoded.was_loaded and not pending.was_cached,
-        "was_cut": pending.unit_text.was_cut,
-    }

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.engine.workers import Job
 from ewe.memory.working_memory import MemorySnapshot
 from ewe.types import Claim, Verdict, VerificationResult

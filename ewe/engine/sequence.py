@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ewe.engine.grammar import Grammar
 from ewe.engine.output_text import OutputText
 from ewe.engine.request import TokenizedRequest
-from ewe.engine.sampling_rows import PlaceholderToken, PromptScore, SamplingRow
+from ewe.engine.sampler import PlaceholderToken, PromptScore, SamplingRow
 from ewe.engine.sentence_checks import FeedbackState
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
 from ewe.kvcache.block_table import BlockTable
@@ -63,6 +63,27 @@ class PendingUnit:
     def is_new_to(self, others: Iterable[PendingUnit]) -> bool:
         """Whether none of the others holds the same."""
         return all(self.unit_text.token_ids != other.unit_text.token_ids for other in others)
+
+    def described(self, unit_id: int) -> dict[str, object]:
+        """What the trace tells when it becomes this unit of a memory."""
+        assert self.lane is not None
+        passage = self.passage
+        return {
+            "lane": self.lane.value,
+            "unit_id": unit_id,
+            "passage": {
+                "id": passage.id,
+                "title": passage.title,
+                "text": passage.text,
+                "source": passage.source,
+                "veracity": passage.veracity,
+            },
+            "weight": self.weight,
+            "num_tokens": len(self.unit_text.token_ids),
+            "cached": self.was_cached,
+            "loaded": self.encoded is not None and self.encoded.was_loaded and not self.was_cached,
+            "was_cut": self.unit_text.was_cut,
+        }
 
 
 @dataclass(slots=True, eq=False)

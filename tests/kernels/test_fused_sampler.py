@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from triton_interpreter import INTERPRETED
 
 from ewe.engine.fused_sampler import sample_fused
-from ewe.engine.sampler import sample, sample_in_torch
-from ewe.engine.sampling_rows import SamplingRow
+from ewe.engine.sampler import SamplingRow, sample, sample_in_torch
 from ewe.sampling import SamplingParams
 
 VOCAB = 150

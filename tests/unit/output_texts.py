@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine_tokenizers import PieceTokenizer
 
 from ewe.engine.output_text import OutputText
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.text.sentences import SentenceSplitter
 
 SPLITTER = SentenceSplitter()

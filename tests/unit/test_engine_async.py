@@ -14,7 +14,7 @@ from mock_engine import Bench
 from ewe.config import Config
 from ewe.engine import inflight_batch
 from ewe.engine.model_runner import ForwardResult, ForwardRow
-from ewe.engine.sampling_rows import Drawing, Token
+from ewe.engine.sampler import Drawing, Token
 from ewe.sampling import SamplingParams
 from ewe.types import Evidence, Passage, Verdict, VerificationResult
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from output_texts import SPLITTER, pieces, sentences, token
 
 from ewe.engine.output_text import OutputText, Span
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.tool_calls.template import FORMATS
 from ewe.tool_calls.tools import Tool, ToolRequest
 from ewe.tool_calls.use import ToolUse

@@ -19,7 +19,7 @@ from ewe.engine.policies import (
     View,
     make_policy,
 )
-from ewe.engine.sampling_rows import Token
+from ewe.engine.sampler import Token
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Generation, Passage, ScoredPassage, Verdict

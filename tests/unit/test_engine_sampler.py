@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.engine import sampler
-from ewe.engine.sampler import sample
-from ewe.engine.sampling_rows import SamplingRow
+from ewe.engine.sampler import SamplingRow, sample
 from ewe.sampling import SamplingParams
 
 VOCAB = 8

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.engine.philox import first_uniforms
-from ewe.engine.sampler import uniform
-from ewe.engine.sampling_rows import SamplingRow
+from ewe.engine.sampler import SamplingRow, uniform
 from ewe.sampling import SamplingParams
 
 NUMBERS = st.integers(0, 2**64 - 1)
