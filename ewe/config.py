@@ -40,7 +40,6 @@ class ModelConfig(_Settings):
     device: str = "auto"
     load_format: Literal["auto", "dummy"] = "auto"
     max_model_len: int | None = Field(None, gt=0)
-    trust_remote_code: bool = False
     compile: bool = False
     fused: Literal["auto", "off"] = "auto"
 

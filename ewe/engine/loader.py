@@ -61,7 +61,7 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
     source = model_source(config)
-    options = {"revision": config.revision, "trust_remote_code": config.trust_remote_code}
+    options = {"revision": config.revision, "trust_remote_code": False}
     model_config = _read(AutoConfig, source, options)
     model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
     refuse_unsupported(model_config, model_class)
@@ -123,7 +123,7 @@ def _random_model(model_config: Any, config: ModelConfig, device: torch.device, 
             model_config,
             dtype=dtype,
             attn_implementation=ATTENTION,
-            trust_remote_code=config.trust_remote_code,
+            trust_remote_code=False,
         )
 
 
