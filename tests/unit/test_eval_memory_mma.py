@@ -95,8 +95,11 @@ def test_the_judge_errs_in_its_share_of_the_pairs_the_same_in_both_orders():
     assert FormJudge().judge([("The price of the Pool is 1.", "Hello.")])[0, 2] > 0.9
 
 
-def test_oracle_and_coin_without_a_store():
-    rows, _ = played(["oracle", "coin"], 12)
+def test_oracle_and_coin_without_a_store(tmp_path):
+    rows, findings = played(["oracle", "coin"], 12)
+    [bench] = open_benches(Setup(12))
+    bench.plot(findings, tmp_path / "risk.png")
+    assert (tmp_path / "risk.png").read_bytes().startswith(b"\x89PNG")
     assert all(
         value(rows["oracle"], key) == 1 for key in ("core", "verdict", "A", "B", "C", "D", "core_score", "graded")
     )
