@@ -146,7 +146,9 @@ def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--half", choices=("tune", "report", "fresh"), default="report", help="which articles and claims")
+        parser.add_argument(
+            "--half", choices=("tune", "report", "fresh"), default="report", help="which articles and claims"
+        )
         parser.add_argument("--part", action="append", choices=tuple(PARTS), help="one part alone (may be repeated)")
         parser.add_argument("--limit", type=int, help="true sentences, sentences per kind of contrast, claims")
         parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")

@@ -47,11 +47,11 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
     sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
-    whether a number (month, ordinal) or the last word of a name of the claim is missing: texts call people by it. negations: whether one of claim and
-    sentence is negated and the other is not; a negation in a sentence that says much more may be of something else.
-    words: the share of the claim's content words that are missing. one word: whether these are few of many, 1 to 3 of
-    at least 6. degrees: whether a word that tells how much or which way is missing in the sentence. certainty: whether a
-    "may" or "probably" of the sentence is missing in the claim.
+    whether a number (month, ordinal) or the last word of a name of the claim is missing, by which texts call people.
+    negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
+    negation may be of something else. words: the share of the claim's content words that are missing. one word:
+    whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
+    missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
     missing = said.content - shown.stems
