@@ -30,16 +30,17 @@ def test_signals_tell_what_the_evidence_lacks():
     said = "In 1931 Ada Lind and three brothers opened a mill in Oslo."
     assert not any(missing(said, said).values())
     assert missing("In 1932 Ada Lind opened a mill.", said)["numbers"] == 1
-    assert missing("In 1931 Ada Berg opened a mill.", said)["names"] == 1
+    assert missing("In 1931 Eva Berg opened a mill.", said)["names"] == 1
     assert missing("Ada Lind never opened a mill.", said)["negations"] == 1
     assert missing("In 1931 Ada Lind and 3 brothers opened a mill.", said)["numbers"] == 0
     assert missing("In 1931 Ada Lind and three sisters opened a mill in Oslo.", said)["one word"] == 1
     assert missing("Roses are red and violets are blue.", said)["words"] == 1
 
 
-def test_a_person_may_be_called_by_the_last_name():
+def test_a_name_is_there_if_a_word_of_it_is():
     assert missing("Ada Lind opened a mill.", "Lind opened a mill.")["names"] == 0
-    assert missing("Ada Lind opened a mill.", "Ada Berg opened a mill.")["names"] == 1
+    assert missing("Ada Lind-Berg opened a mill.", "Mrs. Berg opened a mill.")["names"] == 0
+    assert missing("Ada Lind opened a mill.", "Eva Berg opened a mill.")["names"] == 1
     assert missing("Ada, Lind and Bo opened a mill.", "Bo and Lind opened a mill.")["names"] == 1
 
 
