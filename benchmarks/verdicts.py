@@ -4,7 +4,7 @@ running: sentences of whole Wikipedia articles against a datastore that holds th
 and with one number, name or negation changed. contrast: up to 100 sentences for each of 19 kinds of change.
 paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's claims against the texts of all of its
 evidence. summary: statements about documents of about 900 words, each summary good and with one false statement; the
-documents are taken to be complete, so that what nothing in them supports is refuted.
+documents are taken to be complete, so that what nothing in them tells of is refuted.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
 A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
@@ -146,7 +146,9 @@ def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--half", choices=("tune", "report", "fresh"), default="report", help="which articles and claims")
+        parser.add_argument(
+            "--half", choices=("tune", "report", "fresh"), default="report", help="which articles and claims"
+        )
         parser.add_argument("--part", action="append", choices=tuple(PARTS), help="one part alone (may be repeated)")
         parser.add_argument("--limit", type=int, help="true sentences, sentences per kind of contrast, claims")
         parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")

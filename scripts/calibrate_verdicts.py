@@ -47,7 +47,7 @@ _SUPPORTED, _REFUTED, _OPEN, _NOT_SUPPORTED = range(4)
 _TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells of it.
 _DECAY = 0.001  # Weight of the squared parameters.
 _GRID = np.round(np.arange(0.3, 0.8, 0.05), 2)
-_PRICE = 0.7  # What a wrong verdict costs more than a missing one.
+_PRICE = 0.5  # What a wrong verdict costs more than a missing one.
 _TIE = 0.002  # Thresholds within this of the best are as good.
 
 

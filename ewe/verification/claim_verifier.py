@@ -115,8 +115,9 @@ class ClaimVerifier:
             pieces = [self._piece(one, reading) for reading in readings]
             decision = combine(pieces, self._rule.thresholds)
             if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE:
-                told = (piece.weight > 0 and tells_of(one.wording, r) for piece, r in zip(pieces, readings, strict=True))
-                decision = decision if any(told) else _untold(pieces)
+                weighty = (r for r, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
+                is_told = any(tells_of(one.wording, reading) for reading in weighty)
+                decision = decision if is_told else _untold(pieces)
             decided[one] = _Decided(decision, tuple(found))
         return decided
 

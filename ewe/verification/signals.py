@@ -47,18 +47,18 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
     sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
-    whether a number (month, ordinal) or the last word of a name of the claim is missing: texts call people by it. negations: whether one of claim and
-    sentence is negated and the other is not; a negation in a sentence that says much more may be of something else.
-    words: the share of the claim's content words that are missing. one word: whether these are few of many, 1 to 3 of
-    at least 6. degrees: whether a word that tells how much or which way is missing in the sentence. certainty: whether a
-    "may" or "probably" of the sentence is missing in the claim.
+    whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names.
+    negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
+    negation may be of something else. words: the share of the claim's content words that are missing. one word:
+    whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
+    missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
     missing = said.content - shown.stems
     is_alike = not _says_much_more(own, said)
     return (
         float(bool(said.numbers - shown.numbers)),
-        float(not said.last_names <= shown.stems),
+        float(any(shown.stems.isdisjoint(name) for name in said.full_names)),
         float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
         len(missing) / max(1, len(said.content)),
         float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
@@ -133,7 +133,7 @@ class _Text:
     content: frozenset[str]
     numbers: frozenset[str]
     names: dict[str, None]
-    last_names: frozenset[str]
+    full_names: tuple[frozenset[str], ...]
     opening: frozenset[str]
     degrees: frozenset[str]
     negations: int
@@ -144,7 +144,7 @@ def _read(text: str) -> _Text:
     words: list[str] = []
     numbers: set[str] = set()
     names: dict[str, None] = {}
-    last_names: list[str] = []
+    full_names: list[frozenset[str]] = []
     opening: set[str] = set()
     degrees: set[str] = set()
     negations = 0
@@ -159,14 +159,13 @@ def _read(text: str) -> _Text:
             numbers.add(word)
         elif match[0][0].isupper() and low not in FUNCTION_WORDS:
             names.setdefault(word)
-            if last_names and text[name_end : match.start()] in _JOINTS:
-                last_names.pop()
-            last_names.append(word)
+            goes_on = bool(full_names) and text[name_end : match.start()] in _JOINTS
+            full_names.append((full_names.pop() if goes_on else frozenset()) | {word})
             name_end = match.end()
             if match.start() == 0:
                 opening.add(word)
     stems = frozenset(words)
-    sets = (frozenset(last_names), frozenset(opening), frozenset(degrees))
+    sets = (tuple(full_names), frozenset(opening), frozenset(degrees))
     return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
 
 

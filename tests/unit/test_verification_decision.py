@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ewe.types import Passage
 from ewe.verification.calibration import Thresholds
-from ewe.verification.decision import FEATURES, DecisionRule, Reading, evidence_of, far, read_rule, rule_of
+from ewe.verification.decision import FEATURES, DecisionRule, Reading, evidence_of, far, read_rule, rule_of, tells_of
 from ewe.verification.selection import SentenceSelector
 from ewe.verification.signals import SIGNALS, says_nearly_the_same, signals, speaks_of_the_same, swaps_names
 
@@ -30,11 +30,41 @@ def test_signals_tell_what_the_evidence_lacks():
     said = "In 1931 Ada Lind and three brothers opened a mill in Oslo."
     assert not any(missing(said, said).values())
     assert missing("In 1932 Ada Lind opened a mill.", said)["numbers"] == 1
-    assert missing("In 1931 Ada Berg opened a mill.", said)["names"] == 1
+    assert missing("In 1931 Eva Berg opened a mill.", said)["names"] == 1
     assert missing("Ada Lind never opened a mill.", said)["negations"] == 1
     assert missing("In 1931 Ada Lind and 3 brothers opened a mill.", said)["numbers"] == 0
     assert missing("In 1931 Ada Lind and three sisters opened a mill in Oslo.", said)["one word"] == 1
     assert missing("Roses are red and violets are blue.", said)["words"] == 1
+
+
+def test_a_name_is_there_if_a_word_of_it_is():
+    assert missing("Ada Lind opened a mill.", "Lind opened a mill.")["names"] == 0
+    assert missing("Ada Lind-Berg opened a mill.", "Mrs. Berg opened a mill.")["names"] == 0
+    assert missing("Ada Lind opened a mill.", "Eva Berg opened a mill.")["names"] == 1
+    assert missing("Ada, Lind and Bo opened a mill.", "Bo and Lind opened a mill.")["names"] == 1
+
+
+def test_a_lost_maybe_is_seen_and_so_is_a_negation_unless_the_sentence_says_much_more():
+    assert missing("Ada Lind wove wool.", "Ada Lind may have woven wool.")["certainty"] == 1
+    assert missing("Ada Lind may have woven wool.", "Ada Lind wove wool.")["certainty"] == 0
+    assert missing("Ada Lind wove wool.", "Ada Lind never wove wool.")["negations"] == 1
+    more = "Ada Lind wove wool and never sold what books, roses or ships might fetch abroad."
+    assert missing("Ada Lind wove wool.", more)["negations"] == missing("Ada Lind wove wool.", more)["certainty"] == 0
+    assert missing("Ada Lind wove no wool.", more.replace("never", "once"))["negations"] == 1
+
+
+@pytest.mark.parametrize(
+    ("claim", "open_", "told"),
+    [
+        ("Ada Lind was born in Warsaw.", 0.9, True),
+        ("Ada Lind was born in Warsaw.", 1.0, True),
+        ("Ada Lind sold roses to dukes.", 0.2, True),
+        ("Ada Lind sold roses to dukes.", 0.6, False),
+        ("Ada Lind was born with Bo Berg.", 0.2, False),
+    ],
+)
+def test_a_passage_tells_of_a_claim_whose_words_it_has_or_that_the_judge_does_not_leave_open(claim, open_, told):
+    assert tells_of(claim, reading((1.0 - open_, 0.0, open_), claim, "Ada Lind was born in Warsaw.")) is told
 
 
 def test_another_degree_is_seen():
