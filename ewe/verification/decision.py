@@ -19,7 +19,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.verification.calibration import Thresholds
+from ewe.verification.combination import Thresholds
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.selection import Window
 from ewe.verification.signals import (

@@ -14,9 +14,9 @@ from ewe.types import Passage
 from ewe.verification.claims import ParsedClaim
 from ewe.verification.clauses import parse_frames
 from ewe.verification.discourse import Discourse
-from ewe.verification.extract import find_mentions
 from ewe.verification.frames import Frame
 from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks
+from ewe.verification.reading import find_mentions
 from ewe.verification.stems import stem
 from ewe.verification.tokens import tokenize
 from ewe.verification.values import Agreement, Name, compare

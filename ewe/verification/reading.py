@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ewe.verification.dates import find_date
 from ewe.verification.discourse import Discourse
-from ewe.verification.extract import find_mentions
 from ewe.verification.items import Item, ItemKind, is_governed
 from ewe.verification.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
 from ewe.verification.mentions import Mention
+from ewe.verification.names import find_name, quoted_names
 from ewe.verification.phrases import settle
+from ewe.verification.quantities import find_number
 from ewe.verification.stems import is_irregular_past
 from ewe.verification.tokens import Token, tokenize
 from ewe.verification.values import Name
@@ -162,3 +164,19 @@ def _is_verb(token: Token, before: Sequence[Item]) -> bool:
     past = (token.norm.endswith("ed") and len(token.norm) > 4) or is_irregular_past(token.norm)
     attributive = bool(before) and before[-1].kind in (ItemKind.DETERMINER, ItemKind.PREPOSITION)
     return past and not attributive
+
+
+def find_mentions(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
+    """All values of a sentence, in order, without overlaps: quoted titles, dates, numbers, then names."""
+    mentions = quoted_names(sentence, tokens)
+    taken = {index for mention in mentions for index in range(mention.first, mention.last)}
+    index = 0
+    finders: tuple[Callable[[Sequence[Token], int], Mention | None], ...] = (find_date, find_number, find_name)
+    while index < len(tokens):
+        found = None if index in taken else next(filter(None, (find(tokens, index) for find in finders)), None)
+        if found is not None and taken.isdisjoint(range(found.first, found.last)):
+            mentions.append(found)
+            index = found.last
+        else:
+            index += 1
+    return sorted(mentions, key=lambda mention: mention.first)

@@ -7,8 +7,8 @@ from ewe.config import VerificationConfig
 from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError, JudgeError
 from ewe.protocols import Verifier
 from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationRequest
-from ewe.verification.calibration import Thresholds
 from ewe.verification.claim_verifier import ClaimVerifier
+from ewe.verification.combination import Thresholds
 from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.protocol import ExtractionError
 from ewe.verification.judges.cached import CachedJudge

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from ewe.errors import ConfigError
 from ewe.types import Passage, Verdict
-from ewe.verification.calibration import Thresholds, verdicts
-from ewe.verification.combination import JudgedPiece, combine, combined
+from ewe.verification.combination import JudgedPiece, Thresholds, combine, combined, verdicts
 
 FLOOR = 1 / 3
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.types import Passage, Verdict
-from ewe.verification.calibration import Thresholds
-from ewe.verification.combination import JudgedPiece, combine, combined, is_conflict
+from ewe.verification.combination import JudgedPiece, Thresholds, combine, combined, is_conflict
 
 FLOOR = 1 / 3
 THRESHOLDS = Thresholds(0.6, 0.6, FLOOR)

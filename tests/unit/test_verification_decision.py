@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.types import Passage
-from ewe.verification.calibration import Thresholds
+from ewe.verification.combination import Thresholds
 from ewe.verification.decision import FEATURES, DecisionRule, Reading, evidence_of, far, read_rule, rule_of, tells_of
 from ewe.verification.selection import SentenceSelector
 from ewe.verification.signals import SIGNALS, says_nearly_the_same, signals, speaks_of_the_same, swaps_names

@@ -1,7 +1,7 @@
 import pytest
 
-from ewe.verification.extract import find_mentions
 from ewe.verification.lexicon import NameKind
+from ewe.verification.reading import find_mentions
 from ewe.verification.tokens import tokenize
 from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, compare
 

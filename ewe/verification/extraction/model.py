@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 from ewe.errors import EWEError
 from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import fold
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
-from ewe.verification.extraction.alignment import align
 from ewe.verification.extraction.protocol import ExtractionError
+from ewe.verification.stems import stem
+from ewe.verification.wordlists import FUNCTION_WORDS
 
 NO_CLAIM = "No verifiable claim."
 _BEFORE = 3
 _AFTER = 1
 _MAX_CHARACTERS = 2000  # Of the question and of each sentence in the prompt.
 _MAX_CLAIMS = 64
+_WORD = re.compile(r"[^\W_]+")
 _MARKER = re.compile(r"^\s*(?:[-*•–]\s+|\(?\d{1,3}[.):]\s+)?")
 _SENTENCE_LIKE = re.compile(r"[^\W\d_].*\s.*[^\W_]", re.DOTALL)
 _INSTRUCTIONS = """\
@@ -99,3 +103,21 @@ def _as_data(text: str) -> str:
     """Text for the prompt: one line of bounded length in which the marks of the sentence cannot occur."""
     line = " ".join(text.split())[:_MAX_CHARACTERS]
     return line.replace("<sentence>", "<_sentence>").replace("</sentence>", "</_sentence>")
+
+
+def align(claim: str, sentence: str) -> tuple[int, int]:
+    """Code points [start, end) of `sentence` that hold the claim's words, from the first to the last one matched.
+
+    Content words are matched in order by their stems; a claim that shares none with the sentence gets all of the
+    sentence without surrounding white space. Always 0 <= start < end for a sentence that is not blank.
+    """
+    wanted = [stem(fold(match.group())) for match in _WORD.finditer(claim)]
+    places = list(_WORD.finditer(sentence))
+    given = [stem(fold(match.group())) for match in places]
+    matcher = SequenceMatcher(a=wanted, b=given, autojunk=False)
+    matched = [at for block in matcher.get_matching_blocks() for at in range(block.b, block.b + block.size)]
+    content = [at for at in matched if fold(places[at].group()) not in FUNCTION_WORDS]
+    if content:
+        return places[content[0]].start(), places[content[-1]].end()
+    start = len(sentence) - len(sentence.lstrip())
+    return start, max(len(sentence.rstrip()), start)

@@ -8,9 +8,30 @@ from collections.abc import Sequence
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.claims import read_context
-from ewe.verification.extraction.lists import EMPTY_NOUNS, OPINION_VERBS, OPINIONS
 from ewe.verification.stems import is_irregular_past, stem
 from ewe.verification.wordlists import AUXILIARIES, FUNCTION_WORDS, PERSONAL, PREPOSITIONS, words_of
+
+EMPTY_NOUNS = words_of(
+    """legacy impact influence inspiration talent skill skills ability abilities dedication passion contribution
+    contributions work works career life achievements accomplishments reputation success generation generations
+    place mark way ways world people figure figures fan fans audience audiences individual person man woman hearts
+    heart memory history time times years day reader readers many millions lives others testament force name part
+    role qualities quality things it"""
+)
+"""Nouns that alone give nothing to check."""
+OPINIONS = words_of(
+    """beautiful brave brilliant compelling captivating charismatic dedicated determined distinctive dynamic enduring
+    engaging exceptional extraordinary fascinating gifted greatest icon iconic impressive incredible indelible
+    inspiring invaluable kind lasting legend legendary memorable passionate powerful profound promising remarkable
+    respected rich significant strong talented timeless tireless true unique unforgettable versatile vibrant
+    visionary warm wonderful important influential notable great famous renowned celebrated prominent well-known
+    successful outstanding immense tremendous great valuable beloved admired inspirational influential vital crucial
+    essential integral interesting amazing best"""
+)
+OPINION_VERBS = words_of(
+    "inspire remember miss celebrate admire love respect remain continue cherish resonate captivate"
+)
+
 
 _MAX_CHARACTERS = 2_000  # Longer "sentences" are tables or noise; what is said of their beginning would be no verdict.
 _MIN_WORDS = 3
