@@ -22,13 +22,14 @@ WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc | awk '{ print ($$1 > 8) ? 8 : $
 # Its processes share what each of them would compile.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo installed test test-slow lint format bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
+.PHONY: help demo installed test test-slow lint format docs bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
 	@echo "make test       the fast tests          make test-slow   the ones that take minutes"
 	@echo "make lint       style, types, layers    make format      mends what can be mended"
 	@echo "make bench      ten minutes of benchmarks on the CPU (ARGS=--all: hours)   make bench-gpu   on a GPU"
+	@echo "make docs       the documentation as a site, in build/site"
 	@echo "make gpu-test   the tests for GPUs      make gpu         GPU tests and benchmarks"
 	@echo "make gpu-rehearsal   the tests for GPUs on a stand-in, where there is no GPU (minutes)"
 	@echo "make gpu-sanitize    the kernels under compute-sanitizer     make gpu-tune    which tiles are the fastest"
@@ -67,6 +68,9 @@ lint: $(BIN)/.installed-lint $(BIN)/.installed-test
 format: $(BIN)/.installed-lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(BIN)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(BIN)/.installed
 	$(BIN)/python -m benchmarks.run_all --device cpu $(ARGS)

@@ -19,6 +19,7 @@ from benchmarks.common import Sections, parse_arguments, pick_size, text_of
 from benchmarks.rig import load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.engine.loader import LoadedModel
+from ewe.engine.request import Request
 from ewe.placement import MARK
 
 REQUESTS, SYSTEM, QUESTION, DOCUMENT = 16, 500, 16, 32  # requests, and tokens of each text
@@ -42,14 +43,15 @@ class Requests:
         for number in range(REQUESTS):
             question, document = (text_of(count, next(self._seeds)) for count in (QUESTION, DOCUMENT))
             salt = f"{document}{number}" if salted else ""
-            built.append(self._llm.client.build(f"{system}{self._mark}{question}", _ONE, [document], salt=salt))
+            request = Request(f"{system}{self._mark}{question}", _ONE, [document], salt=salt)
+            built.append(self._llm.client.build(request))
         ended: queue.SimpleQueue[float] = queue.SimpleQueue()
         start = time.perf_counter()
         for sequence in built:
             self._llm.client.submit(sequence, partial(_note, ended))
         times = [ended.get() - start for _ in built]
         for sequence in built:
-            self._llm.client.forget(sequence.request_id, abort=False)
+            self._llm.client.forget(sequence.request.id, abort=False)
         return statistics.mean(times)
 
 

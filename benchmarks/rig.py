@@ -20,6 +20,7 @@ from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import CPULinear
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
+from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.kvcache.pool import KVPool
 from ewe.placement import PlacedPrompt
@@ -65,7 +66,7 @@ def write_together(
 
     look: called with all sequences when one has ended, in the engine's thread.
     """
-    sequences = [llm.client.build(prompt, params, documents) for prompt, params, documents in jobs]
+    sequences = [llm.client.build(Request(prompt, params, documents)) for prompt, params, documents in jobs]
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def end(answer: Any) -> None:
@@ -76,7 +77,7 @@ def write_together(
         llm.client.submit(sequence, end)
     answers = [ended.get() for _ in sequences]
     for sequence in sequences:
-        llm.client.forget(sequence.request_id, abort=False)
+        llm.client.forget(sequence.request.id, abort=False)
     failed = next((item for item in answers if isinstance(item, Exception)), None)
     if failed is not None:
         raise failed

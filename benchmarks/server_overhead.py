@@ -89,6 +89,7 @@ def serving(llm: Any) -> Iterator[int]:
 def time_engine(llm: Any, num_tokens: int) -> float:
     """Seconds from token to token in the engine, mean over all answers."""
     from ewe import SamplingParams
+    from ewe.engine.request import Request
 
     params = SamplingParams(max_tokens=num_tokens, ignore_eos=True)
     times: list[list[float]] = [[] for _ in range(BATCH)]
@@ -101,14 +102,15 @@ def time_engine(llm: Any, num_tokens: int) -> float:
             done.release()
 
     sequences = [
-        llm.client.build(prompt(number), params, listener=partial(listen, seen)) for number, seen in enumerate(times)
+        llm.client.build(Request(prompt(number), params, listener=partial(listen, seen)))
+        for number, seen in enumerate(times)
     ]
     for sequence in sequences:
         llm.client.submit(sequence, lambda answer: None)
     for _ in sequences:
         done.acquire()
     for sequence in sequences:
-        llm.client.forget(sequence.request_id, abort=False)
+        llm.client.forget(sequence.request.id, abort=False)
     return statistics.mean((seen[-1] - seen[0]) / (num_tokens - 1) for seen in times)
 
 

@@ -10,21 +10,17 @@ from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ewe.client import Answer
 from ewe.conversation import Conversation
+from ewe.engine.request import Document, Prompt, Request
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError, InvalidRequestError
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.tools import ToolChoice
 from ewe.types import Generation, MemoryOptions
-
-if TYPE_CHECKING:
-    from ewe.engine.documents import Document
-    from ewe.engine.input_processor import Prompt
-    from ewe.engine.sequence import Sequence
 
 
 class AsyncLLM:
@@ -41,7 +37,7 @@ class AsyncLLM:
         memory: MemoryOptions | None = None,
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        return await self._run([self.llm.client.build(prompt, params or SamplingParams(), documents, memory=memory)])
+        return await self._run([Request(prompt, params or SamplingParams(), documents, memory=memory)])
 
     async def chat(
         self,
@@ -78,9 +74,10 @@ class AsyncLLM:
                 _post(loop, events, answer)
 
         listener = partial(_post, loop, events)
-        sequence = self.llm.client.build(
-            prompt, params, documents, listener, add_special_tokens, question=question, memory=memory
+        request = Request(
+            prompt, params, documents, question, memory, listener=listener, add_special_tokens=add_special_tokens
         )
+        sequence = self.llm.client.build(request)
         finished = False
         try:
             self.llm.client.submit(sequence, put_error)
@@ -91,13 +88,14 @@ class AsyncLLM:
                 finished = event.kind == "finish"
                 yield event
         finally:
-            self.llm.client.forget(sequence.request_id, abort=not finished)
+            self.llm.client.forget(sequence.request.id, abort=not finished)
 
     def close(self) -> None:
         """Aborts what is under way and ends the engine's threads."""
         self.llm.close()
 
-    async def _run(self, sequences: Batch[Sequence]) -> list[Generation]:
+    async def _run(self, requests: Batch[Request]) -> list[Generation]:
+        sequences = [self.llm.client.build(request) for request in requests]
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[tuple[int, Answer]] = asyncio.Queue()
         left = sum(1 + len(sequence.siblings) for sequence in sequences)
@@ -113,7 +111,7 @@ class AsyncLLM:
                 left -= 1
         finally:
             for sequence in sequences:
-                self.llm.client.forget(sequence.request_id, abort=left > 0)
+                self.llm.client.forget(sequence.request.id, abort=left > 0)
         return [found[key] for key in sorted(found)]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
-from collections.abc import Sequence as Batch
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,20 +17,17 @@ from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import ConfigError, EngineDeadError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.registry import PIPELINES
-from ewe.sampling import SamplingParams
-from ewe.tool_calls.use import ToolUse
-from ewe.types import Generation, MemoryOptions
+from ewe.types import Generation
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
-    from ewe.engine.documents import Document
-    from ewe.engine.input_processor import Prompt
     from ewe.engine.loader import LoadedModel
+    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
+    from ewe.longterm.service import MemoryService
     from ewe.pipelines.driver import PipelineDriver
 
 Answer = Generation | EngineDeadError
@@ -67,35 +63,19 @@ class EngineClient:
 
             self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
 
-    def build(
-        self,
-        prompt: Prompt,
-        params: SamplingParams,
-        documents: Batch[Document] | None = None,
-        listener: Callable[[StreamEvent], None] | None = None,
-        add_special_tokens: bool = True,
-        salt: str = "",
-        question: str = "",
-        memory: MemoryOptions | None = None,
-        tools: ToolUse | None = None,
-    ) -> Sequence:
-        """A checked request that has not been submitted; raises InvalidRequestError.
-
-        salt: requests with different salts share no encoded units. listener: hears of all `n` answers. question: what
-        retrieval and verification are told in place of the prompt, if it is not empty. memory: whose long-term memories
-        it may use; None: those that the settings name. tools: what may be called, and how.
-        """
-        if self._pipeline is not None:
-            self._pipeline.check(prompt, params, tools)
-        request_id = f"request-{next(self._numbers)}"
-        return self.engine.input_processor.build(
-            request_id, prompt, params, documents, listener, add_special_tokens, salt, question, memory, tools
-        )
+    def build(self, request: Request) -> Sequence:
+        """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
+        if self._pipeline is not None and not request.is_plain:
+            self._pipeline.check(request.prompt, request.params, request.tools)
+        memory, memories = request.memory, self.components.memories
+        if memory is not None and memory.remember and (memories is None or memories.conversations is None):
+            raise InvalidRequestError("memory: remember needs memories (longterm.path), a chat model and llguidance")
+        return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
         """Starts a request; `on_answer` is called once per answer, or with the error if the engine breaks."""
-        self._waiting[sequence.request_id] = on_answer
-        pipeline = self._pipeline
+        self._waiting[sequence.request.id] = on_answer
+        pipeline = None if sequence.request.asked.is_plain else self._pipeline
         self._loop.do(lambda core: core.add(sequence) if pipeline is None else pipeline.start(sequence))
 
     def forget(self, request_id: str, abort: bool) -> None:
@@ -137,8 +117,9 @@ class EngineClient:
 
     def _finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.components.memories is not None:  # first: who has the answer may wait for what it teaches
-            self.components.memories.learn(generation, sequence.evidence, sequence.recall)
-        on_answer = self._waiting.get(sequence.request_id)
+            request = sequence.request
+            self.components.memories.learn(generation, sequence.evidence, request.memory, request.question)
+        on_answer = self._waiting.get(sequence.request.id)
         if on_answer is not None:
             on_answer(generation)
 
@@ -181,3 +162,14 @@ def resolve_config(model: str | None, config: Any) -> Config:
             raise ConfigError("model must be a group of settings; its name is model.name")
         values["model"] = {**group, "name": model}
     return Config.from_mapping(values)
+
+
+def memory_store(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
+    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
+    if longterm is None or isinstance(longterm, str | Path):
+        return None, longterm
+    from ewe.longterm.service import MemoryService
+
+    if not isinstance(longterm, MemoryService):
+        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
+    return longterm, longterm.store.path

@@ -192,8 +192,9 @@ class LongTermConfig(_Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
     path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
-    say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
-    retrieval. promote: whether what a check supported becomes one. review_every: seconds between reviews (None: none).
+    say. scorer: how far they are believed; verimem-a and verimem-b: the two texts as printed. threshold: the veracity
+    asked for (None: theta(q)). top_k: most per retrieval. promote: whether what a check supported becomes one.
+    review_every: seconds between reviews (None: none).
     """
 
     path: str | None = None

@@ -9,15 +9,16 @@ import queue
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Batch
 from functools import cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ewe.arguments import as_params, as_prompts, memory_store
-from ewe.client import Answer, EngineClient, resolve_config, with_named
+from ewe.client import Answer, EngineClient, memory_store, resolve_config, with_named
 from ewe.components import make_components, preflight
 from ewe.config import Config
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
+from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import OnLoad, ignore_step
 from ewe.placement import PlacedPrompt
@@ -29,10 +30,9 @@ from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
+from ewe.verification.endpoint.protocol import CompletionError
 
 if TYPE_CHECKING:
-    from ewe.engine.documents import Document
-    from ewe.engine.input_processor import Prompt
     from ewe.engine.loader import LoadedModel
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
@@ -71,6 +71,10 @@ class LLM:
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load)
         self.client = EngineClient(self.config, components, loaded, on_load)
+        if components.memories is not None and self.has_chat_template and find_spec("llguidance") is not None:
+            from ewe.longterm.extraction import ConversationMemory
+
+            components.memories.conversations = ConversationMemory(components.memories.service, self.chat_plainly)
 
     @property
     def tokenizer(self) -> Any:
@@ -110,9 +114,9 @@ class LLM:
         Raises InvalidRequestError before anything is computed.
         """
         listed = as_prompts(prompts)
-        per_prompt = as_params(params, len(listed))
-        built = [self.client.build(*job, documents, memory=memory) for job in zip(listed, per_prompt, strict=True)]
-        return self._run(built, on_result)
+        jobs = zip(listed, as_params(params, len(listed)), strict=True)
+        requests = [Request(prompt, own, documents, memory=memory) for prompt, own in jobs]
+        return self._run(requests, on_result)
 
     def chat(
         self,
@@ -139,6 +143,19 @@ class LLM:
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
         return [use.read(answer) for answer in self._run(requests, tell)]
 
+    def chat_plainly(self, messages: Conversation, params: SamplingParams) -> str:
+        """The whole text that the model itself goes on with: no retrieval, checks, memories or policy.
+
+        Raises CompletionError for an answer that is cut or fails; otherwise as `chat`.
+        """
+        apart = MemoryOptions(scope="none") if self.config.longterm.path is not None else None
+        prompt = self.apply_chat_template(messages)
+        request = Request(prompt, params, add_special_tokens=False, memory=apart, is_plain=True)
+        [answer] = self._run([request], None)
+        if answer.finish_reason != "stop":
+            raise CompletionError(f"the model's answer is not whole: {answer.error or answer.finish_reason}")
+        return answer.text
+
     def chat_requests(
         self,
         messages: Conversation | Batch[Conversation],
@@ -146,22 +163,21 @@ class LLM:
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
         tools: ToolUse | None = None,
-    ) -> list[Sequence]:
-        """The checked requests of conversations, one each, not yet submitted; what `chat` of both interfaces runs."""
+    ) -> list[Request]:
+        """The requests of conversations, one each; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
         per_conversation = as_params(params, len(conversations), "conversations")
-        prompts = [self.chat_prompt(conversation, tools) for conversation in conversations]
         return [
-            self.client.build(
-                prompt,
+            Request(
+                self.chat_prompt(conversation, tools),
                 own,
                 documents,
+                question_of(conversation),
+                memory,
+                tools,
                 add_special_tokens=False,
-                question=question_of(conversation),
-                memory=memory,
-                tools=tools,
             )
-            for prompt, own, conversation in zip(prompts, per_conversation, conversations, strict=True)
+            for conversation, own in zip(conversations, per_conversation, strict=True)
         ]
 
     def tool_use(self, tools: Batch[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
@@ -189,10 +205,10 @@ class LLM:
         if params.n != 1:
             raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
-        sequence = self.client.build(
-            prompt, params, documents, events.put, add_special_tokens, question=question, memory=memory
+        request = Request(
+            prompt, params, documents, question, memory, listener=events.put, add_special_tokens=add_special_tokens
         )
-        return self._events(sequence, events)
+        return self._events(self.client.build(request), events)
 
     def apply_chat_template(self, messages: Conversation, tools: ToolUse | None = None) -> str:
         """The prompt that the model's chat template makes of a conversation; it already holds its BOS."""
@@ -240,7 +256,8 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _run(self, sequences: list[Sequence], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
+    def _run(self, requests: list[Request], on_result: Callable[[int, Generation], None] | None) -> list[Generation]:
+        sequences = [self.client.build(request) for request in requests]
         answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         left = sum(1 + len(sequence.siblings) for sequence in sequences)
         found: dict[tuple[int, int], Generation] = {}
@@ -257,7 +274,7 @@ class LLM:
                     on_result(number, answer)
         finally:
             for sequence in sequences:
-                self.client.forget(sequence.request_id, abort=left > 0)
+                self.client.forget(sequence.request.id, abort=left > 0)
         return [found[key] for key in sorted(found)]
 
     def _events(
@@ -273,7 +290,7 @@ class LLM:
                 finished = event.kind == "finish"
                 yield event
         finally:
-            self.client.forget(sequence.request_id, abort=not finished)
+            self.client.forget(sequence.request.id, abort=not finished)
 
 
 def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:

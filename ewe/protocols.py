@@ -42,8 +42,12 @@ class Memories(Protocol):
         """Per query the memories that may be used for it, best first; called from the retrieval's worker thread."""
         ...
 
-    def learn(self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions) -> None:
-        """Takes in what the checks of a finished answer found; called from the engine's thread, so it only notes it."""
+    def learn(
+        self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
+    ) -> None:
+        """Takes in what was asked and what the checks of the finished answer found; called from the engine's thread, so
+        it only notes it.
+        """
         ...
 
     def close(self) -> None:

@@ -130,6 +130,8 @@ SCORERS = Registry(
     {
         "default": "ewe.longterm.scoring.default:DefaultScorer",
         "verimem": "ewe.longterm.scoring.scorers:VeriMemScorer",
+        "verimem-a": "ewe.longterm.scoring.scorers:VeriMemScorer",
+        "verimem-b": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "mma": "ewe.longterm.scoring.scorers:MMAScorer",
         "mark": "ewe.longterm.scoring.scorers:MARKScorer",
         "none": "ewe.longterm.scoring.scorers:NoScorer",

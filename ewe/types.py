@@ -69,14 +69,15 @@ class MemoryOptions:
 
     user, agent: who asks, with which agent; what the request teaches goes there as well. scope: "all" that they may
     see, "own" (without those that everybody shares), "shared" (those only), or "none". threshold: the veracity to ask
-    for, in [0, 1]; None: that of the settings. Raises InvalidRequestError for values out of range, and for "own" of
-    nobody.
+    for, in [0, 1]; None: that of the settings. remember: whether facts of the user's last message become memories.
+    Raises InvalidRequestError for values out of range, for "own" of nobody, and for "none" with remember.
     """
 
     user: str = ""
     agent: str = ""
     scope: MemoryScope = "all"
     threshold: float | None = None
+    remember: bool = False
 
     def __post_init__(self) -> None:
         if not all(isinstance(name, str) for name in (self.user, self.agent)):
@@ -85,6 +86,8 @@ class MemoryOptions:
             raise InvalidRequestError(f"memory: scope must be one of {get_args(MemoryScope)}, got {self.scope!r}")
         if self.scope == "own" and not self.user and not self.agent:
             raise InvalidRequestError("memory: the scope 'own' needs a user or an agent")
+        if self.scope == "none" and self.remember:
+            raise InvalidRequestError("memory: the scope 'none' leaves memories alone: remember needs another one")
         if self.threshold is not None and not 0.0 <= self.threshold <= 1.0:
             raise InvalidRequestError(f"memory: threshold must lie in [0, 1], got {self.threshold}")
 

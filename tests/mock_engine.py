@@ -15,6 +15,7 @@ from ewe.components import Components
 from ewe.config import Config
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardResult, ForwardRow
+from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence as EngineSequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError
@@ -163,7 +164,7 @@ class Bench:
         self.engine.keeper._unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
 
     def _on_finish(self, sequence: EngineSequence, generation: Generation) -> None:
-        self.finished[sequence.request_id, sequence.index] = generation
+        self.finished[sequence.request.id, sequence.index] = generation
 
     def add(
         self,
@@ -173,7 +174,9 @@ class Bench:
         documents: Any = None,
         listener: Callable[[StreamEvent], None] | None = None,
     ) -> EngineSequence:
-        sequence = self.engine.input_processor.build(name, prompt, params or SamplingParams(), documents, listener)
+        sequence = self.engine.input_processor.build(
+            name, Request(prompt, params or SamplingParams(), documents, listener=listener)
+        )
         self.core.add(sequence)
         return sequence
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli.memory_add import add
+from ewe.cli.memory_mcp import mcp
 from ewe.cli.memory_options import Agent, AsJSON, EncoderName, Everybody, Store, User
+from ewe.cli.memory_remember import remember
 from ewe.cli.memory_review import review
 from ewe.cli.options import HTMLFile
 
@@ -28,6 +30,7 @@ def memory() -> None:
 
 
 memory_app.command("add")(add)
+memory_app.command("remember")(remember)
 
 
 @memory_app.command("search")
@@ -79,6 +82,7 @@ def show_command(
 
 
 memory_app.command("review")(review)
+memory_app.command("mcp")(mcp)
 
 
 @memory_app.command("list")

@@ -15,3 +15,6 @@ EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
 ]
 Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
+JudgeName = Annotated[
+    str, typer.Option("--judge", help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
+]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli.memory_options import Agent, Everybody, Store, User
+from ewe.cli.memory_options import Agent, Everybody, JudgeName, Store, User
 
 if TYPE_CHECKING:
     from ewe.longterm.records import Scope
@@ -45,9 +45,7 @@ def review(
     user: User = "",
     agent: Agent = "",
     everybody: Everybody = False,
-    judge: Annotated[
-        str, typer.Option(help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
-    ] = "builtin",
+    judge: JudgeName = "builtin",
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
 ) -> None:
     """Check the memories that need it most (old, doubtful, often used) by trusted passages, and move their veracity.

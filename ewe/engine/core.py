@@ -77,7 +77,7 @@ class EngineCore:
 
     def abort(self, request_id: str) -> None:
         """Ends all sequences of a request, whatever they are doing."""
-        for sequence in [item for item in self.sequences if item.request_id == request_id]:
+        for sequence in [item for item in self.sequences if item.request.id == request_id]:
             self.end(sequence, "abort")
 
     @property
@@ -96,9 +96,10 @@ class EngineCore:
             worker.abandon_overdue(now)
         self._expire(now)
         self._start_waiting()
-        started = [sequence for sequence in self.sequences if sequence.is_started]
-        wanted = [(sequence, self._advance(sequence)) for sequence in started]
-        plan = self._scheduler.plan([pair for pair in wanted if not pair[0].is_finished], self._advance)
+        started = [sequence for sequence in self.sequences if sequence.schedule.is_started]
+        plan = self._scheduler.schedule(self._advance_all(started))
+        ready = [sequence for sequence, action in self._advance_all(plan.encoded) if action is Action.RUN]
+        self._scheduler.add_contexts(plan, ready, [item for item in started if not item.is_finished])
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)
@@ -137,11 +138,13 @@ class EngineCore:
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
-        room = self._max_num_seqs - sum(item.is_started and not item.is_admitted for item in self.sequences)
-        waiting = (sequence for sequence in self.sequences if not sequence.is_started)
+        room = self._max_num_seqs - sum(
+            item.schedule.is_started and not item.schedule.is_admitted for item in self.sequences
+        )
+        waiting = (sequence for sequence in self.sequences if not sequence.schedule.is_started)
         for sequence in islice(waiting, max(0, room)):
-            sequence.is_started = True
-            sequence.queued_s = time.monotonic() - sequence.arrived
+            sequence.schedule.is_started = True
+            sequence.schedule.queued_s = time.monotonic() - sequence.arrived
             self._pauses.start(sequence)
 
     def _time_to_wait(self, now: float) -> float:
@@ -149,6 +152,11 @@ class EngineCore:
         deadlines += [sequence.deadline for sequence in self.sequences]
         nearest = min((deadline for deadline in deadlines if deadline is not None), default=now + _IDLE_S)
         return max(0.0, min(nearest - now, _IDLE_S))
+
+    def _advance_all(self, sequences: list[Sequence]) -> list[tuple[Sequence, Action]]:
+        """Those that are not finished then, with what is left to do."""
+        wanted = [(sequence, self._advance(sequence)) for sequence in sequences]
+        return [(sequence, action) for sequence, action in wanted if not sequence.is_finished]
 
     def _advance(self, sequence: Sequence) -> Action:
         """Works off what has been answered; returns the action that is left."""
@@ -159,12 +167,12 @@ class EngineCore:
             if action is Action.COMPLETE:
                 self._finish(sequence)
                 return action
-            if sequence.swapped is not None:
+            if sequence.schedule.swapped is not None:
                 return action
             if action is Action.ENCODE and self._keeper.is_encoded(sequence):
                 self._keeper.commit(sequence)
             elif action is Action.ADD_RETRIEVED:
-                self._rewriter.add_retrieved(sequence)
+                self._add_retrieved(sequence)
             elif action is Action.APPLY_VERDICTS:
                 self._rewriter.apply_verdicts(sequence)
             else:
@@ -172,15 +180,26 @@ class EngineCore:
                 return action
             publish(sequence, self._pauses.policy.rewrites)
 
+    def _add_retrieved(self, sequence: Sequence) -> None:
+        found, error = self._pauses.take_retrieved(sequence)
+        index, sequence.feedback.rewrite_after_retrieval = sequence.feedback.rewrite_after_retrieval, None
+        if index is not None:
+            self._rewriter.rewrite_unsure(sequence, index, error)
+        self._keeper.add_retrieved(sequence, found)
+
     def _note_pause(self, sequence: Sequence, action: Action) -> None:
         if action is Action.RUN:
             if self._optimistic:
                 self._keeper.take_snapshots(sequence)
-            if sequence.paused_at is not None:
-                sequence.record("resume", waited_s=time.monotonic() - sequence.paused_at)
-                sequence.paused_at = None
-        elif action is Action.WAIT and sequence.retrieval is None and sequence.checks_awaited_since is None:
-            sequence.checks_awaited_since = time.monotonic()
+            if sequence.feedback.paused_at is not None:
+                sequence.record("resume", waited_s=time.monotonic() - sequence.feedback.paused_at)
+                sequence.feedback.paused_at = None
+        elif (
+            action is Action.WAIT
+            and sequence.feedback.retrieval is None
+            and sequence.feedback.checks_awaited_since is None
+        ):
+            sequence.feedback.checks_awaited_since = time.monotonic()
 
     def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
@@ -236,14 +255,14 @@ class EngineCore:
             sibling.table = sequence.table.fork()
             self._keeper.fork(sequence, sibling)
             sibling.prompt_scores = sequence.prompt_scores
-            sibling.is_started = sibling.is_admitted = True
+            sibling.schedule.is_started = sibling.schedule.is_admitted = True
             sibling.trace.extend(sequence.trace)
         position = self.sequences.index(sequence) + 1
         self.sequences[position:position] = siblings
         return siblings
 
     def _append(self, sequence: Sequence, token: Token) -> None:
-        params, draft = sequence.params, sequence.output_text
+        params, draft = sequence.request.params, sequence.output_text
         stopped = draft.append(token)
         # A grammar allows EOS only where the text may end, and nothing else where it must.
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
@@ -256,10 +275,10 @@ class EngineCore:
     def _finish(self, sequence: Sequence) -> None:
         if sequence.is_finished:
             return
-        if sequence.wants_attention and sequence.swapped is None and sequence.finish in ("stop", "length"):
-            num_read = len(sequence.prompt_ids) + max(len(sequence.output_text) - 1, 0)
+        if sequence.wants_attention and sequence.schedule.swapped is None and sequence.finish in ("stop", "length"):
+            num_read = len(sequence.request.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
-            sequence.attention = self._runner.text_attention(slots, len(sequence.prompt_ids))
+            sequence.attention = self._runner.text_attention(slots, len(sequence.request.prompt_ids))
         generation = complete(sequence)
         sequence.is_finished = True
         self._scheduler.release(sequence)

@@ -68,12 +68,12 @@ class InflightBatch:
             logits, rows = processor(logits, [writer.sequence for writer in writers], rows)
         self.drawing = sample(logits, rows, with_entropy)
         self.may_be_followed = processor is None and not any(
-            row.looks_back or writer.sequence.hot_sentence is not None
+            row.looks_back or writer.sequence.feedback.hot_sentence is not None
             for row, writer in zip(rows, writers, strict=True)
         )
         for index, writer in enumerate(writers):
             token = PlaceholderToken(TokenOnDevice(self.drawing.ids, index))
-            writer.sequence.placeholder = token
+            writer.sequence.schedule.placeholder = token
             self._drawn.append((writer.sequence, token, _by_passage(writer)))
 
     def read(self) -> list[tuple[Sequence, Token]]:
@@ -83,8 +83,8 @@ class InflightBatch:
         tokens = self.drawing.read()
         taken = []
         for (sequence, placeholder, attention), token in zip(self._drawn, tokens, strict=True):
-            if sequence.placeholder is placeholder:
-                sequence.placeholder = None
+            if sequence.schedule.placeholder is placeholder:
+                sequence.schedule.placeholder = None
             if not placeholder.is_void and not sequence.is_finished:
                 taken.append((sequence, token if attention is None else replace(token, attention=attention)))
         return taken

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
-from ewe.engine.documents import Document, passages_of
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
+from ewe.engine.request import Prompt, Request, TokenizedRequest
 from ewe.engine.sequence import Sequence
-from ewe.engine.stream_events import StreamEvent
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
@@ -23,13 +22,10 @@ from ewe.memory.working_memory import WorkingMemory
 from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
-from ewe.tool_calls.use import ToolUse
 from ewe.types import Lane, MemoryOptions
 
 if TYPE_CHECKING:
     from ewe.engine.neighbours import Neighbours
-
-Prompt = str | Batch[int] | PlacedPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,91 +64,62 @@ class InputProcessor:
         self._copies = copies
         self._splitter = SentenceSplitter()
 
-    def build(
-        self,
-        request_id: str,
-        prompt: Prompt,
-        params: SamplingParams,
-        documents: Batch[Document] | None = None,
-        listener: Callable[[StreamEvent], None] | None = None,
-        add_special_tokens: bool = True,
-        salt: str = "",
-        question: str = "",
-        memory: MemoryOptions | None = None,
-        tools: ToolUse | None = None,
-    ) -> Sequence:
+    def build(self, request_id: str, request: Request) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
 
-        question: what retrieval and verification are told in place of a prompt that holds more than its question.
-        memory: whose long-term memories it may use; None: those that the settings name. tools: what may be called.
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
-        passages = passages_of(documents or (), self._config.memory.retrieval_units, self._tokenizer is not None)
-        text, prefix_ids, prompt_ids = self._prompt(prompt, add_special_tokens, self._uses_memory or bool(passages))
-        self.check_ids("logit_bias", params.logit_bias)
-        self.check_ids("stop_token_ids", params.stop_token_ids)
-        if prefix_ids and params.prompt_logprobs is not None:
-            raise InvalidRequestError(
-                "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"
-            )
-        gap = self._config.memory.unit_tokens if self._uses_memory or passages else 0
-        max_tokens = self._fit(len(prefix_ids), len(prompt_ids), params, gap, len(passages))
-        recall = self._recall(memory)
-        seed = params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63))
-        asked = question if question.strip() else text
-        grammar = self._grammar(params, tools)
-        start = len(prefix_ids) + gap
-        shared = request_id, text, asked, prefix_ids, prompt_ids, params, seed, start, max_tokens, listener, salt, tools
-        first, *others = [self._sequence(index, *shared) for index in range(params.n)]
-        for sequence in (first, *others):
-            sequence.grammar = grammar and grammar.copy()
-            sequence.recall = recall
-            sequence.asked, sequence.add_special_tokens = prompt, add_special_tokens
+        passages = request.passages(self._config.memory.retrieval_units, self._tokenizer is not None)
+        tokenized = self._tokenize(request_id, request, len(passages))
+        grammar = self._grammar(request)
+        first, *others = [self._sequence(tokenized, index, grammar) for index in range(request.params.n)]
         first.siblings = others
         first.record(
             "start",
-            prompt=text,
-            num_prompt_tokens=first.num_prompt_tokens,
+            prompt=tokenized.prompt,
+            num_prompt_tokens=tokenized.num_prompt_tokens,
             policy=self._config.policy,
             settings=self._config.model_dump(mode="json"),
         )
         self._keeper.plan(first, passages, Lane.RETRIEVAL, required=True)
         return first
 
-    def _sequence(
-        self,
-        index: int,
-        request_id: str,
-        prompt: str,
-        question: str,
-        prefix_ids: tuple[int, ...],
-        prompt_ids: tuple[int, ...],
-        params: SamplingParams,
-        seed: int,
-        start: int,
-        max_tokens: int,
-        listener: Callable[[StreamEvent], None] | None,
-        salt: str,
-        tools: ToolUse | None,
-    ) -> Sequence:
-        memory = self._config.memory
-        return Sequence(
-            request_id=request_id,
-            index=index,
-            prompt=prompt,
-            question=question,
+    def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
+        params, has_memory = request.params, self._uses_memory or num_documents > 0
+        text, prefix_ids, prompt_ids = self._prompt(request.prompt, request.add_special_tokens, has_memory)
+        self.check_ids("logit_bias", params.logit_bias)
+        self.check_ids("stop_token_ids", params.stop_token_ids)
+        if prefix_ids and params.prompt_logprobs is not None:
+            raise InvalidRequestError(
+                "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"
+            )
+        gap = self._config.memory.unit_tokens if has_memory else 0
+        return TokenizedRequest(
+            id=request_id,
+            asked=request,
+            prompt=text,
+            question=request.question if request.question.strip() else text,
             prefix_ids=prefix_ids,
             prompt_ids=prompt_ids,
-            params=params,
-            seed=seed,
-            start_position=start,
-            max_tokens=max_tokens,
-            output_text=OutputText(self._tokenizer, self._splitter, prompt_ids, params.stop, params.min_tokens, tools),
+            seed=params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63)),
+            start_position=len(prefix_ids) + gap,
+            max_tokens=self._fit(len(prefix_ids), len(prompt_ids), params, gap, num_documents),
+            memory=self._memory_options(request.memory),
+        )
+
+    def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
+        params, memory = request.params, self._config.memory
+        return Sequence(
+            request=request,
+            index=index,
+            output_text=OutputText(
+                self._tokenizer, self._splitter, request.prompt_ids, params.stop, params.min_tokens, request.asked.tools
+            ),
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
-            listener=listener,
-            salt=salt,
+            listener=request.asked.listener,
+            grammar=grammar and grammar.copy(),
             neighbours=self._neighbours(),
         )
 
@@ -163,12 +130,13 @@ class InputProcessor:
 
         return Neighbours()
 
-    def _grammar(self, params: SamplingParams, tools: ToolUse | None) -> Grammar | None:
+    def _grammar(self, request: Request) -> Grammar | None:
+        tools, schema = request.tools, request.params.json_schema
         if tools is not None and tools.grammar is not None:
             return self._grammars.of_lark(tools.grammar)
-        return None if params.json_schema is None else self._grammars.of_schema(params.json_schema)
+        return None if schema is None else self._grammars.of_schema(schema)
 
-    def _recall(self, memory: MemoryOptions | None) -> MemoryOptions:
+    def _memory_options(self, memory: MemoryOptions | None) -> MemoryOptions:
         settings = self._config.longterm
         if memory is not None and settings.path is None:
             raise InvalidRequestError("memory: this engine keeps no memories: set longterm.path to a folder for them")

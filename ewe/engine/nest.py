@@ -44,7 +44,7 @@ class NearestNeighbours:
 
     def collect(self, sequence: Sequence) -> None:
         """Takes the hidden states of the sequence's pending passages, which have been encoded."""
-        pending = [unit for unit in sequence.pending_units if unit.lane is None]
+        pending = [unit for unit in sequence.schedule.pending_units if unit.lane is None]
         if not pending:
             return
         assert sequence.neighbours is not None

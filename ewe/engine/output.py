@@ -35,7 +35,7 @@ def publish(sequence: Sequence, policy_rewrites: bool) -> None:
         _send(sequence, len(draft.text) - draft.held_back_chars())
         return
     for index in range(sequence.settled, _num_final(sequence)):
-        _commit(sequence, index, sequence.state_of(index) or _NOT_VERIFIED)
+        _commit(sequence, index, sequence.feedback.state_of(index) or _NOT_VERIFIED)
     if sequence.settled:
         _send(sequence, draft.sentences[sequence.settled - 1].end)
 
@@ -46,11 +46,11 @@ def complete(sequence: Sequence) -> Generation:
     draft, stats = sequence.output_text, sequence.stats
     missing = SentenceState(reason=_ENDED_BEFORE.get(sequence.finish or "", _NOT_VERIFIED.reason))
     for index in range(sequence.settled, len(draft.sentences)):
-        _commit(sequence, index, sequence.state_of(index) or missing)
+        _commit(sequence, index, sequence.feedback.state_of(index) or missing)
     _send(sequence, len(draft.text))
     sequence.record("finish", reason=sequence.finish)
     stats.tokens_kept = len(draft)
-    stats.prompt_tokens += sequence.num_prompt_tokens  # a pipeline has asked before
+    stats.prompt_tokens += sequence.request.num_prompt_tokens  # a pipeline has asked before
     stats.sentences = len(draft.sentences)
     stats.total_s = time.monotonic() - sequence.arrived
     generation = _generation(sequence)
@@ -76,7 +76,7 @@ def _num_final(sequence: Sequence) -> int:
     """How many sentences no rewind can reach: their checks are over, and so are those of sentences that reopen them."""
     final = sequence.settled
     for index in range(final, len(sequence.output_text.sentences)):
-        if sequence.state_of(index) is None:
+        if sequence.feedback.state_of(index) is None:
             break
         if not sequence.output_text.is_reopened_by_next(sequence.output_text.sentences[index]):
             final = index + 1
@@ -84,7 +84,7 @@ def _num_final(sequence: Sequence) -> int:
 
 
 def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
-    sequence.set_state(index, state)
+    sequence.feedback.set_state(index, state)
     sequence.settled = index + 1
     span = sequence.output_text.sentences[index]
     text = sequence.output_text.text[span.start : span.end]
@@ -103,7 +103,7 @@ def _send(sequence: Sequence, upto: int) -> None:
 
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
     text = sequence.output_text.text[span.start : span.end]
-    removed = [attempt.text for attempt in sequence.attempts.get(span.start, ())]
+    removed = [attempt.text for attempt in sequence.feedback.attempts.get(span.start, ())]
     if state.verdict == "refuted" and text in removed:  # kept although refuted: the wording itself was not removed
         removed.remove(text)
     return Sentence(
@@ -132,11 +132,11 @@ def _mean_attention(sequence: Sequence, span: Span) -> dict[str, float]:
 
 def _generation(sequence: Sequence) -> Generation:
     draft = sequence.output_text
-    states = [(span, sequence.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
-    wants_top = bool(sequence.params.logprobs)
+    states = [(span, sequence.feedback.state_of(index) or _NOT_VERIFIED) for index, span in enumerate(draft.sentences)]
+    wants_top = bool(sequence.request.params.logprobs)
     scores = [sequence.prompt_scores[place] for place in sorted(sequence.prompt_scores)]
     return Generation(
-        prompt=sequence.prompt,
+        prompt=sequence.request.prompt,
         text=draft.text,
         token_ids=tuple(draft.ids),
         finish_reason=sequence.finish or "error",
@@ -147,7 +147,7 @@ def _generation(sequence: Sequence) -> Generation:
         logprobs=tuple(token.logprob for token in draft.tokens),
         top_logprobs=tuple(dict(token.top_logprobs or {}) for token in draft.tokens) if wants_top else (),
         prompt_logprobs=tuple(score.logprob for score in scores),
-        prompt_top_logprobs=tuple(score.top for score in scores) if sequence.params.prompt_logprobs else (),
+        prompt_top_logprobs=tuple(score.top for score in scores) if sequence.request.params.prompt_logprobs else (),
         index=sequence.index,
         error=sequence.error,
     )

@@ -13,7 +13,7 @@ from ewe.config import FeedbackConfig
 from ewe.engine.policies import Decision, Policy, View
 from ewe.engine.sentence_checks import Check, SentenceState
 from ewe.engine.sequence import Sequence
-from ewe.engine.workers import Worker
+from ewe.engine.workers import Job, Worker
 from ewe.types import Query, ScoredPassage, VerificationRequest
 
 
@@ -33,12 +33,12 @@ def next_action(sequence: Sequence, optimistic: bool) -> Action:
 
     A verdict on a text whose memory is recorded comes first: it may make a later retrieval pointless.
     """
-    head = sequence.checks[0] if sequence.checks else None
+    head = sequence.feedback.checks[0] if sequence.feedback.checks else None
     if head is not None and head.snapshot is not None and head.job.done:
         return Action.APPLY_VERDICTS
-    if sequence.retrieval is not None:
-        return Action.ADD_RETRIEVED if sequence.retrieval.done else Action.WAIT
-    if sequence.pending_units:
+    if sequence.feedback.retrieval is not None:
+        return Action.ADD_RETRIEVED if sequence.feedback.retrieval.done else Action.WAIT
+    if sequence.schedule.pending_units:
         return Action.ENCODE
     if head is not None:
         if head.job.done:
@@ -64,55 +64,74 @@ class Pauses:
 
     def start(self, sequence: Sequence) -> None:
         """Retrieves with the question, before anything is computed."""
-        if self.policy.retrieves:
-            self._retrieve(sequence, sequence.question)
+        if self.policy.retrieves and not sequence.request.asked.is_plain:
+            self._retrieve(sequence, sequence.request.question)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
+        if sequence.request.asked.is_plain:
+            return
         finished = sequence.finish is not None
         draft = sequence.output_text
         if not finished and not self.policy.is_due(len(draft)):
             return
         if not finished:
             draft.find_sentences()
-        view = View(sequence.question, draft, sequence.retrieved, sequence.verified, finished, sequence.attempts.keys())
+        view = View(
+            sequence.request.question,
+            draft,
+            sequence.feedback.retrieved,
+            sequence.feedback.verified,
+            finished,
+            sequence.feedback.attempts.keys(),
+        )
         self._open(sequence, self.policy.look(view))
 
+    def take_retrieved(self, sequence: Sequence) -> tuple[list[ScoredPassage], str]:
+        """Ends the sequence's finished retrieval: what it found over the threshold, or its error."""
+        job, sequence.feedback.retrieval = sequence.feedback.retrieval, None
+        assert job is not None
+        found = retrieved_passages(job, self._config.retrieval_threshold)
+        record_retrieval(sequence, job, found)
+        return found, job.error
+
     def _open(self, sequence: Sequence, decision: Decision) -> None:
-        unchecked_from = sequence.verified
+        unchecked_from = sequence.feedback.verified
         if decision.retrieved is not None:
-            sequence.retrieved = decision.retrieved
+            sequence.feedback.retrieved = decision.retrieved
         if decision.verified is not None:
-            sequence.verified = decision.verified
+            sequence.feedback.verified = decision.verified
         if self.policy.verifies:
             self._pass_over(sequence, unchecked_from, decision.verify)
         elif self.policy.rewrites:
             self._settle_unverified(sequence)
         waits = [name for name, why in (("retrieval", decision.query), ("verification", decision.verify)) if why]
         if waits:
-            sequence.paused_at = time.monotonic()
+            sequence.feedback.paused_at = time.monotonic()
             sequence.record("pause", **{"for": waits})
         if decision.query:
             self._retrieve(sequence, decision.query)
-            sequence.rewrite_after_retrieval = decision.rewrite
+            sequence.feedback.rewrite_after_retrieval = decision.rewrite
         if decision.verify:
             self._verify(sequence, decision.verify)
 
     def _pass_over(self, sequence: Sequence, begin: int, verify: Batch[int]) -> None:
         """Sentences that the policy looked at and did not want checked are final."""
-        for index in range(begin, sequence.verified):
+        for index in range(begin, sequence.feedback.verified):
             if index not in verify:
-                sequence.set_state(index, SentenceState(reason="the trigger did not ask for a check"))
+                sequence.feedback.set_state(index, SentenceState(reason="the trigger did not ask for a check"))
 
     def _settle_unverified(self, sequence: Sequence) -> None:
-        for index in range(sequence.retrieved):
-            if sequence.state_of(index) is None:
-                sequence.set_state(index, SentenceState(reason="no verifier"))
+        for index in range(sequence.feedback.retrieved):
+            if sequence.feedback.state_of(index) is None:
+                sequence.feedback.set_state(index, SentenceState(reason="no verifier"))
 
     def _retrieve(self, sequence: Sequence, query: str) -> None:
         assert self._retrieval is not None
         sequence.record("retrieving", query=query)
-        sequence.retrieval = self._retrieval.submit(Query(query, sequence.recall), self._config.timeout)
+        sequence.feedback.retrieval = self._retrieval.submit(
+            Query(query, sequence.request.memory), self._config.timeout
+        )
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self._verification is not None
@@ -120,18 +139,20 @@ class Pauses:
         requests = []
         for index in sentences:
             start, end = spans[index].start, spans[index].end
-            requests.append(VerificationRequest(sequence.question, text[:start], text[start:end]))
-            attempt = sequence.attempt_at(start)
+            requests.append(VerificationRequest(sequence.request.question, text[:start], text[start:end]))
+            attempt = sequence.feedback.attempt_at(start)
             sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
         job = self._verification.submit(requests, self._config.timeout)
-        sequence.checks.append(Check(job, sentences, sequence.retrieved))
+        sequence.feedback.checks.append(Check(job, sentences, sequence.feedback.retrieved))
 
 
-def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassage]:
-    """What the sequence's finished retrieval found over the threshold, best first; the event goes into the trace."""
-    job = sequence.retrieval
-    assert job is not None
-    found: list[ScoredPassage] = [hit for hit in job.result or () if hit.score > threshold]
+def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
+    """What a finished retrieval found over the threshold, best first."""
+    return [hit for hit in job.result or () if hit.score > threshold]
+
+
+def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
+    """Notes a finished retrieval in the trace and the counters."""
     listed = [
         {
             "id": hit.passage.id,
@@ -146,5 +167,3 @@ def retrieved_passages(sequence: Sequence, threshold: float) -> list[ScoredPassa
     sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
     sequence.stats.retrievals += 1
     sequence.stats.retrieval_wait_s += job.latency_s
-    sequence.retrieval = None
-    return found

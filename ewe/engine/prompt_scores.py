@@ -25,7 +25,7 @@ def last_tokens(
     for sequence, row, shares in zip(plan.sequences, plan.rows[first:], result.attention[first:], strict=True):
         begin, end = end, end + (len(row.token_ids) if row.all_logits else int(row.wants_logits))
         if row.all_logits:
-            _score(sequence, row.start_position - sequence.start_position, result.logits[begin:end])
+            _score(sequence, row.start_position - sequence.request.start_position, result.logits[begin:end])
         if row.wants_logits:
             yield sequence, end - 1, shares
 
@@ -35,12 +35,12 @@ def _score(sequence: Sequence, begin: int, logits: torch.Tensor) -> None:
 
     logits: float32 [tokens, vocab], at these tokens. The prompt's last token is followed by the answer's first.
     """
-    following = sequence.prompt_ids[begin + 1 : begin + 1 + len(logits)]
+    following = sequence.request.prompt_ids[begin + 1 : begin + 1 + len(logits)]
     if not following:
         return
     logprobs = torch.log_softmax(logits[: len(following)], dim=-1)
     chosen = logprobs.gather(1, torch.tensor(following, device=logits.device).unsqueeze(1)).squeeze(1).tolist()
-    count = min(sequence.params.prompt_logprobs or 0, logits.shape[-1])
+    count = min(sequence.request.params.prompt_logprobs or 0, logits.shape[-1])
     values, ids = logprobs.topk(count)
     for place, (logprob, top) in enumerate(zip(chosen, zip(ids.tolist(), values.tolist(), strict=True), strict=True)):
         sequence.prompt_scores[begin + 1 + place] = PromptScore(logprob, dict(zip(*top, strict=True)))

@@ -14,7 +14,7 @@ from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
 from ewe.memory.working_memory import MemorySnapshot
-from ewe.types import Lane, Passage
+from ewe.types import Lane, Passage, ScoredPassage
 
 if TYPE_CHECKING:
     from ewe.engine.nest import NearestNeighbours
@@ -54,37 +54,44 @@ class MemoryKeeper:
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
         owners: by passage id, whose alone a passage is; its unit is shared with nobody else.
         """
-        room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.pending_units)
+        room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
         for passage in reversed(passages):
             if len(chosen) == room:
                 break
             unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""), required)
-            if unit is not None and unit.is_new_to(sequence.pending_units + chosen):
+            if unit is not None and unit.is_new_to(sequence.schedule.pending_units + chosen):
                 chosen.append(unit)
         for unit in reversed(chosen):
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
-                sequence.pending_units.append(unit)
+                sequence.schedule.pending_units.append(unit)
 
-    def plan_copies(self, sequence: Sequence, passages: Batch[Passage], owners: Mapping[str, str]) -> None:
-        """Queues passages that will be copied from instead of being read; otherwise as `plan`."""
-        for passage in passages:
-            unit = self._prepare(sequence, passage, None, owners.get(passage.id, ""))
-            if unit is not None and unit.is_new_to(sequence.pending_units):
-                sequence.pending_units.append(unit)
+    def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
+        """Queues what a retrieval found, best first: the best becomes the newest unit, or the first to be copied from.
+
+        A passage with an owner makes a unit that is shared with nobody else.
+        """
+        owners = {hit.passage.id: hit.owner for hit in found}
+        if sequence.neighbours is None:
+            self.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+            return
+        for hit in found:
+            unit = self._prepare(sequence, hit.passage, None, hit.owner)
+            if unit is not None and unit.is_new_to(sequence.schedule.pending_units):
+                sequence.schedule.pending_units.append(unit)
 
     def acquire_prefix(self, sequence: Sequence) -> None:
         """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
-        if sequence.prefix_ids:
-            sequence.prefix = self.cache.acquire(sequence.prefix_ids, sequence.salt)
+        if sequence.request.prefix_ids:
+            sequence.schedule.prefix = self.cache.acquire(sequence.request.prefix_ids, sequence.request.asked.salt)
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
         try:
-            for pending in sequence.pending_units:
+            for pending in sequence.schedule.pending_units:
                 if pending.encoded is None:
                     token_ids = pending.unit_text.token_ids
-                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.prefix_ids)
+                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.request.prefix_ids)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -92,13 +99,13 @@ class MemoryKeeper:
 
     def is_encoded(self, sequence: Sequence) -> bool:
         """Whether every pending unit has its KV."""
-        return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.pending_units)
+        return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.schedule.pending_units)
 
     def commit(self, sequence: Sequence) -> None:
         """Moves the pending units into memory, first in, first out; of those to copy from, the hidden states."""
         if self._copies is not None:
             self._copies.collect(sequence)
-        for pending in sequence.pending_units:
+        for pending in sequence.schedule.pending_units:
             assert pending.encoded is not None
             sequence.sources[pending.passage.id] = pending.passage
             if pending.lane is None:
@@ -110,7 +117,7 @@ class MemoryKeeper:
                 self.cache.release(evicted.encoded)
             sequence.record("refresh", **_describe(pending, unit.lane, unit.unit_id))
             sequence.stats.refreshes += 1
-        sequence.pending_units.clear()
+        sequence.schedule.pending_units.clear()
 
     def clear(self, sequence: Sequence) -> None:
         """Empties the memory."""
@@ -120,7 +127,7 @@ class MemoryKeeper:
 
     def take_snapshots(self, sequence: Sequence) -> None:
         """Gives every check that has none the memory as it is now."""
-        for check in sequence.checks:
+        for check in sequence.feedback.checks:
             if check.snapshot is None:
                 check.snapshot = sequence.memory.snapshot()
                 for unit in check.snapshot.units:
@@ -148,14 +155,14 @@ class MemoryKeeper:
     def drop_pending(self, sequence: Sequence) -> None:
         """Forgets the units that are not in memory yet."""
         self._release_pending(sequence)
-        sequence.pending_units.clear()
+        sequence.schedule.pending_units.clear()
 
     def release_all(self, sequence: Sequence) -> None:
         """Gives back every reference when the sequence ends."""
         self.drop_pending(sequence)
-        for check in sequence.checks:
+        for check in sequence.feedback.checks:
             self.drop_snapshot(check.snapshot)
-        sequence.checks.clear()
+        sequence.feedback.checks.clear()
         for unit in sequence.memory.clear():
             self.cache.release(unit.encoded)
         self._release_prefix(sequence)
@@ -184,14 +191,14 @@ class MemoryKeeper:
             raise
         fresh = iter(taken)
         sequence.memory.restore(_with_encoded(sequence.memory.snapshot(), fresh))
-        for check in sequence.checks:
+        for check in sequence.feedback.checks:
             check.snapshot = _with_encoded(check.snapshot, fresh) if check.snapshot else None
 
     def fork(self, source: Sequence, target: Sequence) -> None:
         """Gives `target`, whose memory is empty, the memory and the prefix of `source`."""
-        target.prefix = source.prefix
-        if target.prefix is not None:
-            self.cache.share(target.prefix)
+        target.schedule.prefix = source.schedule.prefix
+        if target.schedule.prefix is not None:
+            self.cache.share(target.schedule.prefix)
         target.memory.restore(source.memory.snapshot())
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
@@ -201,20 +208,20 @@ class MemoryKeeper:
     def _held(self, sequence: Sequence) -> Iterator[EncodedUnit]:
         for unit in sequence.memory.units:
             yield unit.encoded
-        for check in sequence.checks:
+        for check in sequence.feedback.checks:
             for unit in check.snapshot.units if check.snapshot else ():
                 yield unit.encoded
 
     def _release_pending(self, sequence: Sequence) -> None:
-        for pending in sequence.pending_units:
+        for pending in sequence.schedule.pending_units:
             if pending.encoded is not None:
                 self.cache.release(pending.encoded)
                 pending.encoded = None
 
     def _release_prefix(self, sequence: Sequence) -> None:
-        if sequence.prefix is not None:
-            self.cache.release(sequence.prefix)
-            sequence.prefix = None
+        if sequence.schedule.prefix is not None:
+            self.cache.release(sequence.schedule.prefix)
+            sequence.schedule.prefix = None
 
     def _prepare(
         self, sequence: Sequence, passage: Passage, lane: Lane | None, owner: str, required: bool = False
@@ -224,7 +231,7 @@ class MemoryKeeper:
         assert self._unit_tokenizer is not None
         reason = "its veracity is 0"
         if weight is not None:
-            tokenizer = self._unit_tokenizer.in_prompt if sequence.prefix_ids else self._unit_tokenizer
+            tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
             try:
                 return PendingUnit(passage, lane, weight, tokenizer.encode(passage), _salt(sequence, owner))
             except InvalidRequestError as error:
@@ -240,7 +247,8 @@ class MemoryKeeper:
 
 def _salt(sequence: Sequence, owner: str) -> str:
     """What separates a unit from those of others: the request's own salt, and the owner of a text that has one."""
-    return f"{sequence.salt}\0{owner}" if owner else sequence.salt
+    salt = sequence.request.asked.salt
+    return f"{salt}\0{owner}" if owner else salt
 
 
 def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:

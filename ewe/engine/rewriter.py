@@ -6,7 +6,6 @@ import time
 
 from ewe.config import FeedbackConfig
 from ewe.engine.output_text import Span
-from ewe.engine.pauses import retrieved_passages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sentence_checks import Attempt, SentenceState, described
 from ewe.engine.sequence import Sequence
@@ -17,7 +16,7 @@ _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are su
 
 
 class Rewriter:
-    """Applies the answers of retrieval and verification to a sequence.
+    """Applies verdicts to a sequence.
 
     feedback: turns a verification result into passages for the verification lane; None without a verifier.
     """
@@ -27,28 +26,19 @@ class Rewriter:
         self._config = config
         self._feedback = feedback
 
-    def add_retrieved(self, sequence: Sequence) -> None:
-        """Queues the passages of the finished retrieval; rewrites the sentence that asked for it (FLARE)."""
-        failed = bool(sequence.retrieval and sequence.retrieval.error)
-        found = retrieved_passages(sequence, self._config.retrieval_threshold)
-        index, sequence.rewrite_after_retrieval = sequence.rewrite_after_retrieval, None
-        if index is not None and not failed:
-            span = sequence.output_text.sentences[index]
-            self._remember(sequence, span, SentenceState(reason="an unsure look-ahead"))
-            self._keeper.clear(sequence)
-            self._go_back(sequence, index, "unsure")
-        elif index is not None:
-            sequence.set_state(index, SentenceState(reason="the retrieval failed"))
-            sequence.retrieved = index + 1
-        owners = {hit.passage.id: hit.owner for hit in found}
-        if sequence.neighbours is not None:
-            self._keeper.plan_copies(sequence, [hit.passage for hit in found], owners)
+    def rewrite_unsure(self, sequence: Sequence, index: int, error: str) -> None:
+        """Goes back to an unsure sentence whose retrieval has come (FLARE); with an error the sentence stays."""
+        if error:
+            sequence.feedback.set_state(index, SentenceState(reason="the retrieval failed"))
+            sequence.feedback.retrieved = index + 1
             return
-        self._keeper.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+        self._remember(sequence, sequence.output_text.sentences[index], SentenceState(reason="an unsure look-ahead"))
+        self._keeper.clear(sequence)
+        self._go_back(sequence, index, "unsure")
 
     def apply_verdicts(self, sequence: Sequence) -> None:
         """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""
-        check = sequence.checks[0]
+        check = sequence.feedback.checks[0]
         job = check.job
         self._count_wait(sequence)
         sequence.stats.verifications += 1
@@ -61,8 +51,8 @@ class Rewriter:
                 return
             if state.verdict is not Verdict.REFUTED and self._is_worse(sequence, index, state):
                 return
-            sequence.set_state(index, state)
-        sequence.checks.popleft()
+            sequence.feedback.set_state(index, state)
+        sequence.feedback.checks.popleft()
         self._keeper.drop_snapshot(check.snapshot)
 
     def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
@@ -81,7 +71,7 @@ class Rewriter:
         What was refuted on disputed evidence may be true, and what nothing speaks of may be made up.
         """
         span = sequence.output_text.sentences[index]
-        earlier = sequence.attempts.get(span.start, [])
+        earlier = sequence.feedback.attempts.get(span.start, [])
         if self._config.on_exhausted != "keep_best" or not earlier:
             return False
         best = max(reversed(earlier), key=lambda attempt: attempt.state.support)
@@ -92,7 +82,7 @@ class Rewriter:
         return True
 
     def _exhausted(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> bool:
-        history = sequence.attempts[span.start]
+        history = sequence.feedback.attempts[span.start]
         if self._config.on_exhausted == "flag":
             return False
         # Left out of a JSON text, a sentence would leave the rest without an end.
@@ -108,38 +98,38 @@ class Rewriter:
     def _put_back(self, sequence: Sequence, index: int, best: Attempt, reason: str) -> None:
         """Replaces the last attempt at a sentence by an earlier one; the text goes on after it."""
         draft = sequence.output_text
-        spans, states = draft.sentences[: index + 1], sequence.states[:index]
+        spans, states = draft.sentences[: index + 1], sequence.feedback.states[:index]
         span = spans.pop()
         self._go_back(sequence, index, reason)
         reopened = len(draft.sentences)  # fewer than `index` if the rewind reopened another sentence
         end_token = span.first_token + len(best.tokens)
         restored = Span(span.start, span.start + len(best.text), span.first_token, end_token)
         stopped = draft.restore(best.tokens, [*spans[reopened:], restored])
-        sequence.states = [*states, best.state]
-        sequence.retrieved = sequence.verified = index + 1
+        sequence.feedback.states = [*states, best.state]
+        sequence.feedback.retrieved = sequence.feedback.verified = index + 1
         sequence.end_text(stopped)
 
     def _drop(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> None:
         """Leaves the sentence out and goes on; a second one dropped at the same place ends the text."""
         self._go_back(sequence, index, "drop")
-        if span.start in sequence.dropped:
+        if span.start in sequence.feedback.dropped:
             sequence.end_text(stopped=True)
             return
-        sequence.dropped.add(span.start)
-        sequence.attempts.pop(span.start)
+        sequence.feedback.dropped.add(span.start)
+        sequence.feedback.attempts.pop(span.start)
         self._add_feedback(sequence, index, result)
-        sequence.hot_sentence = index
+        sequence.feedback.hot_sentence = index
 
     def _add_feedback(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         assert self._feedback is not None
         self._keeper.plan(sequence, self._feedback.build(result), Lane.VERIFICATION)
         # Under the same memory the same words would come again: the next wording is drawn at a higher temperature.
-        sequence.hot_sentence = None if sequence.pending_units else index
+        sequence.feedback.hot_sentence = None if sequence.schedule.pending_units else index
 
     def _remember(self, sequence: Sequence, span: Span, state: SentenceState) -> list[Attempt]:
         text = sequence.output_text.text[span.start : span.end]
         tokens = tuple(sequence.output_text.tokens[span.first_token : span.end_token])
-        history = sequence.attempts.setdefault(span.start, [])
+        history = sequence.feedback.attempts.setdefault(span.start, [])
         history.append(Attempt(text, tokens, state))
         return history
 
@@ -159,7 +149,7 @@ class Rewriter:
             text=text,
             kept_chars=kept_chars,
             discarded_tokens=discarded,
-            attempt=sequence.attempt_at(span.start) - 1,
+            attempt=sequence.feedback.attempt_at(span.start) - 1,
             reason=reason,
         )
         sequence.output_text.truncate(keep)
@@ -167,36 +157,36 @@ class Rewriter:
         self._return_memory(sequence)
         # The last kept token is computed again, under the memory of now, as in a run that never went further.
         sequence.forget_ahead()
-        del sequence.states[len(sequence.output_text.sentences) :]
-        sequence.retrieved = min(sequence.retrieved, len(sequence.output_text.sentences))
-        sequence.verified = min(sequence.verified, len(sequence.output_text.sentences))
+        del sequence.feedback.states[len(sequence.output_text.sentences) :]
+        sequence.feedback.retrieved = min(sequence.feedback.retrieved, len(sequence.output_text.sentences))
+        sequence.feedback.verified = min(sequence.feedback.verified, len(sequence.output_text.sentences))
         sequence.shown_chars = min(sequence.shown_chars, kept_chars)
         sequence.finish = None
-        sequence.rewinds += 1
+        sequence.feedback.rewinds += 1
         sequence.stats.rewrites += 1
         sequence.stats.tokens_discarded += discarded
 
     def _return_memory(self, sequence: Sequence) -> None:
         """Gives up all that is under way and goes back to the memory that the first open check saw."""
-        sequence.retrieval = None
+        sequence.feedback.retrieval = None
         self._keeper.drop_pending(sequence)
-        for position, check in enumerate(sequence.checks):
+        for position, check in enumerate(sequence.feedback.checks):
             if position == 0:
-                sequence.retrieved = min(sequence.retrieved, check.retrieved)
+                sequence.feedback.retrieved = min(sequence.feedback.retrieved, check.retrieved)
             if position == 0 and check.snapshot is not None:
                 self._keeper.restore(sequence, check.snapshot)
             else:
                 self._keeper.drop_snapshot(check.snapshot)
-        sequence.checks.clear()
+        sequence.feedback.checks.clear()
 
     def _count_wait(self, sequence: Sequence) -> None:
-        if sequence.checks_awaited_since is not None:
-            sequence.stats.verification_wait_s += time.monotonic() - sequence.checks_awaited_since
-            sequence.checks_awaited_since = None
+        if sequence.feedback.checks_awaited_since is not None:
+            sequence.stats.verification_wait_s += time.monotonic() - sequence.feedback.checks_awaited_since
+            sequence.feedback.checks_awaited_since = None
 
     def _record(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         span = sequence.output_text.sentences[index]
-        job = sequence.checks[0].job
+        job = sequence.feedback.checks[0].job
         sequence.evidence += result.evidence
         for item in result.evidence:
             sequence.sources[item.passage.id] = item.passage
@@ -208,6 +198,6 @@ class Rewriter:
             text=sequence.output_text.text[span.start : span.end],
             **described(result),
             latency_s=job.latency_s,
-            attempt=sequence.attempt_at(span.start),
+            attempt=sequence.feedback.attempt_at(span.start),
             **extra,
         )

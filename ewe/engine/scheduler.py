@@ -45,33 +45,42 @@ class Scheduler:
         self._precomputed = precomputed
         self.swaps = 0
 
-    def plan(self, wanted: Batch[tuple[Sequence, Action]], advance: Callable[[Sequence], Action]) -> SchedulerOutput:
+    def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival. advance: works a sequence off whose
-        units are in the pass, and returns what is next: its context goes with them. `launched` or `failed` must follow.
+        Decoding sequences come first, then units and prompts in order of arrival. Blocks are allocated, and contexts
+        swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
         """
         plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        admitted = sum(sequence.is_admitted and sequence.swapped is None for sequence, _ in running)
+        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
         for sequence, action in running:
-            if sequence.is_admitted and self._is_decoding(sequence, action):
+            if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
                 self._add_context(plan, sequence, sequences)
         may_enter = True  # nobody overtakes: the oldest that waits is the next that comes in
         for sequence, action in running:
             if sequence in plan.busy:
                 continue
-            if not sequence.is_admitted or sequence.swapped is not None:
+            if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
                 may_enter = may_enter and admitted < self._config.max_num_seqs
                 may_enter = may_enter and self._bring_in(plan, sequence, sequences)
                 if not may_enter:
                     continue
                 admitted += 1
-            encoded = action is Action.ENCODE and self._add_pending(plan, sequence, sequences)
-            if (advance(sequence) if encoded else action) is Action.RUN:
+            if action is Action.RUN:
                 self._add_context(plan, sequence, sequences)
+            elif action is Action.ENCODE and self._add_pending(plan, sequence, sequences):
+                plan.encoded.append(sequence)
         return plan
+
+    def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence], sequences: Batch[Sequence]) -> None:
+        """Adds the contexts of sequences whose units are in the pass and, by now, in memory.
+
+        sequences: all that are unfinished, in order of arrival.
+        """
+        for sequence in running:
+            self._add_context(plan, sequence, sequences)
 
     def launched(self, plan: SchedulerOutput) -> None:
         """The pass is on its way: what it holds of its units is given back."""
@@ -86,13 +95,13 @@ class Scheduler:
 
     def release(self, sequence: Sequence) -> None:
         """Gives back all that a finished sequence holds."""
-        if sequence.swapped is None:
+        if sequence.schedule.swapped is None:
             self._keeper.release_all(sequence)
         sequence.table.free()
-        sequence.swapped = None
+        sequence.schedule.swapped = None
 
     def _is_decoding(self, sequence: Sequence, action: Action) -> bool:
-        runs = action is Action.RUN and sequence.swapped is None and sequence.num_to_run == 1
+        runs = action is Action.RUN and sequence.schedule.swapped is None and sequence.num_to_run == 1
         return runs and all(unit.ready for unit in _seen_by(sequence))
 
     def _add_context(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> None:
@@ -102,7 +111,9 @@ class Scheduler:
             return
         if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
             return
-        scored = sequence.params.prompt_logprobs is not None and sequence.table.length < len(sequence.prompt_ids)
+        scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
+            sequence.request.prompt_ids
+        )
         tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
         if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
             return
@@ -114,14 +125,16 @@ class Scheduler:
         plan.rows.append(
             ForwardRow(
                 token_ids=tokens,
-                start_position=sequence.start_position + begin,
+                start_position=sequence.request.start_position + begin,
                 context_slots=sequence.table.slots(),
                 unit_slots=tuple(unit.encoded.table.slots() for unit in units),
                 unit_weights=tuple(unit.weight for unit in units),
                 wants_logits=is_whole,
                 all_logits=scored,
-                placeholder=sequence.placeholder.place if is_whole and sequence.placeholder is not None else None,
-                prefix_slots=None if sequence.prefix is None else sequence.prefix.table.slots(),
+                placeholder=sequence.schedule.placeholder.place
+                if is_whole and sequence.schedule.placeholder is not None
+                else None,
+                prefix_slots=None if sequence.schedule.prefix is None else sequence.schedule.prefix.table.slots(),
             )
         )
         plan.sequences.append(sequence)
@@ -135,12 +148,12 @@ class Scheduler:
         """
         if not self._get(self._keeper.acquire, plan, sequence, sequences):
             return False
-        prefix = [] if sequence.prefix is None else [sequence.prefix]
-        pending = [item.encoded for item in sequence.pending_units if item.encoded is not None]
+        prefix = [] if sequence.schedule.prefix is None else [sequence.schedule.prefix]
+        pending = [item.encoded for item in sequence.schedule.pending_units if item.encoded is not None]
         encoded = self._add_units(plan, sequence, prefix + pending)
         plan.progressed |= encoded
         # Hidden states are there only when the pass has run.
-        return encoded and all(item.lane is not None for item in sequence.pending_units)
+        return encoded and all(item.lane is not None for item in sequence.schedule.pending_units)
 
     def _add_units(self, plan: SchedulerOutput, sequence: Sequence, units: Batch[EncodedUnit]) -> bool:
         """Adds the units that are not encoded, as far as there is room; returns whether they all are now.
@@ -153,12 +166,12 @@ class Scheduler:
             if unit.ready or self._is_precomputed(plan, sequence, unit):
                 continue
             size = len(unit.token_ids)
-            if unit is sequence.prefix:
+            if unit is sequence.schedule.prefix:
                 sequence.stats.prefix_tokens_encoded += plan.add_unit(unit, None, plan.budget, cache)
                 if not unit.ready:
                     break
             elif size <= plan.budget or not plan.rows:
-                sequence.stats.unit_tokens_encoded += plan.add_unit(unit, sequence.prefix, size, cache)
+                sequence.stats.unit_tokens_encoded += plan.add_unit(unit, sequence.schedule.prefix, size, cache)
                 sequence.stats.units_encoded += 1
         return all(unit.ready for unit in units)
 
@@ -175,10 +188,10 @@ class Scheduler:
 
     def _bring_in(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
-        if sequence.swapped is None:
-            sequence.is_admitted = self._get(self._keeper.acquire_prefix, plan, sequence, sequences)
-            return sequence.is_admitted
-        swapped = sequence.swapped
+        if sequence.schedule.swapped is None:
+            sequence.schedule.is_admitted = self._get(self._keeper.acquire_prefix, plan, sequence, sequences)
+            return sequence.schedule.is_admitted
+        swapped = sequence.schedule.swapped
         if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
             return False
         if not self._get(self._keeper.resume, plan, sequence, sequences):
@@ -188,7 +201,7 @@ class Scheduler:
             return False
         sequence.table.extend(swapped.length)
         self._pool.write_blocks(sequence.table.blocks, swapped.blocks)
-        sequence.swapped = None
+        sequence.schedule.swapped = None
         plan.progressed = True
         sequence.record("swap_in", blocks=len(sequence.table.blocks))
         return True
@@ -217,14 +230,14 @@ class Scheduler:
         for victim in reversed(sequences):
             if victim is asker:
                 return False
-            if victim.is_admitted and victim.swapped is None and victim not in plan.busy:
+            if victim.schedule.is_admitted and victim.schedule.swapped is None and victim not in plan.busy:
                 self._swap_out(victim)
                 return True
         return False
 
     def _swap_out(self, victim: Sequence) -> None:
         blocks = list(victim.table.blocks)
-        victim.swapped = SwappedContext(self._pool.read_blocks(blocks), victim.table.length)
+        victim.schedule.swapped = SwappedContext(self._pool.read_blocks(blocks), victim.table.length)
         victim.table.free()
         self._keeper.suspend(victim)
         self.swaps += 1
@@ -234,4 +247,4 @@ class Scheduler:
 def _seen_by(sequence: Sequence) -> list[EncodedUnit]:
     """What a context attends to beside itself: the prefix, if there is one, and the units of its memory."""
     units = [unit.encoded for unit in sequence.memory.units]
-    return units if sequence.prefix is None else [sequence.prefix, *units]
+    return units if sequence.schedule.prefix is None else [sequence.schedule.prefix, *units]

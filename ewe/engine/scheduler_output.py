@@ -17,6 +17,7 @@ class SchedulerOutput:
     """The rows of one forward pass, units before contexts, with what each belongs to.
 
     A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units.
+    sequences: those whose contexts are in it; encoded: those whose pending units are all there with this pass.
     held: references of the plan's own on each unit and its prefix, lest their blocks are given to others before the
     pass. budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
     whether a sequence came back or got its units, so that there is something to do even without rows.
@@ -25,6 +26,7 @@ class SchedulerOutput:
     units: list[EncodedUnit] = field(default_factory=list)
     held: list[EncodedUnit] = field(default_factory=list)
     sequences: list[Sequence] = field(default_factory=list)
+    encoded: list[Sequence] = field(default_factory=list)
     rows: list[ForwardRow] = field(default_factory=list)
     budget: int = 0
     busy: dict[Sequence, None] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from ewe.engine.sampling_rows import Token
@@ -73,3 +74,42 @@ class Check:
     sentences: tuple[int, ...]
     retrieved: int
     snapshot: MemorySnapshot | None = None
+
+
+@dataclass(slots=True, eq=False)
+class FeedbackState:
+    """What pauses and rewriter keep of one sequence.
+
+    retrieval: the one under way; rewrite_after_retrieval: index of the sentence to write again when it has come.
+    checks: those under way, oldest first. paused_at, checks_awaited_since: seconds of time.monotonic.
+    retrieved, verified: how many sentences retrieval and verification have dealt with. states: what is known of each
+    sentence. attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those
+    left out. rewinds: how often the text went back. hot_sentence: index of the sentence that is drawn at a raised
+    temperature, because its rewind brought no news.
+    """
+
+    retrieval: Job | None = None
+    rewrite_after_retrieval: int | None = None
+    checks: deque[Check] = field(default_factory=deque)
+    paused_at: float | None = None
+    checks_awaited_since: float | None = None
+    retrieved: int = 0
+    verified: int = 0
+    states: list[SentenceState | None] = field(default_factory=list)
+    attempts: dict[int, list[Attempt]] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
+    rewinds: int = 0
+    hot_sentence: int | None = None
+
+    def state_of(self, index: int) -> SentenceState | None:
+        """What is known of a sentence, None while it is open."""
+        return self.states[index] if index < len(self.states) else None
+
+    def attempt_at(self, start: int) -> int:
+        """Which attempt at the sentence that starts at this code point is the next to be judged, from 1."""
+        return len(self.attempts.get(start, ())) + 1
+
+    def set_state(self, index: int, state: SentenceState) -> None:
+        """Records what is known of a sentence."""
+        self.states.extend([None] * (index + 1 - len(self.states)))
+        self.states[index] = state

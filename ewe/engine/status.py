@@ -49,7 +49,7 @@ def status_of(
 ) -> EngineStatus:
     """The figures of an engine's parts; decoder: None where no steps are captured."""
     sequences = list(core.sequences)
-    running = sum(sequence.is_admitted and sequence.swapped is None for sequence in sequences)
+    running = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in sequences)
     waiting = sum(1 + len(sequence.siblings) for sequence in sequences) - running
     return EngineStatus(
         running=running,

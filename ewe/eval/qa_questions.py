@@ -34,7 +34,7 @@ class Question:
 
     def is_contained(self, answer: str) -> bool:
         """Whether the words of a right answer stand in a text, next to each other."""
-        return any(f" {_normal(right)} " in f" {_normal(answer)} " for right in self.answers)
+        return any(contains(right, answer) for right in self.answers)
 
 
 def read_questions(path: Path, passages: Iterable[Passage] = ()) -> list[Question]:
@@ -71,6 +71,11 @@ def beside(question: Question, pool: Sequence[Passage], count: int) -> list[Pass
     chosen = draw.sample(others, len(others))[: count - 1]
     place = int(draw.random() * count)
     return [*chosen[:place], question.passage, *chosen[place:]]
+
+
+def contains(right: str, answer: str) -> bool:
+    """Whether the words of a text stand in an answer, next to each other (the rule of SQuAD)."""
+    return f" {_normal(right)} " in f" {_normal(answer)} "
 
 
 def _normal(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,27 @@ def save_lines(xlabel: str, panels: Mapping[str, Mapping[str, Mapping[str, Inter
         axis.set_xlabel(xlabel)
         if any(lines):
             axis.legend(frameon=False)
+    _save(figure, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A panel of curves without intervals: by name, places along x and y there."""
+
+    xlabel: str
+    ylabel: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+
+
+def save_curves(panels: Sequence[Curves], path: Path) -> None:
+    """Curves side by side; PNG by the file's ending."""
+    figure, axes = _figure(len(panels), (5.5 * len(panels), 4.0), sharey=False)
+    for axis, panel in zip(axes, panels, strict=True):
+        for number, (name, (xs, ys)) in enumerate(panel.lines.items()):
+            axis.plot(xs, ys, label=name, color=_COLOURS[number % 6], linestyle="-" if number < 6 else "--")
+        axis.set_xlabel(panel.xlabel)
+        axis.set_ylabel(panel.ylabel)
+        axis.legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
-from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY, bayesian_veracity
+from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY
+from ewe.longterm.scoring.verimem_forms import VeracityUpdate
 from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
 from ewe.longterm.search import scope_and_id
 from ewe.longterm.store import Change, MemoryStore
@@ -31,8 +32,8 @@ class EvidenceBook:
     that neither asking again nor saying again moves anything. Memories are no evidence for memories.
     """
 
-    def __init__(self, store: MemoryStore, judge: Judge | None, clock: Clock) -> None:
-        self._store, self._judge, self._clock = store, judge, clock
+    def __init__(self, store: MemoryStore, judge: Judge | None, clock: Clock, update: VeracityUpdate) -> None:
+        self._store, self._judge, self._clock, self._update = store, judge, clock, update
 
     @property
     def can_weigh(self) -> bool:
@@ -53,7 +54,7 @@ class EvidenceBook:
             if earlier and earlier[-1] == said:
                 return None
             row = np.array([[1.0, 0.0, 0.0] if correct else [0.0, 1.0, 0.0]])
-            veracity = bayesian_veracity(memory.veracity, row, _reliability(by.reliability, MOST_TRUSTED))
+            veracity = self._update(memory, row, [_reliability(by.reliability, MOST_TRUSTED)], self._clock())
             change = Change(veracity, recall_uncertainty(veracity), correct=int(correct), incorrect=int(not correct))
             return self._store.revise(scope, memory_id, change, at=self._clock(), reason="feedback", evidence=[said])
 
@@ -81,7 +82,7 @@ class EvidenceBook:
             current = self._store.find(memory.scope, memory.id)
             if current is None or current.content != memory.content:
                 return None  # deleted or rewritten while the judge read
-            veracity = bayesian_veracity(current.veracity, rows, trust) if pairs else current.veracity
+            veracity = self._update(current, rows, trust, self._clock()) if pairs else current.veracity
             moved = abs(veracity - current.veracity) >= _MOVED
             if not moved and not always:
                 return None

@@ -17,12 +17,16 @@ Count = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """An answer with the evidence of its checks; scope: where new memories go; seen: the scopes that it could read."""
+    """An answer with the evidence of its checks; scope: where new memories go; seen: the scopes that it could read.
+
+    told: what the user said, if facts are to be taken from it.
+    """
 
     generation: Generation
     evidence: tuple[Evidence, ...]
     scope: Scope
     seen: tuple[Scope, ...]
+    told: str = ""
 
 
 def learn(service: MemoryService, lesson: Lesson, promote: bool, count: Count) -> None:

@@ -9,6 +9,7 @@ from ewe.errors import ConfigError
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
@@ -67,9 +68,6 @@ def open_service(
         # Meaning is searched, too, where there is an encoder without a download.
         wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
         chosen = SentenceEncoder(encoder) if wanted else None
-        # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
-        first = FirstVeracity(contradictions=settings.scorer != "default")
-        rules = MemoryRules(scorer=SCORERS.make(settings.scorer, judge=judge), first=first)
         return MemoryService(
             store,
             judge=judge,
@@ -77,11 +75,25 @@ def open_service(
             trusted=trusted,
             encoder=chosen,
             in_background=True,
-            rules=rules,
+            rules=rules_of(settings.scorer, judge, trusted),
         )
     except BaseException:
         store.close()
         raise
+
+
+def rules_of(scorer: str, judge: Judge, trusted: Retriever | None = None) -> MemoryRules:
+    """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
+
+    verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.
+    """
+    made = SCORERS.make(scorer, judge=judge)
+    if scorer == "verimem-a":
+        return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged)
+    if scorer == "verimem-b":
+        return MemoryRules(made, first=first_of_text_b, update=bayesian_as_written)
+    # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
+    return MemoryRules(made, first=FirstVeracity(contradictions=scorer != "default"))
 
 
 def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:

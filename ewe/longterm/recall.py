@@ -69,8 +69,8 @@ class RecallRules:
     scorer: MemoryScorer
     threshold: VeracityThreshold
     criticality: CriticalityEstimator
-    trusted: Retriever | None = None
-    checks: int = 2
+    trusted: Retriever | None
+    checks: int
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from ewe.longterm.extraction import ConversationMemory
 from ewe.longterm.learning import Lesson, learn
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
@@ -18,10 +19,12 @@ from ewe.longterm.service import MemoryService
 from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
 
 EVENTS = (
-    *("recalled", "verified", "promoted", "reviewed"),
+    *("recalled", "verified", "promoted", "remembered", "reviewed"),
     *("recall_failed", "learning_failed", "request_failed", "review_failed", "not_learnt"),
 )
-"""What is counted: memories brought, moved, made and reviewed; failures; answers that were not learnt from."""
+"""What is counted: memories brought, moved, made of answers and of messages, reviewed; failures; answers that were
+not learnt from.
+"""
 
 MOST_WAITING = 1000
 """Answers whose checks wait to be learnt from; what comes while there are more is not learnt from."""
@@ -46,7 +49,7 @@ class RequestMemoryRules:
 class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
-    reviews: run from now on, until `close`.
+    reviews: run from now on, until `close`. conversations: keeps what users tell; None: nobody asks a model for it.
 
     Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
     counted.
@@ -61,6 +64,7 @@ class RequestMemories:
         owns_store: bool = False,
     ) -> None:
         self.service = service
+        self.conversations: ConversationMemory | None = None
         self._owns_store = owns_store
         self._reviews = None if reviews is None else reviews.start()
         self._rules = rules
@@ -86,8 +90,13 @@ class RequestMemories:
         """
         return [self._recalled(query) for query in queries]
 
-    def learn(self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions) -> None:
-        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once."""
+    def learn(
+        self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
+    ) -> None:
+        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once.
+
+        With `options.remember` facts of the question become memories, too, once for all answers to it.
+        """
         if options.scope == "none":
             return
         with self._changed:
@@ -95,7 +104,8 @@ class RequestMemories:
                 self._counts["not_learnt"] += 1
                 return
             self._waiting += 1
-        lesson = Lesson(generation, tuple(evidence), Scope(options.user, options.agent), scopes_of(options))
+        told = question if options.remember and generation.index == 0 else ""
+        lesson = Lesson(generation, tuple(evidence), Scope(options.user, options.agent), scopes_of(options), told)
         self._thread.submit(self._learn, lesson)
 
     def wait(self, timeout_s: float) -> bool:
@@ -142,6 +152,8 @@ class RequestMemories:
     def _learn(self, lesson: Lesson) -> None:
         try:
             learn(self.service, lesson, self._rules.promote, self._count)
+            if lesson.told and self.conversations is not None:
+                self._count("remembered", len(self.conversations.remember(lesson.told, lesson.scope)))
         except Exception as error:  # the answer has gone out: nobody else could be told
             self.failed("learning", error)
         finally:

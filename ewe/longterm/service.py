@@ -13,11 +13,13 @@ from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.recall import Recall, Recaller, RecallRules
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
+from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.first import First, FirstVeracity
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.protocol import MemoryScorer
+from ewe.longterm.scoring.verimem_forms import VeracityUpdate, bayesian
 from ewe.longterm.scoring.verimem_review import ReviewPolicy
 from ewe.longterm.scoring.verimem_sources import write_time_prior
 from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
@@ -32,13 +34,19 @@ from ewe.verification.judges.protocol import Judge
 
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md."""
+    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
+
+    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
+    for one query.
+    """
 
     scorer: MemoryScorer = field(default_factory=DefaultScorer)
     threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
-    first: FirstVeracity = field(default_factory=FirstVeracity)
+    first: First = field(default_factory=FirstVeracity)
     criticality: CriticalityEstimator = estimate_criticality
     reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
+    update: VeracityUpdate = bayesian
+    checks: int = 2
 
 
 class MemoryService:
@@ -68,11 +76,12 @@ class MemoryService:
         self.store = store
         self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
-        self._models = (judge, evidence_judge, encoder)
+        self.judge, self._models = judge, (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
-        self._evidence = EvidenceBook(store, evidence_judge or judge, clock)
-        self._writer = MemoryWriter(store, Neighbourhood(search, judge), self._evidence, clock, rules.first)
-        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted)
+        self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
+        self._neighbourhood = Neighbourhood(search, judge)
+        self._writer = MemoryWriter(store, self._neighbourhood, self._evidence, clock, rules.first)
+        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted, rules.checks)
         self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
 
     def warm(self) -> None:
@@ -105,6 +114,12 @@ class MemoryService:
         same subject, the older value is superseded: it holds until then, and is found for earlier times only.
         """
         return self._embedded(self._writer.add(content, scope, source, kind, metadata, valid_from=valid_from))
+
+    def knows(self, content: str, scope: Scope) -> bool:
+        """Whether a memory of this scope that holds says the same, for the judge also in other words."""
+        found = self._neighbourhood.relations(Memory("new", content, scope=scope))
+        same = [one.memory for one in found if one.memory.content == content]
+        return any(memory.scope == scope for memory in (*same, *agreeing(found)))
 
     def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
         """Changes what a memory says, or when it holds; its history keeps what it said before."""

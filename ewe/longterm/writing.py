@@ -12,7 +12,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.attributes import is_personal, same_attribute
 from ewe.longterm.scoring.contradictions import LEAST_AGREEMENT, Relation, agreeing, contradicted
 from ewe.longterm.scoring.default import voice_of
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.first import First
 from ewe.longterm.store import Change, MemoryStore
 
 _ROUNDS = 4  # Under ever more writers the last comparison has to do.
@@ -32,7 +32,7 @@ class MemoryWriter:
         neighbourhood: Neighbourhood,
         evidence: EvidenceBook,
         clock: Clock,
-        first: FirstVeracity,
+        first: First,
     ) -> None:
         self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
         self._first = first

@@ -73,7 +73,7 @@ class ComposedAnswer:
         stats.sentences = len(self._sentences)
         stats.total_s = time.monotonic() - sequence.arrived
         generation = Generation(
-            prompt=sequence.prompt,
+            prompt=sequence.request.prompt,
             text=self.text,
             token_ids=token_ids,
             finish_reason=reason,
@@ -95,7 +95,7 @@ class ComposedAnswer:
     def _extend(self, text: str) -> None:
         """Sends final text, up to the first stop string."""
         before, whole = len(self.text), self.text + text
-        found = [whole.find(stop) for stop in self._sequence.params.stop]
+        found = [whole.find(stop) for stop in self._sequence.request.params.stop]
         end = min((max(place, before) for place in found if place >= 0), default=None)  # what is sent stays
         self.text, self.is_full = whole[:end], end is not None
         kept, written = len(self._encode(self.text)), self._sequence.stats.tokens_discarded

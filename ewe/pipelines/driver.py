@@ -16,7 +16,7 @@ from typing import Any
 from ewe.assembly import Engine
 from ewe.engine.core import EngineCore
 from ewe.engine.detokenizer import Detokenizer
-from ewe.engine.input_processor import Prompt
+from ewe.engine.request import Prompt, Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
@@ -72,10 +72,10 @@ class PipelineDriver:
         answers, request.siblings = [request, *request.siblings], []
         for answer in answers[1:]:
             answer.trace.extend(request.trace)
-            answer.pending_units = request.pending_units
+            answer.schedule.pending_units = request.schedule.pending_units
         runs = [Run(answer, self._pipeline, self) for answer in answers]
         self._runs = {name: left for name, held in self._runs.items() if (left := [r for r in held if not r.is_over])}
-        self._runs[request.request_id] = runs
+        self._runs[request.request.id] = runs
         for run in runs:
             run.resume()
 
@@ -102,22 +102,22 @@ class PipelineDriver:
         while True:
             with suppress(PromptTooLongError):
                 sequence = self._build(request, ask, passages, params)
-                if sequence.max_tokens >= least or not passages:
+                if sequence.request.max_tokens >= least or not passages:
                     return sequence, passages
             if not passages:
                 raise PromptTooLongError(f"policy {self._policy}: a prompt of its own is too long for the model")
             passages = passages[:-1]
 
     def _build(self, request: Sequence, ask: Ask, passages: tuple[Passage, ...], params: SamplingParams) -> Sequence:
-        assert isinstance(request.asked, str | PlacedPrompt)
+        asked = request.request.asked
+        assert isinstance(asked.prompt, str | PlacedPrompt)
         if ask.text is None:
-            prompt, special = self._prompts.own(request.asked, passages, ask.begin), request.add_special_tokens
+            prompt, special = self._prompts.own(asked.prompt, passages, ask.begin), asked.add_special_tokens
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
-        documents = [unit.passage for unit in request.pending_units]
-        sequence = self._engine.input_processor.build(
-            request.request_id, prompt, params, documents, add_special_tokens=special, salt=request.salt
-        )
+        documents = [unit.passage for unit in request.schedule.pending_units]
+        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt)
+        sequence = self._engine.input_processor.build(request.request.id, inner)
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None
         return sequence
 
@@ -151,11 +151,11 @@ class PipelineDriver:
         if attention is None:
             return None
         prompt = Detokenizer(self._tokenizer, ())
-        for token_id in sequence.prompt_ids:
+        for token_id in sequence.request.prompt_ids:
             prompt.append(token_id)
         return Reading(
             prompt.text,
-            tuple(prompt.end_of(number) for number in range(1, len(sequence.prompt_ids) + 1)),
+            tuple(prompt.end_of(number) for number in range(1, len(sequence.request.prompt_ids) + 1)),
             draft.token_ends,
             tuple(token.entropy for token in draft.tokens),
             attention.weights,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from ewe.engine.pauses import retrieved_passages
+from ewe.engine.pauses import record_retrieval, retrieved_passages
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job
 from ewe.errors import EWEError
@@ -60,7 +61,7 @@ class Run:
         self.request = request
         self.is_over = False
         self._engine = engine
-        self._steps = pipeline.run(request.question)
+        self._steps = pipeline.run(request.request.question)
         self._answer = ComposedAnswer(request, engine.encode)
         self._draft: Generation | None = None
         self._num_asked = 0
@@ -145,11 +146,11 @@ class Run:
 
     def _params(self, ask: Ask, is_answer: bool) -> SamplingParams | None:
         self._num_asked += 1
-        seed = seed_of(self.request.seed, self.request.index, self._num_asked)
+        seed = seed_of(self.request.request.seed, self.request.index, self._num_asked)
         if not is_answer and ask.text is not None:
-            return inner_params(self.request.params, ask, seed)
+            return inner_params(self.request.request.params, ask, seed)
         num_written = len(self._engine.encode(ask.begin)) if ask.begin else 0
-        return answer_params(self.request.params, ask, num_written, seed)
+        return answer_params(self.request.request.params, ask, num_written, seed)
 
     def _take(self, step: Generate, found: dict[int, Reply], place: int, reply: Reply) -> None:
         """Called with each reply of a step; the last one resumes the pipeline."""
@@ -190,7 +191,7 @@ class Run:
 
         self._open = len(step.queries)
         for text in step.queries:
-            job = self._engine.retrieve(Query(text, self.request.recall, step.top_k), self.request, collect)
+            job = self._engine.retrieve(Query(text, self.request.request.memory, step.top_k), self.request, collect)
             if job is None:
                 self._open = 0
                 return [()] * len(step.queries)
@@ -202,8 +203,9 @@ class Run:
         """The passages of finished retrievals, which go into the trace."""
         request, found = self.request, []
         waited_s = request.stats.retrieval_wait_s + max(job.latency_s for job in jobs)
-        for request.retrieval in jobs:
-            hits = retrieved_passages(request, self._engine.threshold)
+        for job in jobs:
+            hits = retrieved_passages(job, self._engine.threshold)
+            record_retrieval(request, job, hits)
             found.append(tuple(hit.passage for hit in hits))
         request.stats.retrieval_wait_s = waited_s  # they ran side by side
         return found
@@ -236,8 +238,10 @@ class Run:
             assert sequences is not None
             assert not end.begin, "an answer that goes on is not streamed from its beginning"
             [sequence] = sequences
-            for name in ("index", "prompt", "listener", "recall", "sources", "evidence", "trace", "stats"):
+            for name in ("index", "listener", "sources", "evidence", "trace", "stats"):
                 setattr(sequence, name, getattr(self.request, name))
+            asked = self.request.request
+            sequence.request = replace(sequence.request, prompt=asked.prompt, memory=asked.memory)
             self.is_over = True
             self._engine.add(sequence, None)
         elif isinstance(end, Reply):

@@ -82,7 +82,7 @@ def tokens_to_ask(asked: int | None, default: int | None, most: int | None, fiel
 
 def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:
     """Raises PromptTooLongError for a prompt of more tokens than the server takes."""
-    longest = max(sequence.num_prompt_tokens for sequence in sequences)
+    longest = max(sequence.request.num_prompt_tokens for sequence in sequences)
     if most is not None and longest > most:
         raise PromptTooLongError(
             f"the prompt has {longest} tokens; this server takes {most} (server.max_prompt_tokens)"
@@ -91,15 +91,15 @@ def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:
 
 def check_room(sequences: Batch[Sequence], asked: int, field: str, max_model_len: int) -> None:
     """Raises RefusedError if a prompt leaves no room for so many tokens, which the engine would cut silently."""
-    sequence = min(sequences, key=lambda item: item.max_tokens)
-    if asked <= sequence.max_tokens:
+    request = min((sequence.request for sequence in sequences), key=lambda item: item.max_tokens)
+    if asked <= request.max_tokens:
         return
-    prompt, kept = sequence.num_prompt_tokens, sequence.start_position - len(sequence.prefix_ids)
+    prompt, kept = request.num_prompt_tokens, request.start_position - len(request.prefix_ids)
     units = f" less the {kept} of a memory unit (memory.unit_tokens)" if kept else ""
-    is_pool = sequence.max_tokens < max_model_len - kept - prompt
+    is_pool = request.max_tokens < max_model_len - kept - prompt
     pool = ", and the KV pool holds no more (cache.num_blocks, cache.memory_gib)" if is_pool else ""
     message = (
         f"{field}: the prompt's {prompt} tokens and {asked} more are over the model's {max_model_len} "
-        f"(model.max_model_len){units}{pool}: ask for at most {sequence.max_tokens}, or leave it out"
+        f"(model.max_model_len){units}{pool}: ask for at most {request.max_tokens}, or leave it out"
     )
     raise RefusedError(400, message, param=field, code="context_length_exceeded")

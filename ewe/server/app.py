@@ -56,7 +56,7 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     app.add_middleware(AccessMiddleware, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:
         # Around access control, because a browser asks for permission without a key and must be able to read refusals.
-        allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "DELETE"], "allow_headers": ["*"]}
+        allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "PATCH", "DELETE"], "allow_headers": ["*"]}
         exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(RequestLogMiddleware)

@@ -36,7 +36,7 @@ from ewe.tool_calls.use import ToolUse, with_id
 from ewe.types import Generation, ToolCall
 
 if TYPE_CHECKING:
-    from ewe.engine.input_processor import Prompt
+    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -174,7 +174,7 @@ class _ChatAnswer(ChunkedAnswer):
     async def _logprobs(self, generation: Generation) -> ChatLogprobs | None:
         if not self._wants_logprobs:
             return None
-        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].prompt_ids
+        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
         return await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
 
 

@@ -111,6 +111,6 @@ class ChunkedAnswer(ABC):
     def _usage_so_far(self) -> dict[str, Any] | None:
         if self._counts is None:
             return None
-        prompt = sum(sequence.num_prompt_tokens for sequence in self._run.sequences)
+        prompt = sum(sequence.request.num_prompt_tokens for sequence in self._run.sequences)
         written, discarded = (sum(counts) for counts in zip((0, 0), *self._counts.values(), strict=True))
         return counted(prompt, written, discarded).model_dump()

@@ -61,7 +61,7 @@ class _CompletionAnswer(ChunkedAnswer):
         super().__init__(service, run, body, "cmpl", "text_completion")
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
-        self._echoes = [self._sequence(index).prompt if body.echo else "" for index in range(run.num_choices)]
+        self._echoes = [self._sequence(index).request.prompt if body.echo else "" for index in range(run.num_choices)]
         self._offsets = [len(echo) for echo in self._echoes]
 
     async def whole(self, generations: Batch[Generation]) -> CompletionResponse:
@@ -100,7 +100,7 @@ class _CompletionAnswer(ChunkedAnswer):
         wanted = self._top_logprobs
         if wanted is None:
             return None
-        prompt_ids, tokenizer = self._sequence(choice).prompt_ids, self._service.llm.tokenizer
+        prompt_ids, tokenizer = self._sequence(choice).request.prompt_ids, self._service.llm.tokenizer
         return await self._service.in_thread(
             lambda: completion_logprobs(tokenizer, prompt_ids, generation, wanted > 0, bool(self._echoes[choice]))
         )

@@ -99,7 +99,7 @@ class RunMeter:
         metrics, stats = self._metrics, generation.stats
         if generation.index == 0:
             metrics.prompt_tokens.inc(stats.prompt_tokens)
-            metrics.queued.observe(sequence.queued_s)
+            metrics.queued.observe(sequence.schedule.queued_s)
         metrics.generation_tokens.inc(stats.tokens_kept)
         metrics.requests.labels(generation.finish_reason).inc()
         metrics.latency.observe(stats.total_s)

@@ -39,7 +39,7 @@ from ewe.server.streaming import RunStream, answers_unless_gone, comment
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.input_processor import Prompt
+    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -135,7 +135,7 @@ class _Answer:
 
     def _open(self) -> ResponseBody:
         """The response before its first word: what was asked, with the defaults of what was not."""
-        body, params = self._body, self._run.sequences[0].params
+        body, params = self._body, self._run.sequences[0].request.params
         return ResponseBody(
             id=f"resp_{uuid.uuid4().hex}",
             created_at=int(time.time()),
@@ -156,7 +156,7 @@ class _Answer:
     async def _logprobs(self, generation: Generation) -> list[TokenLogprob]:
         if self._body.wants_logprobs is None:
             return []
-        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].prompt_ids
+        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
         found = await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
         return [
             TokenLogprob(**_token(item), top_logprobs=[TopLogprob(**_token(top)) for top in item.top_logprobs])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from collections.abc import Sequence as Batch
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ from ewe.errors import EngineDeadError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.input_processor import Prompt
+    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
 
@@ -89,10 +88,10 @@ class Run:
         self._generations: dict[int, Generation] = {}
         self._ended = False
 
-    def build(self, make: Callable[[Prompt], Sequence], prompts: Batch[Prompt]) -> None:
-        """Makes a sequence of each prompt, to be submitted; from any thread. Raises what `make` raises."""
-        for prompt in prompts:
-            sequence = make(prompt)
+    def build(self, requests: Iterable[Request]) -> None:
+        """Makes a sequence of each request, to be submitted; from any thread. Raises as `EngineClient.build` does."""
+        for request in requests:
+            sequence = self._client.build(request)
             for answer in (sequence, *sequence.siblings):
                 answer.listener = partial(self._listen, sequence, self.num_choices + answer.index)
             self.sequences.append(sequence)
@@ -105,7 +104,7 @@ class Run:
     @property
     def num_choices(self) -> int:
         """Answers of all prompts together."""
-        return sum(sequence.params.n for sequence in self.sequences)
+        return sum(sequence.request.params.n for sequence in self.sequences)
 
     @property
     def generations(self) -> list[Generation]:
@@ -147,7 +146,7 @@ class Run:
         """Ends the run; answers that are not finished are aborted. Once more does nothing."""
         for sequence in self.sequences:
             with suppress(EngineDeadError):
-                self._client.forget(sequence.request_id, abort=not self.is_finished)
+                self._client.forget(sequence.request.id, abort=not self.is_finished)
         self._end()
 
     def _end(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import Request
 
+from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
@@ -32,7 +33,7 @@ from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
 
 if TYPE_CHECKING:
-    from ewe.engine.input_processor import Prompt
+    from ewe.engine.request import Prompt
 
 _T = TypeVar("_T")
 
@@ -167,8 +168,8 @@ class Service:
         params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:
             raise RefusedError(400, f"n: at most {self.settings.max_n} answers here, got {params.n}", param="n")
-        build = partial(
-            llm.client.build,
+        asked = partial(
+            EngineRequest,
             params=params,
             documents=passages_of(wanted.documents),
             add_special_tokens=order.special_tokens,
@@ -188,7 +189,7 @@ class Service:
         events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
         run = Run(llm.client, self._bridge, events, meter.see, leave, own_deadline)
         try:
-            await loop.run_in_executor(self._builders, lambda: run.build(build, order.prompts(llm)))
+            await loop.run_in_executor(self._builders, lambda: run.build(map(asked, order.prompts(llm))))
             check_prompts(run.sequences, settings.max_prompt_tokens)
             check_room(run.sequences, order.max_tokens or 1, field, self.max_model_len)
             run.submit()

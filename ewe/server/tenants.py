@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ewe.config import LongTermConfig
 from ewe.longterm.records import Scope
-from ewe.server.schemas.memory_schemas import MemoryChoice
+from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.types import MemoryOptions
 
 
@@ -35,10 +35,10 @@ class Tenants:
         """Whether a key's caller may list the memories of a scope: of its own users or agents, or shared."""
         return not self.separate or scope.shared or (scope.user or scope.agent).startswith(f"{key}/")
 
-    def options(self, key: str, choice: MemoryChoice | None, settings: LongTermConfig) -> MemoryOptions | None:
+    def options(self, key: str, choice: MemoryUse | None, settings: LongTermConfig) -> MemoryOptions | None:
         """Whose memories a request may use; None: those that the settings name. Raises InvalidRequestError."""
         if choice is None and (settings.path is None or not self.separate):
             return None
-        choice = choice or MemoryChoice(user=settings.user, agent=settings.agent)
+        choice = choice or MemoryUse(user=settings.user, agent=settings.agent)
         scope = self.scope(key, choice.user, choice.agent)
-        return MemoryOptions(scope.user, scope.agent, choice.scope, choice.threshold)
+        return MemoryOptions(scope.user, scope.agent, choice.scope, choice.threshold, choice.remember)

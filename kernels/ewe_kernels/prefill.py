@@ -57,6 +57,18 @@ def _accumulate(
 
 
 @triton.jit
+def _store_rows(
+    acc, total, value_scales, output, token, head, real, stride_token, stride_head,
+    DV: tl.constexpr, DV_PADDED: tl.constexpr,
+):  # fmt: skip
+    """Writes what a tile's rows attended to: the softmax's weighted values over its total."""
+    acc = unscaled(acc, value_scales) / tl.where(total == 0.0, 1.0, total)[:, None]
+    column = tl.arange(0, DV_PADDED)
+    place = output + token[:, None] * stride_token + head[:, None] * stride_head + column[None, :]
+    tl.store(place, acc.to(output.dtype.element_ty), mask=real[:, None] & (column < DV)[None, :])
+
+
+@triton.jit
 def _prefill_kernel(
     query, pool_key, pool_value, key_scales, value_scales, tables, runs, segments, biases, output, shares_lse,
     scale, softcap, window,
@@ -92,8 +104,7 @@ def _prefill_kernel(
         acc, total, peak, part = _accumulate(
             acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), 0,
             tl.load(segment + 1), tl.load(biases + first_segment + unit), number, window, kv_head, tl.num_programs(1),
-            scale, softcap,
-            key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
+            scale, softcap, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
             D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, False,
         )  # fmt: skip
         if LSE:
@@ -102,25 +113,21 @@ def _prefill_kernel(
     segment = segments + (first_segment + num_units) * 2
     length = tl.load(segment + 1)
     # The run's tokens are the context's last ones.
-    first_position = length - count + tile * TOKENS
-    end = tl.minimum(first_position + TOKENS, length)
-    begin = 0
-    if WINDOW:
-        begin = tl.maximum(first_position - window + 1, 0) // KEYS * KEYS
+    first = length - count + tile * TOKENS
+    begin = tl.maximum(first - window + 1, 0) // KEYS * KEYS if WINDOW else 0
     part = tl.zeros([ROWS], tl.float32)
     acc, total, peak, part = _accumulate(
         acc, total, peak, part, q, pool_key, pool_value, key_scales, value_scales, tables + tl.load(segment), begin,
-        end, tl.load(biases + first_segment + num_units), length - count + number, window, kv_head, tl.num_programs(1),
-        scale, softcap,
+        tl.minimum(first + TOKENS, length), tl.load(biases + first_segment + num_units), length - count + number,
+        window, kv_head, tl.num_programs(1), scale, softcap,
         key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
         D, DV, D_PADDED, DV_PADDED, BLOCK_SIZE, KEYS, SOFTCAP, PRECISION, True,
     )  # fmt: skip
     if LSE:
         tl.store(lse_at + num_units, natural_lse(peak, part), mask=real)
-    acc = unscaled(acc, value_scales) / tl.where(total == 0.0, 1.0, total)[:, None]
-    column = tl.arange(0, DV_PADDED)
-    place = output + token[:, None] * output_stride_token + head[:, None] * output_stride_head + column[None, :]
-    tl.store(place, acc.to(output.dtype.element_ty), mask=real[:, None] & (column < DV)[None, :])
+    _store_rows(
+        acc, total, value_scales, output, token, head, real, output_stride_token, output_stride_head, DV, DV_PADDED
+    )  # fmt: skip
 
 
 def attend_runs(

@@ -14,6 +14,7 @@ from e2e.llm_rig import greedy_reference, model, tiny_llm
 from tolerances import LOGPROBS
 
 from ewe import LLM, Passage, SamplingParams
+from ewe.engine.request import Request
 from ewe.errors import EngineDeadError, InvalidRequestError
 
 PROMPTS = ["The river", "She wrote a novel", "It flows past the sea, then"]
@@ -107,7 +108,7 @@ def test_token_ids_as_prompts(llm: LLM) -> None:
 def test_a_spelled_out_bos_is_not_doubled(llm: LLM) -> None:
     ids = llm.tokenizer("<s>The river")["input_ids"]
     assert ids[:2] == [1, 1]
-    assert list(llm.client.build("<s>The river", TEN).prompt_ids) == ids[1:]
+    assert list(llm.client.build(Request("<s>The river", TEN)).request.prompt_ids) == ids[1:]
 
 
 def test_one_params_each_and_n_answers_in_order(llm: LLM) -> None:
@@ -209,7 +210,7 @@ def test_closing_from_a_listener_aborts_what_runs() -> None:
     """The listener is called by the engine's own thread, in the middle of a step."""
     llm, ended = tiny_llm(), queue.SimpleQueue[Any]()
     params = SamplingParams(max_tokens=50, ignore_eos=True)
-    llm.client.submit(llm.client.build(PROMPTS[0], params, listener=lambda _: llm.close()), ended.put)
+    llm.client.submit(llm.client.build(Request(PROMPTS[0], params, listener=lambda _: llm.close())), ended.put)
     answer = ended.get(timeout=60)
     assert (answer.finish_reason, answer.error) == ("abort", "")
 

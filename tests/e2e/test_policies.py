@@ -17,6 +17,7 @@ from unit.engine_parts import Judge, Library
 
 from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
+from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
 from ewe.registry import PIPELINES
 from ewe.types import Generation
@@ -82,7 +83,7 @@ def test_tools_and_token_ids_are_refused() -> None:
     with open_llm("cove") as llm:
         tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
         with pytest.raises(InvalidRequestError, match="tools: policy cove"):
-            llm.client.build(PROMPT, PARAMS, tools=llm.tool_use(tools))
+            llm.client.build(Request(PROMPT, PARAMS, tools=llm.tool_use(tools)))
         with pytest.raises(InvalidRequestError, match="policy cove needs the prompt as a text"):
             llm.generate([1, 2, 3], PARAMS)
 
@@ -118,7 +119,7 @@ def test_an_engine_that_is_closed_tells_who_waits() -> None:
 
     retriever, told = Hanging(), []
     llm = open_llm("ra", datastore=retriever)
-    llm.client.submit(llm.client.build(PROMPT, PARAMS), told.append)
+    llm.client.submit(llm.client.build(Request(PROMPT, PARAMS)), told.append)
     assert retriever.asked.wait(60)
     llm.close()
     retriever.gate.set()

@@ -12,6 +12,7 @@ from mock_engine import Bench, CharTokenizer, CharUnits
 
 from ewe.config import Config
 from ewe.engine.core import EngineCore
+from ewe.engine.request import Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.stream_events import StreamEvent
 from ewe.pipelines.driver import PipelineDriver
@@ -42,7 +43,7 @@ class PipelineBench(Bench):
 
     def _on_finish(self, sequence: Sequence, generation: Generation) -> None:
         if self.driver is None or not self.driver.take(sequence, generation):
-            assert (sequence.request_id, sequence.index) not in self.finished, "an answer comes twice"
+            assert (sequence.request.id, sequence.index) not in self.finished, "an answer comes twice"
             super()._on_finish(sequence, generation)
 
     def ask(
@@ -56,7 +57,9 @@ class PipelineBench(Bench):
         assert self.driver is not None
         params = params or SamplingParams(max_tokens=40)
         self.driver.check(prompt, params, None)
-        sequence: Sequence = self.engine.input_processor.build(name, prompt, params, listener=listener, **options)
+        sequence: Sequence = self.engine.input_processor.build(
+            name, Request(prompt, params, listener=listener, **options)
+        )
         for answer in (sequence, *sequence.siblings):
             answer.listener = listener
         self.num_expected = getattr(self, "num_expected", 0) + params.n

@@ -114,3 +114,11 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)", visible):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_site_and_in_its_index() -> None:
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    in_site = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    in_index = re.findall(r"\]\(([^)#]+\.md)", (ROOT / "docs" / "index.md").read_text())
+    assert sorted(in_site) == sorted(pages)
+    assert sorted([*in_index, "index.md"]) == sorted(pages)

@@ -57,9 +57,11 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
             expected[name] = n
         if bench.core.sequences and choose.random() < 0.15:
             victim = choose.choice(bench.core.sequences)
-            states.add("swapped" if victim.swapped else "waiting" if not victim.is_admitted else "running")
+            states.add(
+                "swapped" if victim.schedule.swapped else "waiting" if not victim.schedule.is_admitted else "running"
+            )
             if choose.random() < 0.5:
-                bench.core.abort(victim.request_id)
+                bench.core.abort(victim.request.id)
             else:
                 victim.arrived -= 2000.0
         if choose.random() < 0.01:

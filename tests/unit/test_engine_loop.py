@@ -13,6 +13,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop
+from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
 from ewe.sampling import SamplingParams
 from ewe.types import Verdict
@@ -29,10 +30,10 @@ class LoopBench(Bench):
         self.loop = EngineLoop(self.core, self.engine.changed, self.news.put)
 
     def _on_finish(self, sequence: Any, generation: Any) -> None:
-        self.news.put((sequence.request_id, generation))
+        self.news.put((sequence.request.id, generation))
 
     def submit(self, name: str, params: SamplingParams) -> None:
-        sequence = self.engine.input_processor.build(name, "Tell me", params)
+        sequence = self.engine.input_processor.build(name, Request("Tell me", params))
         self.loop.do(lambda core: core.add(sequence))
 
     def next(self) -> Any:

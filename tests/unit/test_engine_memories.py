@@ -14,6 +14,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine import calls
+from ewe.engine.request import Request
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.sampling import SamplingParams
 from ewe.types import Evidence, Generation, MemoryOptions, Passage, Query, ScoredPassage, Verdict
@@ -56,7 +57,7 @@ def bench(diary: Diary, retriever: Any = None, verifier: Any = None, **groups: A
 
 def add(on: Bench, name: str, memory: MemoryOptions | None, n: int = 1) -> Any:
     params = SamplingParams(max_tokens=40, n=n)
-    sequence = on.engine.input_processor.build(name, "Tell me:", params, memory=memory)
+    sequence = on.engine.input_processor.build(name, Request("Tell me:", params, memory=memory))
     on.core.add(sequence)
     return sequence
 
@@ -103,7 +104,7 @@ def test_a_text_that_somebody_guesses_does_not_tell_that_it_is_remembered() -> N
     on = bench(Diary())
     add(on, "a", ANN)
     on.run()
-    guess = on.engine.input_processor.build("b", "Tell me:", PARAMS, ["the same words"], memory=BOB)
+    guess = on.engine.input_processor.build("b", Request("Tell me:", PARAMS, ["the same words"], memory=BOB))
     on.core.add(guess)
     [event] = [event for event in on.run()["b", 0].trace if event.kind == "refresh" and "document" in str(event.data)]
     assert event.data["cached"] is False
@@ -145,7 +146,9 @@ def test_nobody_attends_to_anothers_memory_however_short_the_pool_is(
     on = Bench(configured(**values), None, Judge(), script, num_blocks=num_blocks, memories=Initials())
     for number, user in enumerate(users):
         params = SamplingParams(max_tokens=24)
-        on.core.add(on.engine.input_processor.build(f"r{number}", f"{user} asks:", params, memory=MemoryOptions(user)))
+        on.core.add(
+            on.engine.input_processor.build(f"r{number}", Request(f"{user} asks:", params, memory=MemoryOptions(user)))
+        )
     finished = on.run()
     assert not wrong
     assert {generation.finish_reason for generation in finished.values()} <= {"length", "stop"}
@@ -186,7 +189,7 @@ def test_the_evidence_of_every_check_is_kept_with_that_of_discarded_wordings() -
 def test_without_memories_a_request_for_them_is_refused() -> None:
     on = Bench(Config.from_mapping({"memory": MEMORY}), script=words("Aa."))
     with pytest.raises(InvalidRequestError, match=r"longterm\.path"):
-        on.engine.input_processor.build("a", "Tell me:", PARAMS, memory=ANN)
+        on.engine.input_processor.build("a", Request("Tell me:", PARAMS, memory=ANN))
 
 
 def test_what_memories_bring_is_looked_at_like_a_retrievers_answer() -> None:

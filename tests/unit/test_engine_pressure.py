@@ -14,7 +14,6 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.pauses import Action
-from ewe.engine.sequence import Sequence
 from ewe.sampling import SamplingParams
 
 DOCUMENTS = ["one two three", "four five", "six seven eight nine ten", "a b c", "do re mi"]
@@ -126,10 +125,10 @@ def test_a_request_in_any_state_can_be_aborted_while_it_is_swapped_out() -> None
     for _ in range(2000):
         for gate, _position in bench.open_jobs():
             gate.release()
-        swapped = [sequence for sequence in bench.core.sequences if sequence.swapped is not None]
+        swapped = [sequence for sequence in bench.core.sequences if sequence.schedule.swapped is not None]
         if swapped and len(aborted) < 2:
-            aborted.add(swapped[-1].request_id)
-            bench.core.abort(swapped[-1].request_id)
+            aborted.add(swapped[-1].request.id)
+            bench.core.abort(swapped[-1].request.id)
             bench.check()
         if not bench.step():
             break
@@ -172,14 +171,14 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     ending = bench.add("a", "q:", SamplingParams(max_tokens=2), ["one two"])
     other = bench.add("b", "a prompt of twenty..", SamplingParams(max_tokens=1))
     for sequence in (ending, other):
-        sequence.is_started = True
-
-    def end(sequence: Sequence) -> Action:
-        bench.core.end(sequence, "abort")
-        return Action.COMPLETE
-
+        sequence.schedule.is_started = True
     scheduler = bench.engine.core._scheduler
-    plan = scheduler.plan([(ending, Action.ENCODE), (other, Action.RUN)], end)
+    plan = scheduler.schedule([(ending, Action.ENCODE)])
+    assert plan.encoded == [ending]
+    assert not ending.memory.units
+    bench.core.end(ending, "abort")
+    other.schedule.is_admitted = True
+    scheduler.add_contexts(plan, [other], [other])
     assert [len(row.token_ids) for row in plan.rows] == [7]  # six blocks are not enough for both
     bench.runner.forward(plan.rows)
     scheduler.launched(plan)
@@ -192,16 +191,15 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
     ending = bench.add("a", "abc:{memory}q:", SamplingParams(max_tokens=2), ["one two"])
     other = bench.add("b", "of 16 characters", SamplingParams(max_tokens=1))
     for sequence in (ending, other):
-        sequence.is_started = True
-
-    def end(sequence: Sequence) -> Action:
-        bench.core.end(sequence, "abort")
-        return Action.COMPLETE
-
-    plan = bench.engine.core._scheduler.plan([(ending, Action.ENCODE), (other, Action.RUN)], end)
+        sequence.schedule.is_started = True
+    scheduler = bench.engine.core._scheduler
+    plan = scheduler.schedule([(ending, Action.ENCODE)])
+    bench.core.end(ending, "abort")
+    other.schedule.is_admitted = True
+    scheduler.add_contexts(plan, [other], [other])
     assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
     bench.runner.forward(plan.rows)
-    bench.engine.core._scheduler.launched(plan)
+    scheduler.launched(plan)
     bench.check()
     assert bench.run()["b", 0].finish_reason == "length"
 

@@ -10,6 +10,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.conversation import question_of
+from ewe.engine.request import Request
 from ewe.sampling import SamplingParams
 
 TEMPLATED = "<|begin|>user: Who was it?<|end|>it:"
@@ -23,7 +24,7 @@ def ask(policy: str, question: str, n: int = 1) -> tuple[list[str], list[str], A
     config = Config.from_mapping({"policy": policy, "memory": MEMORY, "feedback": feedback})
     bench = Bench(config, notebook, answers if policy == "ewe" else None, words("Aa bb. Cc."))
     params = SamplingParams(max_tokens=40, n=n)
-    bench.core.add(bench.engine.input_processor.build("a", TEMPLATED, params, question=question))
+    bench.core.add(bench.engine.input_processor.build("a", Request(TEMPLATED, params, question=question)))
     generation = bench.run()["a", 0]
     return notebook.queries, [request.prompt for request in answers.seen], generation
 

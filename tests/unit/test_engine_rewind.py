@@ -51,7 +51,7 @@ class History:
     def _state(self) -> Any:
         sequence, draft, pool = self._sequence, self._sequence.output_text, self._bench.runner.pool
         # A pass that was launched ahead has written one more.
-        slots = sequence.table.slots()[: len(sequence.prompt_ids) + len(draft) - 1].tolist()
+        slots = sequence.table.slots()[: len(sequence.request.prompt_ids) + len(draft) - 1].tolist()
         cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
         core = self._bench.core
         sampling = sequence.sampling_row(core._eos, core._retry_temperature)
@@ -72,9 +72,9 @@ class History:
             assert now[:3] == ([], [], ("", None, 0, None))
             assert now[3] == before[3][:-1]
         assert all(span.end <= len(now[2][0]) for span in now[-1])
-        assert len(self._sequence.states) <= len(now[-1])
-        assert not self._sequence.checks
-        assert self._sequence.retrieval is None
+        assert len(self._sequence.feedback.states) <= len(now[-1])
+        assert not self._sequence.feedback.checks
+        assert self._sequence.feedback.retrieval is None
         self._states = {size: state for size, state in self._states.items() if size <= length or size == 1}
 
 

@@ -12,6 +12,7 @@ from mock_engine import Bench
 
 from ewe.config import Config
 from ewe.engine.loop import EngineLoop
+from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import PromptTooLongError
@@ -99,7 +100,7 @@ def test_how_long_a_request_was_queued() -> None:
     first, *_, last = [bench.add(name, "Tell me", LONG) for name in "abc"]
     last.arrived = first.arrived  # however long it took to make them
     bench.run()
-    assert last.queued_s > first.queued_s
+    assert last.schedule.queued_s > first.schedule.queued_s
 
 
 def test_the_same_text_under_another_salt_is_another_unit() -> None:
@@ -117,7 +118,7 @@ def test_the_same_text_under_another_salt_is_another_unit() -> None:
 def test_sequences_of_different_salts_share_no_units_and_write_the_same() -> None:
     bench = Bench(CONFIG, script=sentences)
     for name, salt in (("a", "x"), ("b", "x"), ("c", "y")):
-        bench.core.add(bench.engine.input_processor.build(name, "Tell me", LONG, ["Some text."], salt=salt))
+        bench.core.add(bench.engine.input_processor.build(name, Request("Tell me", LONG, ["Some text."], salt=salt)))
     bench.run()
     assert (status(bench).unit_misses, status(bench).unit_hits) == (2, 1)
     assert len({generation.text for generation in bench.finished.values()}) == 1

@@ -18,7 +18,7 @@ from ewe.longterm.scoring.mma_abstention import (
     threshold_for_risk,
     utility,
 )
-from ewe.longterm.scoring.support import cosine_support, entailment_support
+from ewe.longterm.scoring.support import entailment_support
 
 DAY = 86400.0
 shares = st.floats(0, 1)
@@ -140,12 +140,6 @@ def test_refuses_consensus_alone_and_what_does_not_fit():
 def test_no_memories_have_no_confidences():
     empty = np.zeros((0, 0))
     assert len(confidence(np.zeros(0), np.zeros(0), empty, empty).confidences) == 0
-
-
-def test_cosines():
-    support = cosine_support(np.array([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]))
-    assert support[0] == pytest.approx([1.0, 1.0, -1.0, math.sqrt(0.5), 0.0])
-    np.testing.assert_allclose(support, support.T)
 
 
 class YearJudge:

@@ -1,7 +1,5 @@
 """VeriMem: every formula against numbers worked out by hand, and what must hold for all numbers."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,13 +10,11 @@ from ewe.longterm.records import MemorySource
 from ewe.longterm.scoring import verimem
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.verimem_sources import TIER_VERACITY, SourceTier, source_tier, tier_veracity, write_time_prior
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold, top_k_above
+from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
 from ewe.longterm.scoring.verimem_uncertainty import (
     MemoryUse,
     action_on_uncertainty,
     evidence_conflict,
-    evidence_entropy,
-    evidence_variance,
     recall_uncertainty,
     veracity_uncertainty,
 )
@@ -80,11 +76,8 @@ def test_moving_average_and_verification():
             verimem.verification_result(matches, weights)
 
 
-def test_decay_as_written_makes_an_old_truth_false_and_ours_unknown():
+def test_decay_as_written_makes_an_old_truth_false():
     assert verimem.verification_result([1.0], [1.0], 0.0) == 0.0
-    assert verimem.faded_veracity(0.95, 0.0) == 0.5
-    assert verimem.faded_veracity(0.1, 0.5) == pytest.approx(0.3)
-    assert verimem.faded_veracity(0.9, 1.0) == pytest.approx(0.9)
 
 
 def test_bayes_as_written():
@@ -184,12 +177,6 @@ def test_log_odds_and_back(veracity):
 
 def test_uncertainties_by_hand():
     assert [veracity_uncertainty(v) for v in (0.0, 0.5, 0.75, 1.0)] == [0.0, 1.0, 0.5, 0.0]
-    assert evidence_entropy(np.array([ENTAILED])) == 0.0
-    assert evidence_entropy(np.array([ENTAILED, CONTRADICTED])) == pytest.approx(math.log(2) / math.log(3))
-    assert evidence_entropy(np.eye(3)) == pytest.approx(1.0)
-    assert evidence_entropy(np.zeros((0, 3))) == 1.0
-    assert evidence_variance(np.array([ENTAILED, CONTRADICTED])) == 1.0
-    assert evidence_variance(np.array([ENTAILED, ENTAILED])) == 0.0
     assert evidence_conflict(np.array([ENTAILED, ENTAILED, CONTRADICTED])) == 1.0
     assert evidence_conflict(np.array([[0.8, 0.1, 0.1], [0.6, 0.3, 0.1]])) == pytest.approx(0.3)
     assert recall_uncertainty(1.0) == 0.0
@@ -212,12 +199,11 @@ def test_recall_uncertainty_rises_with_doubt(veracity, consistency, self_evaluat
 
 
 @given(rows=judgements, seed=st.randoms())
-def test_uncertainties_of_evidence_stay_in_0_1_in_any_order(rows, seed):
+def test_the_conflict_of_evidence_stays_in_0_1_in_any_order(rows, seed):
     order = list(range(len(rows)))
     seed.shuffle(order)
-    for measure in (evidence_entropy, evidence_variance, evidence_conflict):
-        assert 0 <= measure(rows) <= 1
-        assert measure(rows[order]) == pytest.approx(measure(rows))
+    assert 0 <= evidence_conflict(rows) <= 1
+    assert evidence_conflict(rows[order]) == pytest.approx(evidence_conflict(rows))
 
 
 def test_the_threshold():
@@ -236,20 +222,6 @@ def test_the_actions_below_the_threshold_in_their_order():
     assert threshold.action(0.5, 0.6, can_look_up=True) is Action.EXTERNAL_LOOKUP
     assert threshold.action(0.5, 0.6) is Action.USE_WITH_UNCERTAINTY
     assert threshold.action(0.19, 0.6) is Action.DISREGARD
-
-
-def test_top_k_takes_the_closest_above_the_threshold():
-    assert top_k_above([0.9, 0.4, 0.6, 0.5], [1.0, 9.0, 3.0, 3.0], 0.5, 2) == [2, 3]
-    assert top_k_above([0.9], [1.0], 0.95, 2) == []
-
-
-@given(memories=st.lists(st.tuples(shares, shares), max_size=8), low=shares, high=shares, k=st.integers(0, 8))
-def test_a_higher_threshold_never_lets_more_in(memories, low, high, k):
-    low, high = sorted((low, high))
-    veracities, relevances = [v for v, _ in memories], [r for _, r in memories]
-    kept = top_k_above(veracities, relevances, high, k)
-    assert all(veracities[place] >= high for place in kept)
-    assert len(kept) <= len(top_k_above(veracities, relevances, low, k)) <= k
 
 
 @pytest.mark.parametrize(

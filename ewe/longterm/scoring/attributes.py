@@ -13,7 +13,9 @@ _SUBJECT_WORDS = 2
 
 # Said of a change, and no part of what is said.
 _NOW = re.compile(r"\b(now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b")
-_NOT = re.compile(r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer)\b|n['’]t\b")
+_NOT = re.compile(
+    r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer|no|nobody|none|cannot|without|hardly)\b|n['’]t\b"
+)
 
 
 def _set(of: str) -> frozenset[str]:
@@ -30,9 +32,16 @@ _ONE_NUMBER = _set("have has take takes need needs sleep sleeps contain contains
 # What can be said of many things at once.
 _MANY = _set(
     """like likes love loves enjoy enjoys speak speaks play plays know knows own owns read reads visited bought saw
-    watched ate met went studied learned learnt tried made wrote have has had"""
+    watched ate met went studied learned learnt tried made wrote have has had can want wants need needs use uses
+    used drink drinks eat eats hate hates called took ordered collect collects sell sells serve serves"""
 )
+# Between "is" and the one value that there is; behind other words there ("is afraid of", "is learning") are many.
+_BESIDE_ONE = _set("in on at from by called named due now the")
+# What a thing has one of, whatever it is: the words that name an attribute.
+_ATTRIBUTE = _set("favourite favorite name colour color age size height weight status job mood type of")
 _BE = _set("am is are")
+_PREPOSITIONS = _set("to of at with about for")
+_FILLERS = _set("a an the i my we our you it is are am was were has have had do does in on at to of and for with from")
 _VERBS = _ONE_AT_A_TIME | _MANY
 _NUMBERS = _set("one two three four five six seven eight nine ten eleven twelve")
 _FIRST_PERSON = _set("i my me mine we our us ours")
@@ -59,16 +68,24 @@ def same_attribute(older: str, newer: str) -> bool:
         return False
     if _NOW.search(fold(newer)) and before > 1:
         return True
-    verbs = [word for word in one[1:before] if word in _ONE_AT_A_TIME]
+    verbs = [place for place in range(1, before) if one[place] in _ONE_AT_A_TIME]
     if verbs:
-        # A teacher can be a father as well.
-        return not (one[before - 1] in ("a", "an") or values[0][0] in ("a", "an")) or verbs[-1] not in _BE
+        return one[verbs[-1]] not in _BE or _is_one(one[: verbs[-1]], one[verbs[-1] + 1 : before], values)
     return any(word in _ONE_NUMBER for word in one[:before]) and all(_is_number(value[0]) for value in values)
 
 
+def _is_one(subject: list[str], between: list[str], values: tuple[list[str], list[str]]) -> bool:
+    """Whether of what somebody or something "is" there is but one: not of trades, qualities and likings."""
+    if between[-1:] in (["a"], ["an"]) or any(map(_is_a_kind, values)):
+        return False  # a teacher can be a father as well
+    if between:
+        return _BESIDE_ONE.issuperset(between)
+    return not _ATTRIBUTE.isdisjoint(subject) or all(_is_number(value[0]) for value in values)
+
+
 def can_both_hold(one: str, other: str) -> bool:
-    """Whether the words say so: of two people, of two things that somebody liked, visited or knows, or of short
-    statements that share less than a quarter of their words.
+    """Whether the words say so: of two people or things, of two things that somebody liked, visited or is afraid of, or
+    of short statements that share less than a quarter of their words and none that matters.
 
     Judges of entailment take such pairs for contradictions.
     """
@@ -76,15 +93,28 @@ def can_both_hold(one: str, other: str) -> bool:
     if no != not_second or not first or not second or same_attribute(one, other):
         return False
     if max(len(first), len(second)) <= _SHORT:
-        one_set, other_set = set(first), set(second)
-        if len(one_set & other_set) < _LEAST_SHARED * len(one_set | other_set):
+        shared = set(first) & set(second)
+        if len(shared) < _LEAST_SHARED * len(set(first) | set(second)) and shared <= _FILLERS:
             return True
     (subject, verb), (other_subject, other_verb) = _head(first), _head(second)
     if subject != other_subject:
-        return subject[0] in _FIRST_PERSON or other_subject[0] in _FIRST_PERSON
+        if verb and verb == other_verb and len(subject) == len(other_subject):
+            return sum(left != right for left, right in zip(subject, other_subject, strict=True)) == 1
+        apart = not (set(subject) & set(second) or set(other_subject) & set(first))
+        return apart and (subject[0] in _FIRST_PERSON or other_subject[0] in _FIRST_PERSON)
+    if verb == other_verb and verb in _BE:
+        return _are_two_qualities(first[len(subject) + 1 :], second[len(subject) + 1 :])
     if verb == other_verb:
         return verb in _MANY
     return {verb, other_verb} <= _ONE_AT_A_TIME - _BE
+
+
+def _are_two_qualities(one: list[str], other: list[str]) -> bool:
+    """Whether what stands behind "is" can be true of one thing: afraid of both, learning both; red, a car."""
+    begin = one[: _shared(one, other)]
+    if begin:
+        return (begin[-1] in _PREPOSITIONS and len(begin) > 1) or begin[0].endswith("ing")
+    return _is_a_kind(one) != _is_a_kind(other)
 
 
 def _head(found: list[str]) -> tuple[list[str], str]:
@@ -106,6 +136,11 @@ def _shared(one: list[str], other: list[str]) -> int:
     """How many words both begin with."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _is_a_kind(value: list[str]) -> bool:
+    """Whether it reads "a Volvo"; a blood group can be A."""
+    return len(value) > 1 and value[0] in ("a", "an")
 
 
 def _is_number(word: str) -> bool:

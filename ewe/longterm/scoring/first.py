@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,10 @@ from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_u
 
 HIGH_VERACITY = 0.6
 """From here on a neighbour has a say in the first veracity of a new memory."""
+
+
+First = Callable[[Memory, Sequence[Relation]], tuple[float, float]]
+"""A new memory and how its neighbours stand to it, to v and u, both in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)

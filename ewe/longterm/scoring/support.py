@@ -1,4 +1,4 @@
-"""What memories say of each other: by cosine, and by entailment minus contradiction."""
+"""What memories say of each other: entailment minus contradiction."""
 
 from __future__ import annotations
 
@@ -7,24 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.errors import InvalidRequestError
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 
 Matrix = NDArray[np.float64]
-
-
-def cosine_support(vectors: NDArray[np.floating]) -> Matrix:
-    """sigma_ij = v_i . v_j / (|v_i| |v_j|), float64 [n, n] in [-1, 1] (mma.txt, eq. 5); 0 with a vector of 0.
-
-    vectors: embeddings, float [n, d]. The paper reads a negative cosine as a contradiction; embeddings of sentences
-    that contradict each other are close (their cosine is high), so it hardly ever sees one.
-    """
-    rows = np.asarray(vectors, dtype=np.float64)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise InvalidRequestError(f"vectors must be a matrix of finite numbers, got shape {rows.shape}")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    units = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-    return np.asarray(np.clip(units @ units.T, -1.0, 1.0))
 
 
 def entailment_support(texts: Sequence[str], judge: Judge, closeness: Matrix, least: float = 0.3) -> Matrix:

@@ -108,17 +108,6 @@ def verification_result(matches: Sequence[float], weights: Sequence[float], deca
     return clipped(float(np.dot(weights, matches)) / sum(weights) * decay)
 
 
-def faded_veracity(veracity: float, decay: float, resting: float = 0.5) -> float:
-    """Our form of decay with age: resting + decay (v - resting), in [0, 1].
-
-    With the paper's product an old memory that every source confirms today falls towards 0, that is to certainly
-    false. Here what fades is the evidence: a memory that was not looked at for long comes to rest where nothing is
-    known.
-    """
-    check_shares(veracity=veracity, decay=decay, resting=resting)
-    return clipped(resting + decay * (veracity - resting))
-
-
 def bayesian_veracity_as_written(veracity: float, entailment: float, contradiction: float, neutral: float) -> float:
     """v_new = E v / (E v + C (1 - v) + N v), in [0, 1] (verimem-b.txt, score update); v where that is 0/0.
 

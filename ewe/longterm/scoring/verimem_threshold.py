@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,12 +59,3 @@ class VeracityThreshold:
         if can_look_up:
             return Action.EXTERNAL_LOOKUP
         return Action.DISREGARD if veracity < self.disregard_below else Action.USE_WITH_UNCERTAINTY
-
-
-def top_k_above(veracities: Sequence[float], relevances: Sequence[float], threshold: float, k: int) -> list[int]:
-    """R(q, M, theta) = TopK({m_i : v_i >= theta(q)}, q, k): places of memories, best first (verimem-a.txt, 2.4).
-
-    veracities: v_i in [0, 1]; relevances: to the query, any scale; same length. Ties keep their order.
-    """
-    above = [place for place, veracity in enumerate(veracities) if veracity >= threshold]
-    return sorted(above, key=lambda place: -relevances[place])[: max(0, k)]

@@ -26,27 +26,6 @@ def veracity_uncertainty(veracity: float) -> float:
     return 1.0 - abs(2.0 * veracity - 1.0)
 
 
-def evidence_entropy(judgements: NDArray[np.floating]) -> float:
-    """The entropy of the mean verdict of several checks over ln 3, in [0, 1] (verimem-b.txt, uncertainty).
-
-    judgements: float [checks, 3], entailment, contradiction, neutral; 1, nothing known, without checks. The paper says
-    "variance or entropy"; we divide by ln 3 so that it lies in [0, 1].
-    """
-    rows = np.asarray(judgements, dtype=np.float64).reshape(-1, 3)
-    if len(rows) == 0:
-        return 1.0
-    mean = np.clip(rows.mean(axis=0), 0.0, None)
-    mean = mean / mean.sum()
-    held = mean[mean > 0]
-    return clipped(float(-(held * np.log(held)).sum()) / float(np.log(3.0)))
-
-
-def evidence_variance(judgements: NDArray[np.floating]) -> float:
-    """The variance of E - C over several checks, in [0, 1] (verimem-b.txt, uncertainty); 0 without checks."""
-    rows = np.asarray(judgements, dtype=np.float64).reshape(-1, 3)
-    return clipped(float(np.var(rows[:, 0] - rows[:, 1]))) if len(rows) else 0.0
-
-
 def evidence_conflict(judgements: NDArray[np.floating]) -> float:
     """How far the checks speak against each other, in [0, 1]: the lesser of the greatest E and the greatest C.
 

@@ -1,4 +1,4 @@
-"""The routes of the web page: its four files, and what it says before the first question.
+"""The routes of the web pages: their files, and what the first says before the first question.
 
 Answers come to the page by the public routes, as to every other client.
 """
@@ -26,6 +26,7 @@ _SCRIPTS = (
     *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js")),
     *(_OWN / name for name in ("start.js", "ask.js", "main.js")),
 )
+_MEMORY_SCRIPTS = (_REPORT / "dom.js", _OWN / "wire.js", _OWN / "memories.js")
 _STYLES = (_REPORT / "page.css", _OWN / "ask.css")
 _HEADERS = {
     "content-security-policy": (
@@ -47,9 +48,20 @@ async def page(request: Request) -> Response:
 
 @router.get("/page/page.js")
 async def script(request: Request) -> Response:
-    """All of its scripts as one, none of their names visible from outside."""
-    parts = "\n".join(_text(part) for part in _SCRIPTS)
-    return page_answer(request, f"(() => {{\n'use strict';\n{parts}}})();\n", "text/javascript")
+    """All of its scripts as one."""
+    return page_answer(request, _joined(_SCRIPTS), "text/javascript")
+
+
+@router.get("/memories")
+async def memories(request: Request) -> Response:
+    """The page of the long-term memories."""
+    return page_answer(request, _text(_OWN / "memories.html"), "text/html")
+
+
+@router.get("/page/memories.js")
+async def memories_script(request: Request) -> Response:
+    """Its scripts as one."""
+    return page_answer(request, _joined(_MEMORY_SCRIPTS), "text/javascript")
 
 
 @router.get("/page/page.css")
@@ -72,6 +84,12 @@ async def start(request: Request) -> PageStart:
     is_builtin = (config.model.name, config.datastore) == ("builtin", "builtin")
     examples = await service.in_thread(example_prompts) if is_builtin else []
     return PageStart(examples=examples, engine=service.summary)
+
+
+def _joined(scripts: tuple[Path, ...]) -> str:
+    """Scripts as one, none of their names visible from outside."""
+    parts = "\n".join(_text(part) for part in scripts)
+    return f"(() => {{\n'use strict';\n{parts}}})();\n"
 
 
 @lru_cache

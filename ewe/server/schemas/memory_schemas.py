@@ -58,6 +58,12 @@ class MemoryChoice(MemoryPlace):
     threshold: _Share | None = None
 
 
+class MemoryUse(MemoryChoice):
+    """The same of a request for text; remember: whether facts of the user's last message become memories."""
+
+    remember: bool = False
+
+
 class Source(RequestModel):
     """Where a memory, or an opinion of one, comes from; reliability: how far that can be believed."""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ewe.sampling import SamplingParams
 from ewe.server.schemas.common import CHECK_UNICODE, Document, EweOptions, FullText, RequestModel, StreamOptions, Text
-from ewe.server.schemas.memory_schemas import MemoryChoice
+from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.server.schemas.response_format import JsonSchema, ResponseFormat
 
 
@@ -78,7 +78,7 @@ class SamplingRequest(RefusedFields):
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
     documents: list[Document | Text] | None = None
-    memory: MemoryChoice | None = None
+    memory: MemoryUse | None = None
     cache_salt: Annotated[str, Field(max_length=256), CHECK_UNICODE] | None = None
     ewe: EweOptions = EweOptions()
 

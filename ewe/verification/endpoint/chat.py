@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -18,6 +19,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from ewe.conversation import Conversation
 from ewe.errors import ConfigError
 from ewe.verification.endpoint.protocol import BudgetError, CompletionError
 from ewe.verification.endpoint.transport import RefusedError, TransientError, Transport
@@ -108,11 +110,16 @@ class EndpointCompleter:
         )
 
     def complete(self, prompts: Sequence[str]) -> list[str]:
-        """One answer per prompt; equal prompts are sent once.
+        """One answer per prompt, each as one user message; as `chat`."""
+        return self.chat([[{"role": "user", "content": prompt}] for prompt in prompts])
 
-        Raises BudgetError or CompletionError with the first error in the order of the prompts, `answers` beside it.
+    def chat(self, conversations: Sequence[Conversation]) -> list[str]:
+        """One answer per conversation in OpenAI's form; equal ones are sent once.
+
+        Raises BudgetError or CompletionError with the first error in their order, `answers` beside it.
         """
         deadline = time.monotonic() + self._time_limit_s
+        prompts = [json.dumps(talk, ensure_ascii=False) for talk in conversations]
         distinct = list(dict.fromkeys(prompts))
         if not distinct:
             return []
@@ -125,7 +132,7 @@ class EndpointCompleter:
         return [answer for answer in answers if isinstance(answer, str)]
 
     def _try(self, prompt: str, deadline: float) -> str | CompletionError:
-        """The answer to one prompt after as many tries as it takes, or the error that ended them."""
+        """The answer to one conversation (as JSON) after as many tries as it takes, or the error that ended them."""
         retrying = Retrying(
             stop=stop_after_attempt(self._attempts) | stop_before_delay(max(0.0, deadline - time.monotonic())),
             wait=_wait,
@@ -146,7 +153,7 @@ class EndpointCompleter:
         if remaining <= 0:
             raise CompletionError(f"no answer within the time limit of {self._time_limit_s:.3g} s")
         self.budget.take_request()
-        request = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **self._settings}
+        request = {"model": self.model, "messages": json.loads(prompt), **self._settings}
         try:
             document = self._transport.post(request, min(self._request_timeout_s, remaining))
         except RefusedError as error:

@@ -56,5 +56,6 @@ function drawEngine(summary) {
   byId('headline').textContent = headline(engine);
   byId('steps').replaceChildren(...steps.map(([name, text], index) =>
     el('li', {}, el('b', { class: classes[index] }, name), ` ${text}`)));
+  byId('memories-link').hidden = !engine.longterm_memory;
   byId('engine').textContent = parts(engine).join(' · ');
 }

@@ -1,0 +1,149 @@
+"""`ewe eval memory`: what the papers on long-term memory measure, for each scorer of memories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ewe.cli import options
+
+if TYPE_CHECKING:
+    from ewe.cli.findings_file import FindingsFile
+    from ewe.eval.memory.answerers import ChatModel
+    from ewe.eval.memory.bench import Bench, Finding, Row, Setup
+
+_SYSTEMS = "oracle,none,mma,mma st,mma cs,mma tc,verimem,mark,default,coin"
+
+
+class BenchName(StrEnum):
+    """What can be measured."""
+
+    MMA_BENCH = "mma-bench"
+    SELECTIVE = "selective"
+    VERIMEM = "verimem"
+    MARK = "mark"
+
+
+_MODULES = {  # each has open_benches(setup)
+    BenchName.MMA_BENCH: "ewe.eval.memory.mma_bench",
+    BenchName.SELECTIVE: "ewe.eval.memory.selective",
+    BenchName.VERIMEM: "ewe.eval.memory.verimem",
+    BenchName.MARK: "ewe.eval.memory.mark",
+}
+
+
+def memory(
+    bench: Annotated[BenchName, typer.Option(help="What is measured, after which paper.", show_default=False)],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Who answers: openai:MODEL@URL, or a model of the engine.", show_default="an exact reader of the world"
+        ),
+    ] = None,
+    systems: Annotated[str, typer.Option(help="Systems to compare, separated by commas.")] = _SYSTEMS,
+    cases: Annotated[int | None, typer.Option(min=1, help="How many cases.", show_default="the bench's own")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated and drawn.")] = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A case file of MMA-Bench, or the folder of the public sets.", exists=True),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            help="Show the model pictures, drawn into this folder, in place of what they show in words.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    output: options.OutputFile = None,
+    json_file: options.FiguresFile = None,
+    plot: options.PlotFile = None,
+    markdown: options.Markdown = False,
+) -> None:
+    """Have memory systems remember what was said and answer for it, and compare them."""
+    from ewe.cli.findings_file import FindingsFile
+    from ewe.eval.memory.answerers import open_model
+    from ewe.eval.memory.bench import Finding, Setup, summarise
+
+    setup = Setup(cases, seed, data, images)
+    names = [name.strip() for name in systems.split(",") if name.strip()]
+    settings = {
+        "bench": bench,
+        "cases": cases,
+        "seed": seed,
+        "data": data and str(data),
+        "images": images and str(images),
+    }
+    settings["model"] = model
+    benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
+    with (
+        closing(FindingsFile(output, settings, [Finding])) as findings,
+        nullcontext() if model is None else open_model(model) as chat,
+    ):
+        for one in benches:
+            _play(one, names, chat, setup, findings)
+    rows = {one.name: summarise(one, names, findings.records) for one in benches}
+    _tell(benches, rows, settings, json_file, markdown)
+    if plot is not None:
+        for one in benches:
+            own = plot if len(benches) == 1 else plot.with_stem(f"{plot.stem}-{one.name.replace(' ', '-')}")
+            one.plot([finding for finding in findings.records if finding.bench == one.name], own)
+
+
+def _play(
+    bench: Bench, systems: Sequence[str], chat: ChatModel | None, setup: Setup, findings: FindingsFile[Finding]
+) -> None:
+    """Plays what the findings lack, under a progress bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ewe.errors import ConfigError
+    from ewe.eval.memory.answerers import ModelAnswerer
+    from ewe.eval.memory.bench import run
+
+    answerer = bench.reader if chat is None else ModelAnswerer(chat, setup.images is not None)
+    if answerer is None:
+        raise ConfigError(f"{bench.name} has no exact reader: name who answers with --model")
+    own = [finding for finding in findings.records if finding.bench == bench.name]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(bench.name, total=len(systems) * len(bench.items), completed=len(own))
+
+        def take(finding: Finding) -> None:
+            findings.add(finding)
+            progress.update(task, advance=1, description=f"{bench.name}, {finding.system}")
+
+        run(bench, systems, answerer, own, take)
+
+
+def _tell(
+    benches: Sequence[Bench],
+    rows: dict[str, list[Row]],
+    settings: dict[str, Any],
+    json_file: Path | None,
+    markdown: bool,
+) -> None:
+    """Tables on standard output, figures as JSON into a file."""
+    from dataclasses import asdict
+
+    from ewe.cli.collect_env import environment
+    from ewe.cli.terminal import output_console
+    from ewe.eval.tables import markdown_table, rich_table
+
+    if json_file is not None:
+        figures = {name: [asdict(row) for row in found] for name, found in rows.items()}
+        document = {"benches": figures, "settings": settings, "environment": environment()}
+        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for bench in benches:
+        titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
+        if markdown:
+            print(f"{bench.name}\n\n{markdown_table(titles, cells)}\n")
+        else:
+            output_console().print(rich_table(titles, cells, f"{bench.name}; 95% intervals in brackets"))

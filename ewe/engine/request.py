@@ -1,0 +1,116 @@
+"""What is asked of the engine: a request as callers state it, and as it runs once it has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
+from dataclasses import dataclass, field
+
+from ewe.engine.stream_events import StreamEvent
+from ewe.errors import InvalidRequestError
+from ewe.placement import PlacedPrompt
+from ewe.sampling import SamplingParams
+from ewe.tool_calls.use import ToolUse
+from ewe.types import MemoryOptions, Passage
+
+Prompt = str | Batch[int] | PlacedPrompt
+Document = str | Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One prompt and all that goes with it.
+
+    documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
+    in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
+    settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
+    salt: requests with different salts share no encoded units. is_plain: only decoding, whatever the policy.
+    """
+
+    prompt: Prompt
+    params: SamplingParams = field(default_factory=SamplingParams)
+    documents: Batch[Document] | None = None
+    question: str = ""
+    memory: MemoryOptions | None = None
+    tools: ToolUse | None = None
+    listener: Callable[[StreamEvent], None] | None = None
+    add_special_tokens: bool = True
+    salt: str = ""
+    is_plain: bool = False
+
+    def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
+        """The documents as passages, those without a name numbered.
+
+        capacity: how many units they have room in. Raises InvalidRequestError.
+        """
+        documents = self.documents or ()
+        if isinstance(documents, str):
+            raise InvalidRequestError("documents must be a list of texts or passages, not one string")
+        if len(documents) > capacity:
+            raise InvalidRequestError(
+                f"{len(documents)} documents do not fit into {capacity} units: raise memory.retrieval_units, or put "
+                "them into a datastore"
+            )
+        if documents and not has_tokenizer:
+            raise InvalidRequestError("documents need a tokenizer, and this model has none")
+        passages = [
+            document if isinstance(document, Passage) else Passage(id=f"document-{number}", text=document)
+            for number, document in enumerate(documents, 1)
+        ]
+        for passage in passages:
+            if not passage.text.strip():
+                raise InvalidRequestError(f"document {passage.id!r} is empty")
+        return passages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenizedRequest:
+    """A request that has been checked; its `n` answers share it.
+
+    asked: the request as it was stated. prompt: its text; question: what retrieval and verification are told of it.
+    prefix_ids: the prompt up to its memory, which is encoded apart and shared (design 2.6), empty where units are bare;
+    prompt_ids: the rest. start_position: the rotary position of the rest's first token (design 2.2). max_tokens: how
+    many may be generated. memory: whose long-term memories it may use.
+    """
+
+    id: str
+    asked: Request
+    prompt: str
+    question: str
+    prefix_ids: tuple[int, ...]
+    prompt_ids: tuple[int, ...]
+    seed: int
+    start_position: int
+    max_tokens: int
+    memory: MemoryOptions
+
+    @property
+    def params(self) -> SamplingParams:
+        """How its tokens are chosen."""
+        return self.asked.params
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        """Tokens of the whole prompt."""
+        return len(self.prefix_ids) + len(self.prompt_ids)
+
+
+def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
+    """One prompt or many, as a list of them; a list of numbers is one prompt of token ids."""
+    if isinstance(prompts, str | PlacedPrompt):
+        return [prompts]
+    listed = list(prompts)
+    if listed and all(isinstance(item, int) for item in listed):
+        return [listed]  # type: ignore[list-item]  # one prompt of token ids
+    return listed  # type: ignore[return-value]
+
+
+def as_params(
+    params: SamplingParams | Batch[SamplingParams] | None, count: int, asked: str = "prompts"
+) -> list[SamplingParams]:
+    """One SamplingParams for each; raises InvalidRequestError for another number of them."""
+    if params is None or isinstance(params, SamplingParams):
+        return [params or SamplingParams()] * count
+    if len(params) != count:
+        raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
+    return list(params)

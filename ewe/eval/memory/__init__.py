@@ -1,0 +1,1 @@
+"""What the papers on long-term memory measure, on this engine's stores."""

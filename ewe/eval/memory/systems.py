@@ -1,0 +1,294 @@
+"""What remembers and answers in an evaluation: this engine's stores under each scorer, an oracle and a coin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+from ewe.errors import ConfigError
+from ewe.longterm.recall import Recalled
+from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.mark import PRESETS, MRSWeights
+from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
+from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b, unmoved
+from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
+from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.store import MemoryStore
+from ewe.protocols import Retriever
+from ewe.retrieval.encoders import Encoder
+from ewe.verification.judges.protocol import Judge
+from ewe.vocabulary import unknown
+
+IMAGE = "image"  # in the metadata of what a picture shows: its path, empty where there is none to see
+UNFLAGGED = "verimem no uncertainty"
+_ALL = VeracityThreshold(0.0, 0.0, 0.0)
+_AS_WRITTEN = FirstVeracity(contradictions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is said, by whom and when (seconds since 1970), with an image, if any, and what it shows in words."""
+
+    text: str
+    source: MemorySource
+    at: float
+    caption: str = ""
+    image: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, when (seconds since 1970), and how to answer (form). truth: known to oracle and grader only.
+
+    choices: what a coin chooses from. only: "text" or "image" leaves out memories of the other kind.
+    """
+
+    text: str
+    at: float
+    truth: str
+    choices: tuple[str, ...]
+    form: str = ""
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with what was recalled for it, best first; weighed: whether a model is told how far it is believed."""
+
+    question: Question
+    recalled: tuple[Recalled, ...]
+    weighed: bool = True
+
+    @property
+    def confidence(self) -> float:
+        """The greatest belief among what was recalled, in [0, 1]; 0 where nothing was."""
+        return max((one.belief for one in self.recalled), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a system said, its confidence in [0, 1], and what it had recalled."""
+
+    text: str
+    confidence: float
+    recalled: tuple[Recalled, ...] = ()
+
+
+Answerer = Callable[[Sequence[Asked]], Sequence[str]]
+"""A model or an exact reader: one text per question; nonsense and errors are texts as well, and scored as such."""
+
+
+class MemorySystem(Protocol):
+    """Remembers turns and answers questions about them."""
+
+    name: str
+
+    def begin(self, item: str) -> None:
+        """From here on everything belongs to this item; nothing of another one is remembered."""
+        ...
+
+    def remember(self, turn: Turn) -> None:
+        """Takes in one turn; turns come in the order of their times."""
+        ...
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """One reply per question."""
+        ...
+
+
+def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -> dict[str, Callable[[], MemoryRules]]:
+    """Scorers by name, each with the threshold and first veracity that belong to it.
+
+    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with.
+    """
+    open_ = partial(MemoryRules, threshold=_ALL, first=_AS_WRITTEN)
+    verimem = partial(MemoryRules, VeriMemScorer(), first=_AS_WRITTEN)
+    rules: dict[str, Callable[[], MemoryRules]] = {
+        "none": lambda: open_(NoScorer()),
+        "mma": lambda: open_(MMAScorer()),
+        "mma st": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("st"))),
+        "mma cs": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("cs"))),
+        "mma tc": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("tc"))),
+        "verimem": verimem,
+        "verimem fixed threshold": lambda: replace(verimem(), threshold=VeracityThreshold(scale=0.0)),
+        UNFLAGGED: verimem,
+        "verimem no lookup": lambda: replace(verimem(), checks=0),
+        "verimem static": lambda: replace(verimem(), update=unmoved),
+        "verimem-a": lambda: MemoryRules(VeriMemScorer(), first=FirstOfTextA(trusted), update=averaged),
+        "verimem-b": lambda: MemoryRules(VeriMemScorer(), first=first_of_text_b, update=bayesian_as_written),
+        "mark": lambda: open_(MARKScorer()),
+        "mark as written": lambda: open_(MARKScorer(as_written=True)),
+        "mark similarity": lambda: open_(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),
+        **{
+            f"mark {name}": partial(open_, MARKScorer(weights))
+            for name, weights in PRESETS.items()
+            if name != "default"
+        },
+        "default": MemoryRules,
+        "default fixed threshold": lambda: MemoryRules(threshold=VeracityThreshold(scale=0.0)),
+    }
+    return rules if judge is None else {**rules, "mma judged": lambda: open_(MMAScorer(judge=judge))}
+
+
+@dataclass(slots=True)
+class StoreSystem:
+    """A store of this engine under one scorer; every item has a scope of its own. The store stays the caller's.
+
+    answerer: says what the recalled memories answer. judge: finds contradictions on write. top_k: memories per
+    question. captions: whether what an image shows is remembered in words. `service` and `scope` are there for
+    feedback, corrections and reviews.
+    """
+
+    name: str
+    store: MemoryStore
+    answerer: Answerer
+    rules: MemoryRules
+    judge: Judge | None = None
+    trusted: Retriever | None = None
+    encoder: Encoder | None = None
+    top_k: int = 8
+    captions: bool = True
+    scope: Scope = field(init=False, default=Scope("nobody"))
+    service: MemoryService = field(init=False)
+    now: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.service = MemoryService(
+            self.store, judge=self.judge, trusted=self.trusted, encoder=self.encoder, rules=self.rules,
+            clock=lambda: self.now,
+        )  # fmt: skip
+
+    def begin(self, item: str) -> None:
+        """As the protocol says."""
+        self.scope = Scope(item)
+
+    def remember(self, turn: Turn) -> None:
+        """As the protocol says."""
+        self.now = turn.at
+        shown = f"{turn.text} [image: {turn.caption}]" if turn.caption and self.captions else turn.text
+        image = {IMAGE: str(turn.image or "")} if turn.caption or turn.image else {}
+        self.service.add(shown, self.scope, turn.source, "turn", image)
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """As the protocol says."""
+        asked = []
+        for question in questions:
+            self.now = question.at
+            recall = self.service.search(question.text, [self.scope], self.top_k)
+            kept = tuple(one for one in recall.used if question.only in ("", _modality(one)))
+            if self.name == UNFLAGGED:
+                kept = tuple(replace(one, action=Action.USE) for one in kept)
+            asked.append(Asked(question, kept, self.name not in ("none", UNFLAGGED)))
+        said = self.answerer(asked)
+        return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+
+
+def _modality(one: Recalled) -> str:
+    return "image" if IMAGE in one.memory.metadata else "text"
+
+
+@dataclass(slots=True)
+class NoMemory:
+    """Forgets every turn; with trusted passages it answers by what it finds among them (RAG)."""
+
+    name: str
+    answerer: Answerer
+    trusted: Retriever | None = None
+    top_k: int = 8
+
+    def begin(self, item: str) -> None:
+        """Nothing to do."""
+
+    def remember(self, turn: Turn) -> None:
+        """Nothing to do."""
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """As the protocol says."""
+        asked = [Asked(question, self._found(question), False) for question in questions]
+        said = self.answerer(asked)
+        return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+
+    def _found(self, question: Question) -> tuple[Recalled, ...]:
+        hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]
+        passages = [hit.passage for hit in hits]
+        memories = [
+            Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
+            for one in passages
+        ]
+        return tuple(
+            Recalled(memory, one.veracity, 0.0, 1.0, Action.USE) for memory, one in zip(memories, passages, strict=True)
+        )
+
+
+@dataclass(slots=True)
+class Oracle:
+    """Knows the truth: what can be had at most."""
+
+    name: str = "oracle"
+
+    def begin(self, item: str) -> None:
+        """Nothing to do."""
+
+    def remember(self, turn: Turn) -> None:
+        """Nothing to do."""
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """The truth; all points on it where points are asked for."""
+        return [Reply(_put(question, question.truth), 1.0) for question in questions]
+
+
+@dataclass(slots=True)
+class Coin:
+    """Chooses by chance, the same at every run: what costs nothing."""
+
+    name: str = "coin"
+    seed: int = 0
+    item: str = field(init=False, default="")
+
+    def begin(self, item: str) -> None:
+        """As the protocol says."""
+        self.item = item
+
+    def remember(self, turn: Turn) -> None:
+        """Nothing to do."""
+
+    def answer(self, questions: Sequence[Question]) -> list[Reply]:
+        """One of the choices."""
+        replies = []
+        for number, question in enumerate(questions):
+            draw = Random(f"{self.seed}|{self.item}|{number}|{question.text}|{question.form}")
+            replies.append(Reply(_put(question, draw.choice(question.choices)), draw.random()))
+        return replies
+
+
+def _put(question: Question, choice: str) -> str:
+    return f"{choice}=100" if "points" in question.form else choice
+
+
+@contextmanager
+def open_system(
+    name: str, answerer: Answerer, judge: Judge | None = None, scorer_judge: Judge | None = None, **parts: Any
+) -> Iterator[MemorySystem]:
+    """The system with this name ("oracle", "coin", or one of `memory_rules`) over a new store, thrown away at the end.
+
+    judge: of contradictions on write, and of support in "mma judged", unless there is a scorer_judge for that. parts:
+    other fields of `StoreSystem`. Raises ConfigError for a name that is none.
+    """
+    rules = memory_rules(scorer_judge or judge, parts.get("trusted"))
+    if name in ("oracle", "coin"):
+        yield Oracle() if name == "oracle" else Coin()
+    elif name in ("no memory", "rag"):
+        yield NoMemory(name, answerer, parts.get("trusted") if name == "rag" else None)
+    elif name not in rules:
+        raise ConfigError(unknown("memory system", name, (*rules, "oracle", "coin", "no memory", "rag")))
+    else:
+        with TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
+            yield StoreSystem(name, store, answerer, rules[name](), judge, **parts)

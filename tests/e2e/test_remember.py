@@ -1,0 +1,162 @@
+"""Facts from chats become memories: `remember` on requests of Python and the server, and `ewe memory remember`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from script_rig import scripted_llm
+from typer.testing import CliRunner, Result
+
+from ewe import LLM, MemoryOptions
+from ewe.cli.main import app
+from ewe.errors import InvalidRequestError
+from ewe.longterm.records import Scope
+from ewe.longterm.service import MemoryService
+from ewe.longterm.store import MemoryStore
+from ewe.types import Passage, Query, ScoredPassage
+from ewe.verification.judges.value_judge import ValueJudge
+from tests.unit.longterm_parts import new_store
+
+pytest.importorskip("llguidance", reason="llguidance is not installed")
+
+SAID = "I moved to Lyon in 2019. What do you think?"
+FACT = "The user moved to Lyon in 2019."
+TALK = [{"role": "user", "content": SAID}]
+WAIT_S = 60.0
+
+
+def script(prompt: str, units: int) -> str:
+    """Facts of the one thing that the tests say, or an answer."""
+    if "note down" not in prompt:
+        return "Nice."
+    assert units == 0, "neither memories nor passages"
+    return json.dumps({"facts": [FACT] if '"I moved to Lyon in 2019."' in prompt else []})
+
+
+class Asked:
+    """A retriever that finds one passage, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+
+    def retrieve(self, queries: Sequence[Query | str], top_k: int) -> list[list[ScoredPassage]]:
+        self.queries += [query if isinstance(query, str) else query.text for query in queries]
+        return [[ScoredPassage(Passage("p", "Lyon is a city."), 1.0)] for _ in queries]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    with new_store(tmp_path / "memories") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ewe.longterm.open.builtin_encoder_path", lambda: None)
+
+
+@pytest.fixture
+def datastore() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def llm(store: MemoryStore, datastore: Asked) -> Iterator[LLM]:
+    service = MemoryService(store, judge=ValueJudge())
+    with scripted_llm("none", script, datastore=datastore, longterm=service, verifier="none") as opened:
+        yield opened
+
+
+def contents(store: MemoryStore, user: str = "ann") -> list[str]:
+    return [memory.content for memory in store.scan([Scope(user)])]
+
+
+def test_facts_of_a_chat_are_kept_once(llm: LLM, store: MemoryStore, datastore: Asked) -> None:
+    for _ in range(2):
+        [answer] = llm.chat(TALK, memory=MemoryOptions("ann", remember=True))
+        assert answer.text == "Nice."
+        assert llm.memories.wait(WAIT_S)
+    assert contents(store) == [FACT]
+    assert llm.memories.counts["remembered"] == 1
+    assert set(datastore.queries) == {SAID}, "the facts are taken without retrieval"
+
+
+def test_nothing_is_kept_unasked(llm: LLM, store: MemoryStore) -> None:
+    llm.chat(TALK, memory=MemoryOptions("ann"))
+    assert llm.memories.wait(WAIT_S)
+    assert contents(store) == []
+    with pytest.raises(InvalidRequestError, match="scope 'none'"):
+        MemoryOptions("ann", scope="none", remember=True)
+
+
+def test_a_model_that_takes_no_conversations_refuses(llm: LLM) -> None:
+    llm.memories.conversations = None
+    with pytest.raises(InvalidRequestError, match="chat model and llguidance"):
+        llm.chat(TALK, memory=MemoryOptions("ann", remember=True))
+
+
+def test_a_failure_reaches_no_answer(llm: LLM, store: MemoryStore) -> None:
+    with mock.patch.object(llm.memories.conversations, "remember", side_effect=RuntimeError("broken")):
+        [answer] = llm.chat(TALK, memory=MemoryOptions("ann", remember=True))
+        assert llm.memories.wait(WAIT_S)
+    assert (answer.text, llm.memories.counts["learning_failed"]) == ("Nice.", 1)
+
+
+def test_the_server_keeps_facts_of_a_chat(llm: LLM, store: MemoryStore) -> None:
+    testclient = pytest.importorskip("fastapi.testclient", reason="the server's packages are not installed")
+    pytest.importorskip("prometheus_client", reason="the server's packages are not installed")
+    from ewe.server.app import create_app
+
+    with testclient.TestClient(create_app(llm)) as client:
+        body = {"model": "scripted", "messages": TALK, "memory": {"user": "ann", "remember": True}}
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+        assert llm.memories.wait(WAIT_S)
+        [memory] = client.get("/v1/memories", params={"user": "ann"}).json()["data"]
+        assert (memory["content"], memory["veracity"]) == (FACT, 0.5)
+        assert memory["source"] == {"kind": "model", "id": "extraction", "reliability": 0.5}
+        refused = client.post("/v1/memories/search", json={"query": "x", "remember": True})
+        assert refused.status_code == 400
+
+
+def remember(store: Path, file: Path, model: LLM) -> Result:
+    with mock.patch("ewe.cli.engine.open_llm", return_value=mock.MagicMock(__enter__=lambda _: model)):
+        return CliRunner().invoke(
+            app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "values"]
+        )
+
+
+@pytest.mark.parametrize("form", ["list", "lines", "object"])
+def test_the_command_reads_conversations(tmp_path: Path, llm: LLM, form: str) -> None:
+    messages = [*TALK, {"role": "assistant", "content": "I moved to Lyon in 2019."}, {"role": "user", "content": "Hi."}]
+    texts = {
+        "list": json.dumps(messages, indent=1),
+        "lines": "\n".join(map(json.dumps, messages)) + "\n",
+        "object": json.dumps({"messages": messages}),
+    }
+    file, folder = tmp_path / "talk", tmp_path / "made"
+    file.write_text(texts[form], encoding="utf-8")
+    told = remember(folder, file, llm)
+    assert (told.exit_code, FACT in told.stdout) == (0, True), told.output
+    assert "2 messages read, 0 without an answer" in told.stderr
+    with MemoryStore.open(folder) as opened:
+        assert contents(opened) == [FACT]
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, llm: LLM) -> None:
+    file = tmp_path / "talk"
+    for text, problem in (
+        ("{", "talk:1 is no JSON"),
+        ('{"role": "user"}', 'a text under "content"'),
+        ("[]", "is empty"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        told = remember(tmp_path / "made", file, llm)
+        assert (told.exit_code, problem in " ".join(told.stderr.split())) == (2, True), told.output
+    file.write_text(json.dumps(TALK), encoding="utf-8")
+    with mock.patch.object(llm, "chat_plainly", return_value="no JSON"):
+        told = remember(tmp_path / "made", file, llm)
+    assert (told.exit_code, "1 message read, 1 without" in told.stderr) == (1, True)
