@@ -9,6 +9,9 @@ may be used), and `both` (the other side may be used too, without a warning). Re
 against 0.6, 0.7 against 0.7. judge: the built-in one finds the contradictions; told: it is said that all pairs
 contradict each other and nothing else does, which shows what the scorer does when the judge is right. found: the share
 of pairs that were marked as contradicting. Which side is true has no part in it.
+
+by hand: pairs of short statements by one person (`longterm_pairs`): how many of those that can both hold, and of those
+that cannot, are told apart as contradicting, by the judge alone and with the words; and taken for a newer value.
 """
 
 from __future__ import annotations
@@ -27,8 +30,11 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
+from benchmarks.longterm_pairs import REPORT, TUNE
 from benchmarks.sessions import DAY
-from ewe.longterm.records import MemorySource, Scope
+from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.scoring.attributes import same_attribute
+from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, relations
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
@@ -36,7 +42,7 @@ from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.verification.judges.load import load_judge
-from ewe.verification.judges.protocol import Judge
+from ewe.verification.judges.protocol import REFUTED, Judge
 
 _RELIABILITIES = ((0.9, 0.5), (0.8, 0.6), (0.7, 0.7))
 _APART = 30 * DAY
@@ -154,6 +160,25 @@ def kept(service: MemoryService, scope: Scope, question: str, wanted: str) -> li
     return ["reliable" if used[0].memory.id == wanted else "other", *(["both"] if len(sure) > 1 else [])]
 
 
+def by_hand(judge: Judge) -> dict[str, float]:
+    """Shares of the pairs of `longterm_pairs`, per half and kind."""
+    figures: dict[str, float] = {}
+    for half, kinds in {"tuned": TUNE, "report": REPORT}.items():
+        for kind, pairs in kinds.items():
+            rows = judge.judge([pair for one, other in pairs for pair in ((one, other), (other, one))])
+            alone = rows[:, REFUTED].reshape(-1, 2).max(axis=1) >= LEAST_STRENGTH
+            found = [relations(other, [Memory("there", one)], judge)[0].contradiction for one, other in pairs]
+            counts = {
+                "judge alone": alone.sum(),
+                "marked": sum(strength >= LEAST_STRENGTH for strength in found),
+                "replaced": sum(same_attribute(*pair) for pair in pairs),
+            }
+            figures |= {
+                f"by hand, {half}, {kind}: {key}": round(count / len(pairs), 4) for key, count in counts.items()
+            }
+    return figures
+
+
 def panels(document: plots.Document) -> list[plots.Panel]:
     """What --plot draws."""
     sides = {"the more reliable one": "reliable", "the other": "other", "none": "nothing"}
@@ -179,7 +204,7 @@ def main() -> None:
     sets = made_up() if arguments.smoke else read(arguments.data / "conflictqa" / "gpt4.jsonl")
     built_in = Remembering(load_judge("values" if arguments.smoke else "builtin", device=arguments.device))
     judges: dict[str, Judge] = {"judge": built_in, "told": Told()}
-    figures = {}
+    figures = by_hand(built_in)
     for kind, pairs in sets.items():
         for by, judge in judges.items():
             for name, rule in rules(judge).items():

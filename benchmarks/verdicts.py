@@ -8,7 +8,7 @@ documents are taken to be complete, so that what nothing in them supports is ref
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
 A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
---half tune; figures are reported on --half report.
+--half tune; figures are reported on --half report and, with other texts, --half fresh.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ def main() -> None:
     """Runs the benchmark."""
 
     def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--half", choices=("tune", "report"), default="report", help="which articles and claims")
+        parser.add_argument(
+            "--half", choices=("tune", "report", "fresh"), default="report", help="which articles and claims"
+        )
         parser.add_argument("--part", action="append", choices=tuple(PARTS), help="one part alone (may be repeated)")
         parser.add_argument("--limit", type=int, help="true sentences, sentences per kind of contrast, claims")
         parser.add_argument("--judge", default="builtin", help="any name that load_judge knows")

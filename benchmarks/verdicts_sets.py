@@ -17,12 +17,11 @@ from benchmarks.verdicts_texts import (
     Label,
     Told,
     fever_half,
-    is_tuning,
     read_articles,
+    read_documents,
     read_evidence,
     read_fever,
-    read_squad,
-    rows_of,
+    read_questions,
     share_of,
 )
 from ewe.types import Passage, Verdict, VerificationRequest
@@ -31,6 +30,7 @@ _T = TypeVar("_T")
 
 _VERDICTS = {Label.SUPPORTED: Verdict.SUPPORTED, Label.REFUTED: Verdict.REFUTED}
 _PER_KIND = 100
+_REPORTED = 150  # Claims of FEVER per side in the half for reporting.
 _SUMMARY_WORDS = 900  # of the document that a summary tells of
 _SUMMARY_LINES = 4
 _PREDICATE = r"(?:was|were|is|are) (?:an?|the|one|another|\w+['’]s|\w+ed|used|known)|\w+ed|led|won|gave|took"
@@ -105,13 +105,15 @@ def _by_kind(
 
 
 def fever(data: Path, half: Half, limit: int) -> Part:
-    """FEVER's claims over the texts of all of its evidence."""
+    """FEVER's claims over the texts of all of its evidence; fresh ones are those after the first 300 for reporting."""
     sets = read_fever(data)
     texts = dict.fromkeys(pair.evidence for pair in (*sets.train, *sets.test))
     passages = [Passage(str(number), text) for number, text in enumerate(texts)]
     pairs = list({pair.claim: pair for pair in fever_half(sets.test, half)}.values())
     sides = [[p for p in pairs if p.label is label] for label in (Label.SUPPORTED, Label.REFUTED)]
-    chosen = [pair for side in sides for pair in sorted(side, key=lambda p: share_of(p.claim))[: limit // 2]]
+    first = _REPORTED if half == "fresh" else 0
+    ranked = (sorted(side, key=lambda pair: share_of(pair.claim)) for side in sides)
+    chosen = [pair for side in ranked for pair in side[first : first + limit // 2]]
     names = {Label.SUPPORTED: "true", Label.REFUTED: "false"}
     return Part(
         passages,
@@ -124,7 +126,7 @@ def summary(data: Path, half: Half, limit: int) -> Part:
 
     Every summary comes as it is, and once per statement with that one given the answer to another question.
     """
-    documents = _documents(data, half)
+    documents = read_documents(data, half, _SUMMARY_WORDS)
     statements = _statements(data)
     cases: list[Case] = []
     for number, document in enumerate(documents):
@@ -163,33 +165,19 @@ def _is_other(other: str, answer: str, rest: str) -> bool:
     return other[0].isupper() == answer[0].isupper() and not words & {w.lower() for w in re.findall(r"\w{3,}", other)}
 
 
-def _documents(data: Path, half: Half) -> list[list[Passage]]:
-    documents: list[list[Passage]] = []
-    title, length = "", 0
-    for passage in read_squad(data):
-        if is_tuning(passage.title) != (half == "tune"):
-            continue
-        if passage.title != title or length >= _SUMMARY_WORDS:
-            documents.append([])
-            title, length = passage.title, 0
-        documents[-1].append(passage)
-        length += len(passage.text.split())
-    return documents
-
-
 def _statements(data: Path) -> dict[str, list[tuple[str, str]]]:
     """Per passage, (answer, rest) of questions whose first words are the subject: "Who led X?" gives "Y led X".
 
     Questions after an object ("What was X called?") would give no sentence.
     """
     found: dict[str, list[tuple[str, str]]] = {}
-    for row in rows_of(data / "squad2" / "questions.jsonl"):
-        match = _ASKED.match(row["question"])
-        if match is None or not row["answers"]:
+    for passage, question, answer in read_questions(data):
+        match = _ASKED.match(question)
+        if match is None:
             continue
-        rest = row["question"][match.end() :].strip().rstrip("?").strip()
+        rest = question[match.end() :].strip().rstrip("?").strip()
         if len(rest.split()) >= 4 and not _LEFT_OPEN.search(rest):
-            found.setdefault(row["passage"], []).append((row["answers"][0].strip(" ."), rest))
+            found.setdefault(passage, []).append((answer.strip(" ."), rest))
     return found
 
 

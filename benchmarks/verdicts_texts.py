@@ -1,7 +1,9 @@
 """The public texts that `benchmarks.verdicts` is made of, and their halves for tuning and for reporting.
 
 Articles of squad2 and claims of FEVER fall into halves by hashes. Paragraphs that XQuAD has too are never checked: the
-built-in judge was trained on their text. FEVER is what that training held back.
+built-in judge was trained on their text. FEVER is what that training held back. "fresh" is a second set for reporting:
+biographies by ChatGPT of people that no training saw, FEVER's claims that the half for reporting leaves over, and
+questions about XQuAD's other articles (the judge was trained on their text, not on the questions).
 """
 
 from __future__ import annotations
@@ -22,22 +24,22 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from judge_training.figures import calibration_half
 from judge_training.pairs import Label, Pair, share_of
-from judge_training.sources import read_fever
+from judge_training.sources import BIOS_IN_TRAINING, read_fever
 
 __all__ = [
     "Half",
     "Label",
     "Told",
     "fever_half",
-    "is_tuning",
     "read_articles",
+    "read_documents",
     "read_evidence",
     "read_fever",
-    "read_squad",
+    "read_questions",
+    "share_of",
 ]
-__all__ += ["rows_of", "share_of"]
 
-Half = Literal["tune", "report"]
+Half = Literal["tune", "report", "fresh"]
 
 _WORDS = range(7, 46)  # of a sentence that is checked
 
@@ -57,9 +59,9 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
-def is_tuning(name: str) -> bool:
-    """Whether an article, or a text, belongs to the half for tuning."""
-    return float(share_of(name, "verdicts")) < 0.5
+def _half_of(title: str) -> Half:
+    """The half that an article of squad2 belongs to."""
+    return "tune" if share_of(title, "verdicts") < 0.5 else "report"
 
 
 def fever_half(pairs: Sequence[Pair], half: Half) -> list[Pair]:
@@ -69,10 +71,10 @@ def fever_half(pairs: Sequence[Pair], half: Half) -> list[Pair]:
 
 
 def read_articles(data: Path, half: Half) -> tuple[list[Passage], list[Told]]:
-    """All passages of squad2, and the sentences of its articles of one half."""
-    passages = read_squad(data)
-    seen = _xquad_texts(data)
-    wanted = [p for p in passages if is_tuning(p.title) == (half == "tune")]
+    """All passages of squad2 and the sentences of its articles of one half; or biographies."""
+    passages = _read_biographies(data) if half == "fresh" else _read_squad(data)
+    seen = {passage.text for passage in _read_xquad(data)}
+    wanted = [p for p in passages if half in ("fresh", _half_of(p.title))]
     sources = {
         title: source_of([sentence for p in wanted if p.title == title for _, sentence in _sentences(p.text)])
         for title in dict.fromkeys(p.title for p in wanted)
@@ -87,7 +89,9 @@ def read_articles(data: Path, half: Half) -> tuple[list[Passage], list[Told]]:
 
 
 def read_evidence(data: Path, half: Half) -> tuple[list[Passage], list[Told]]:
-    """FEVER's held-back evidence as passages without titles, and its opening sentences."""
+    """FEVER's held-back evidence as passages without titles, and its opening sentences; none of it is fresh."""
+    if half == "fresh":
+        return [], []
     texts = list(dict.fromkeys(pair.evidence for pair in fever_half(read_fever(data).test, half)))
     passages = [Passage(f"fever {number}", text) for number, text in enumerate(texts)]
     source = source_of([sentence for text in texts for _, sentence in _sentences(text)])
@@ -108,17 +112,54 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
             yield start, sentence
 
 
-def read_squad(data: Path) -> list[Passage]:
-    """The paragraphs of squad2 as passages; each its own source."""
-    return [Passage(row["id"], row["text"], row["title"], row["source"]) for row in _with_own_source(data)]
+def read_documents(data: Path, half: Half, words: int) -> list[list[Passage]]:
+    """Paragraphs of one article after another, at least `words` words of it together as far as it goes."""
+    if half == "fresh":
+        known = {passage.title for passage in _read_squad(data)}
+        passages = [passage for passage in _read_xquad(data) if passage.title not in known]
+    else:
+        passages = [passage for passage in _read_squad(data) if _half_of(passage.title) == half]
+    documents: list[list[Passage]] = []
+    title, length = "", 0
+    for passage in passages:
+        if passage.title != title or length >= words:
+            documents.append([])
+            title, length = passage.title, 0
+        documents[-1].append(passage)
+        length += len(passage.text.split())
+    return documents
 
 
-def _with_own_source(data: Path) -> Iterator[dict[str, Any]]:
-    """Rows of squad2, every paragraph a source of its own: "Wikipedia" would make all of them one witness."""
-    for row in rows_of(data / "squad2" / "passages.jsonl"):
-        yield row | {"source": ""}
+def read_questions(data: Path) -> Iterator[tuple[str, str, str]]:
+    """(passage's id, question, answer) of squad2 and XQuAD, where there is an answer."""
+    for row in rows_of(data / "squad2" / "questions.jsonl"):
+        if row["answers"]:
+            yield row["passage"], row["question"], row["answers"][0]
+    for number, (_, paragraph) in enumerate(_xquad(data)):
+        for asked in paragraph["qas"]:
+            yield f"xquad {number}", asked["question"], asked["answers"][0]["text"]
 
 
-def _xquad_texts(data: Path) -> set[str]:
+def _read_squad(data: Path) -> list[Passage]:
+    """The paragraphs of squad2 as passages, each its own source: "Wikipedia" would make all of them one witness."""
+    return [Passage(row["id"], row["text"], row["title"]) for row in rows_of(data / "squad2" / "passages.jsonl")]
+
+
+def _read_xquad(data: Path) -> list[Passage]:
+    paragraphs = enumerate(_xquad(data))
+    return [Passage(f"xquad {number}", paragraph["context"], title) for number, (title, paragraph) in paragraphs]
+
+
+def _xquad(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(title, paragraph) of XQuAD."""
     document = json.loads((data / "xquad_en" / "xquad.en.json").read_text(encoding="utf-8"))
-    return {paragraph["context"] for article in document["data"] for paragraph in article["paragraphs"]}
+    for article in document["data"]:
+        for paragraph in article["paragraphs"]:
+            yield article["title"].replace("_", " "), paragraph
+
+
+def _read_biographies(data: Path) -> list[Passage]:
+    """What FActScore had ChatGPT write of people that no training saw; without refusals."""
+    rows = [row for row in rows_of(data / "factscore" / "chatgpt.jsonl") if row["annotations"]]
+    unseen = [row for row in rows if share_of("bio/" + row["topic"]) >= BIOS_IN_TRAINING]
+    return [Passage(row["topic"], row["output"], row["topic"]) for row in unseen]

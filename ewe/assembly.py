@@ -135,7 +135,7 @@ def wire(
         config=config,
         ahead=pool.device.type == "cuda" if chosen is None else chosen,
         runner=runner,
-        scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed),
+        scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed, memory.unit_temperature),
         keeper=keeper,
         pauses=Pauses(policy, config.feedback, retrieval, verification),
         rewriter=Rewriter(keeper, config.feedback, _feedback(config) if verification else None),

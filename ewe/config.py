@@ -60,7 +60,8 @@ class MemoryConfig(_Settings):
     placement: "in_prompt" puts units into the user's last turn, and to the mark {memory} of a raw prompt; "bare" before
     all of the prompt; "auto" is in_prompt for chats, where the model's template allows it and the model is not the
     built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
-    prompt, else paper.
+    prompt, else paper. unit_temperature: what the logits of attention to units inside a prompt are divided by.
+    refresh: which unit of a full lane makes room: the oldest, or the one whose passage the retriever scored lowest.
     precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 
@@ -71,6 +72,8 @@ class MemoryConfig(_Settings):
     placement: Literal["auto", "in_prompt", "bare"] = "auto"
     frame: str = "Context: {memory}\n{prompt}"
     merge: Literal["auto", "paper", "plain"] = "auto"
+    refresh: Literal["fifo", "lowest_score"] = "fifo"
+    unit_temperature: float = Field(1.0, gt=0)
     veracity_weighting: Literal["off", "linear", "power"] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: str | None = None

@@ -30,7 +30,6 @@ from ewe.tool_calls.template import ChatTemplate
 from ewe.tool_calls.tools import ToolChoice, ToolRequest
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, MemoryOptions, Passage
-from ewe.verification.endpoint.protocol import CompletionError
 
 if TYPE_CHECKING:
     from ewe.engine.loader import LoadedModel
@@ -153,6 +152,8 @@ class LLM:
         request = Request(prompt, params, add_special_tokens=False, memory=apart, is_plain=True)
         [answer] = self._run([request], None)
         if answer.finish_reason != "stop":
+            from ewe.verification.endpoint.protocol import CompletionError
+
             raise CompletionError(f"the model's answer is not whole: {answer.error or answer.finish_reason}")
         return answer.text
 

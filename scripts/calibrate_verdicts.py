@@ -39,7 +39,7 @@ from ewe.verification.signals import SIGNALS, signals, swaps_names
 
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = ROOT / "ewe" / "verification" / "decisions.json"
-_SETS = {"running": (running, 300), "contrast": (contrast, 60), "fever": (fever, 500)}
+_SETS = {"running": (running, 300), "contrast": (contrast, 60), "fever": (fever, 800)}
 _SETS |= {"summary": (summary, 216), "paraphrase": (paraphrase, 60)}
 _SHARES = {"running": 1.5, "contrast": 1.0, "fever": 1.5, "summary": 0.4, "paraphrase": 1.0}
 _OPEN_TO_DOUBT = frozenset({"some and all", "only", "list", "certainty", "units", "roles", "subject"})
@@ -47,7 +47,7 @@ _SUPPORTED, _REFUTED, _OPEN, _NOT_SUPPORTED = range(4)
 _TELLS = 0.4  # A passage that lacks less of a sentence's words than this tells of it.
 _DECAY = 0.001  # Weight of the squared parameters.
 _GRID = np.round(np.arange(0.3, 0.8, 0.05), 2)
-_PRICE = 1.0  # What a wrong verdict costs beside a missing one.
+_PRICE = 0.7  # What a wrong verdict costs more than a missing one.
 _TIE = 0.002  # Thresholds within this of the best are as good.
 
 

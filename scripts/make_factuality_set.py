@@ -2,7 +2,7 @@
 
 Half of the prompts ask about the subject of a FEVER evidence text ("Tell me about X."), half are MuSiQue's questions.
 The passages are all texts of both sets, so that retrieval has to find the right ones. FEVER's tokens are written as
-text again. Drawn with a fixed seed; the data sets are not part of this project.
+text again. Another --seed draws other prompts, to tune with; the data sets are not part of this project.
 """
 
 from __future__ import annotations
@@ -59,18 +59,22 @@ def main() -> None:
     parser.add_argument("--musique", type=Path, required=True, help="musique_s.json of CacheBlend's inputs")
     parser.add_argument("--output", type=Path, required=True, help="folder to write to")
     parser.add_argument("--prompts", type=int, default=100, help="half of them from each set")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of prompts")
+    parser.add_argument("--without", type=Path, metavar="FILE", help="a prompts.jsonl whose prompts are left out")
     arguments = parser.parse_args()
-    draw, half = random.Random(0), arguments.prompts // 2
     pages = fever_pages(arguments.fever)
     questions = json.loads(arguments.musique.read_text(encoding="utf-8"))
-    subjects = sorted({subject for subject in pages.values() if subject})
-    prompts = [f"Tell me about {name.rstrip('.')}." for name in draw.sample(subjects, half)]
-    prompts += [row["question"] for row in draw.sample(questions, half)]
+    lines = arguments.without.read_text(encoding="utf-8").splitlines() if arguments.without else []
+    used = {json.loads(line)["prompt"] for line in lines}
+    draw, prompts = random.Random(arguments.seed), []
+    names = sorted({subject for subject in pages.values() if subject})
+    for asked in ([f"Tell me about {name.rstrip('.')}." for name in names], [row["question"] for row in questions]):
+        prompts += draw.sample([text for text in asked if text not in used], arguments.prompts // 2)
     passages = [{"id": f"fever-{n}", "title": title, "text": text} for n, (text, title) in enumerate(pages.items())]
     passages += [{"id": f"musique-{n}", "text": text} for n, text in enumerate(musique_passages(questions))]
     arguments.output.mkdir(parents=True, exist_ok=True)
-    asked = [{"id": str(n), "prompt": text} for n, text in enumerate(prompts)]
-    for name, rows in (("prompts", asked), ("passages", passages)):
+    rows_of_prompts = [{"id": str(n), "prompt": text} for n, text in enumerate(prompts)]
+    for name, rows in (("prompts", rows_of_prompts), ("passages", passages)):
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (arguments.output / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 

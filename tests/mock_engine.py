@@ -59,6 +59,9 @@ class CharUnits:
         ids = CharTokenizer()(passage.text)["input_ids"]
         return UnitText(tuple(ids[: self._unit_tokens]), passage.text, len(ids) > self._unit_tokens)
 
+    def prompt_text(self, passage: Any) -> str:
+        return str(self.encode(passage).text)
+
 
 def with_read_token(row: ForwardRow) -> ForwardRow:
     """The row with its last token, though the engine has not read it."""

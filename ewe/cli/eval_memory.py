@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ewe.eval.memory.answerers import ChatModel
     from ewe.eval.memory.bench import Bench, Finding, Row, Setup
 
-_SYSTEMS = "oracle,none,mma,mma st,mma cs,mma tc,verimem,mark,default,coin"
-
 
 class BenchName(StrEnum):
     """What can be measured."""
@@ -39,6 +37,17 @@ _MODULES = {  # each has open_benches(setup)
 }
 
 
+_MMA = "oracle,none,mma,mma judged,mma kinds,mma st,mma cs,mma tc,verimem,mark,default,coin"
+_SYSTEMS = {  # by default
+    BenchName.MMA_BENCH: _MMA,
+    BenchName.SELECTIVE: _MMA,
+    BenchName.VERIMEM: "oracle,no memory,rag,none,verimem,verimem fixed threshold,verimem no uncertainty,"
+    "verimem no lookup,verimem static,verimem-a,verimem-b,mma,mark,default,default fixed threshold,coin",
+    BenchName.MARK: "no memory,none,mark,mark core_blend,mark similarity_freshness,mark popularity_similarity,"
+    "mark feedback_freshness,mark similarity_feedback,mark balanced,mark similarity,mark as written,default,oracle",
+}
+
+
 def memory(
     bench: Annotated[BenchName, typer.Option(help="What is measured, after which paper.", show_default=False)],
     model: Annotated[
@@ -47,7 +56,10 @@ def memory(
             help="Who answers: openai:MODEL@URL, or a model of the engine.", show_default="an exact reader of the world"
         ),
     ] = None,
-    systems: Annotated[str, typer.Option(help="Systems to compare, separated by commas.")] = _SYSTEMS,
+    systems: Annotated[
+        str | None,
+        typer.Option(help="Systems to compare, separated by commas.", show_default="those that the paper compares"),
+    ] = None,
     cases: Annotated[int | None, typer.Option(min=1, help="How many cases.", show_default="the bench's own")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated and drawn.")] = 0,
     data: Annotated[
@@ -73,15 +85,9 @@ def memory(
     from ewe.eval.memory.bench import Finding, Setup, summarise
 
     setup = Setup(cases, seed, data, images)
-    names = [name.strip() for name in systems.split(",") if name.strip()]
-    settings = {
-        "bench": bench,
-        "cases": cases,
-        "seed": seed,
-        "data": data and str(data),
-        "images": images and str(images),
-    }
-    settings["model"] = model
+    names = [name.strip() for name in (systems or _SYSTEMS[bench]).split(",") if name.strip()]
+    named = {"data": data and data.name, "model": Path(model).name if model and Path(model).exists() else model}
+    settings = {"bench": bench, "cases": cases, "seed": seed, "images": images is not None, **named}
     benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
     with (
         closing(FindingsFile(output, settings, [Finding])) as findings,

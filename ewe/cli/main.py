@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval_factuality import factuality, world
-from ewe.cli.eval_memory import memory
+from ewe.cli.eval_memory import memory as eval_memory
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 from ewe.cli.generate import chat, generate
@@ -107,8 +107,9 @@ def evaluations() -> None:
     """Measure decoding policies, and how a model reads its memory."""
 
 
-for command in (factuality, world, report, qa, memory):
+for command in (factuality, world, report, qa):
     eval_app.command()(command)
+eval_app.command("memory")(eval_memory)
 app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)

@@ -117,7 +117,7 @@ class InputProcessor:
                 self._tokenizer, self._splitter, request.prompt_ids, params.stop, params.min_tokens, request.asked.tools
             ),
             table=BlockTable(self._manager),
-            memory=WorkingMemory(memory.retrieval_units, memory.verification_units),
+            memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
             listener=request.asked.listener,
             grammar=grammar and grammar.copy(),
             neighbours=self._neighbours(),

@@ -47,12 +47,13 @@ class MemoryKeeper:
         lane: Lane,
         required: bool = False,
         owners: Mapping[str, str] | None = None,
+        scores: Mapping[str, float] | None = None,
     ) -> None:
         """Queues the passages that are new to the memory, oldest first; those already there become the newest.
 
         Of more passages than the lane has room for (beside those queued before) the last ones count. Left out, with a
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
-        owners: by passage id, whose alone a passage is; its unit is shared with nobody else.
+        owners: by passage id, whose alone a passage is; its unit is shared with nobody else. scores: by passage id.
         """
         room = self._capacity(lane) - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
@@ -61,6 +62,7 @@ class MemoryKeeper:
                 break
             unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""), required)
             if unit is not None and unit.is_new_to(sequence.schedule.pending_units + chosen):
+                unit.score = (scores or {}).get(passage.id, 0.0)
                 chosen.append(unit)
         for unit in reversed(chosen):
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
@@ -73,7 +75,8 @@ class MemoryKeeper:
         """
         owners = {hit.passage.id: hit.owner for hit in found}
         if sequence.neighbours is None:
-            self.plan(sequence, [hit.passage for hit in reversed(found)], Lane.RETRIEVAL, owners=owners)
+            passages, scores = [hit.passage for hit in reversed(found)], {hit.passage.id: hit.score for hit in found}
+            self.plan(sequence, passages, Lane.RETRIEVAL, owners=owners, scores=scores)
             return
         for hit in found:
             unit = self._prepare(sequence, hit.passage, None, hit.owner)
@@ -102,7 +105,7 @@ class MemoryKeeper:
         return all(pending.encoded is not None and pending.encoded.ready for pending in sequence.schedule.pending_units)
 
     def commit(self, sequence: Sequence) -> None:
-        """Moves the pending units into memory, first in, first out; of those to copy from, the hidden states."""
+        """Moves the pending units into memory, in place of others; of those to copy from, the hidden states."""
         if self._copies is not None:
             self._copies.collect(sequence)
         for pending in sequence.schedule.pending_units:
@@ -111,7 +114,9 @@ class MemoryKeeper:
             if pending.lane is None:
                 self.cache.release(pending.encoded)
                 continue
-            unit, evicted = sequence.memory.add(pending.encoded, pending.passage, pending.weight, pending.lane)
+            unit, evicted = sequence.memory.add(
+                pending.encoded, pending.passage, pending.weight, pending.lane, pending.score
+            )
             if evicted is not None:
                 sequence.record("evict", lane=evicted.lane.value, unit_id=evicted.unit_id)
                 self.cache.release(evicted.encoded)

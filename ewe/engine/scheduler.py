@@ -27,7 +27,7 @@ _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each ha
 class Scheduler:
     """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory.
 
-    precomputed: units that need not be encoded.
+    precomputed: units that need not be encoded. unit_temperature: divides the logits on units that follow a prefix.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class Scheduler:
         keeper: MemoryKeeper,
         config: SchedulerConfig,
         precomputed: PrecomputedUnits | None = None,
+        unit_temperature: float = 1.0,
     ) -> None:
         self._manager = manager
         self._pool = pool
         self._keeper = keeper
         self._config = config
         self._precomputed = precomputed
+        self._unit_temperature = unit_temperature
         self.swaps = 0
 
     def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
@@ -84,6 +86,9 @@ class Scheduler:
 
     def launched(self, plan: SchedulerOutput) -> None:
         """The pass is on its way: what it holds of its units is given back."""
+        for unit in plan.units:
+            if unit.num_planned:
+                self._scale_keys(unit)
         for unit in plan.held:
             self._keeper.cache.release(unit)
 
@@ -163,9 +168,9 @@ class Scheduler:
         cache = self._keeper.cache
         plan.busy[sequence] = None
         for unit in units:
-            if unit.ready or self._is_precomputed(plan, sequence, unit):
-                continue
             size = len(unit.token_ids)
+            if unit.ready or unit.num_planned == size or self._is_precomputed(plan, sequence, unit):
+                continue
             if unit is sequence.schedule.prefix:
                 sequence.stats.prefix_tokens_encoded += plan.add_unit(unit, None, plan.budget, cache)
                 if not unit.ready:
@@ -173,6 +178,7 @@ class Scheduler:
             elif size <= plan.budget or not plan.rows:
                 sequence.stats.unit_tokens_encoded += plan.add_unit(unit, sequence.schedule.prefix, size, cache)
                 sequence.stats.units_encoded += 1
+                unit.ready = self._unit_temperature == 1 or not unit.prefix_ids  # else when its keys are scaled
         return all(unit.ready for unit in units)
 
     def _is_precomputed(self, plan: SchedulerOutput, sequence: Sequence, unit: EncodedUnit) -> bool:
@@ -181,10 +187,17 @@ class Scheduler:
             return False
         state = self._precomputed.load(unit)
         if state is Load.DONE:
+            self._scale_keys(unit)
             plan.progressed = True
             sequence.stats.units_loaded += 1
             self._keeper.cache.loads += 1
         return state is not Load.ABSENT
+
+    def _scale_keys(self, unit: EncodedUnit) -> None:
+        """Divides a unit's keys by its temperature, and so the logits of all that attends to it from now on."""
+        if self._unit_temperature != 1 and unit.prefix_ids:
+            self._pool.scale_keys(unit.table.slots(), 1 / self._unit_temperature)
+            unit.ready = True
 
     def _bring_in(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""

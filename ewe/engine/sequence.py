@@ -48,7 +48,7 @@ class PendingUnit:
     """A passage on its way into memory; `encoded` holds a reference once its blocks are allocated.
 
     salt: units of different salts are not shared, though their contents are the same. lane: None for a passage that
-    is to be copied from.
+    is to be copied from. score: its passage's, by the retriever that found it.
     """
 
     passage: Passage
@@ -56,6 +56,7 @@ class PendingUnit:
     weight: float
     unit_text: UnitText
     salt: str
+    score: float = 0.0
     encoded: EncodedUnit | None = None
     was_cached: bool = False
 

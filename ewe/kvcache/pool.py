@@ -197,6 +197,13 @@ class KVPool:
             tensor.index_copy_(0, index, part.view(-1, *tensor.shape[1:]))
             begin += size
 
+    def scale_keys(self, slots: IntArray, factor: float) -> None:
+        """Multiplies the keys of slots (int64 [n]) in all layers by a factor; in fp8 the scales alone."""
+        index = torch.from_numpy(slots.copy()).to(self.device)
+        for keys, scales in zip(self.keys, self.key_scales, strict=True):
+            scaled = keys if scales is None else scales
+            scaled.index_copy_(0, index, scaled.index_select(0, index) * factor)
+
     def _by_block(self) -> list[Tensor]:
         """All tensors as views [num_blocks, block_size, ...]."""
         shape = (self.num_blocks, self.block_size)

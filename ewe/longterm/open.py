@@ -82,7 +82,7 @@ def open_service(
         raise
 
 
-def rules_of(scorer: str, judge: Judge, trusted: Retriever | None = None) -> MemoryRules:
+def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:
     """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
 
     verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.

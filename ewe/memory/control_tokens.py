@@ -41,7 +41,11 @@ class PlainEncoder:
 
     def break_control_tokens(self, text: str) -> str:
         """The text with a space inside every control token that `encode` would otherwise have to leave out."""
-        return self._findable.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        return self._findable.sub(_broken, text)
+
+    def for_prompt(self, text: str) -> str:
+        """The text with a space inside every control token: a prompt's text is encoded with its control tokens."""
+        return self._spelled.sub(_broken, text)
 
     def split_control_tokens(self, text: str) -> list[str | int]:
         """The text as its control tokens (ids) and the text between them, in order."""
@@ -69,6 +73,10 @@ def _copy_without_control_tokens(tokenizer: Any, control: Iterable[str]) -> Any:
     if backend is not None:
         backend.add_special_tokens(list(control))
     return twin
+
+
+def _broken(match: re.Match[str]) -> str:
+    return f"{match[0][0]} {match[0][1:]}"
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ewe.errors import ConfigError, InvalidRequestError
@@ -17,6 +17,7 @@ from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
 _GAP = re.compile(r"\s+")
+_CACHED_PASSAGES = 1024
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -49,15 +50,18 @@ class UnitTokenizer:
         prefix = list(self._encoder.prefix)
         if self._pieces[: len(prefix)] != prefix:
             self._pieces = [*prefix, *self._pieces]
+        # What is found for one sentence is mostly found for the next one, too, and the engine's thread makes its units.
+        self.encode = lru_cache(_CACHED_PASSAGES)(self._encode)
 
     @cached_property
     def in_prompt(self) -> UnitTokenizer:
         """The same for units that stand within a prompt: no text begins there, and each ends with its line."""
         twin = copy(self)
         twin._pieces = self._encoder.split_control_tokens(self._template.removesuffix("\n") + "\n")
+        twin.encode = lru_cache(_CACHED_PASSAGES)(twin._encode)
         return twin
 
-    def encode(self, passage: Passage) -> UnitText:
+    def _encode(self, passage: Passage) -> UnitText:
         """The unit of a passage, cut at the last sentence end that fits, or else at the last word or character.
 
         A title (source, date) that leaves no room for any text is left out. Raises InvalidRequestError for a passage
@@ -72,6 +76,10 @@ class UnitTokenizer:
             if end:
                 return self._unit(passage, candidate | {"text": fields["text"][:end].rstrip()}, fields)
         raise InvalidRequestError(f"passage {passage.id!r}: no text fits a unit of {self._unit_tokens} tokens")
+
+    def prompt_text(self, passage: Passage) -> str:
+        """What the unit of a passage says, as a part of a prompt's text: without control tokens there, too."""
+        return self._encoder.for_prompt(self.encode(passage).text)
 
     def _unit(self, passage: Passage, held: Mapping[str, str], fields: Mapping[str, str]) -> UnitText:
         token_ids = tuple(self._token_ids(held))

@@ -1,4 +1,4 @@
-"""The working memory of one sequence: two first-in-first-out lanes of weighted units (design 2.3)."""
+"""The working memory of one sequence: two lanes of weighted units, first in, first out (design 2.3)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from ewe.types import Lane, Passage
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnit:
-    """One unit in a lane; unit_id is unique within its working memory, weight > 0 is its `w` in the merge."""
+    """One unit in a lane; unit_id is unique within its working memory, weight > 0 is its `w` in the merge.
+
+    score: its passage's, by the retriever that found it.
+    """
 
     unit_id: int
     encoded: EncodedUnit
     passage: Passage
     weight: float
     lane: Lane
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +40,26 @@ class MemorySnapshot:
 class WorkingMemory:
     """Lanes of at most `retrieval_units` and `verification_units` units; raises ValueError for a negative number.
 
-    `units` is always the retrieval lane, oldest first, and then the verification lane, oldest first.
+    `units` is always the retrieval lane, oldest first, and then the verification lane, oldest first. by_score: a full
+    lane gives up the unit with the lowest score (the oldest of several) instead of its oldest one.
     """
 
-    def __init__(self, retrieval_units: int, verification_units: int) -> None:
+    def __init__(self, retrieval_units: int, verification_units: int, by_score: bool = False) -> None:
         if min(retrieval_units, verification_units) < 0:
             raise ValueError(f"lanes cannot hold {retrieval_units} and {verification_units} units")
         self.units: tuple[MemoryUnit, ...] = ()
         self._capacity = {Lane.RETRIEVAL: retrieval_units, Lane.VERIFICATION: verification_units}
         self._next_id = 0
+        self._by_score = by_score
 
     def contains(self, key: UnitKey) -> bool:
         """Whether a unit with this content is in either lane."""
         return any(unit.encoded.key == key for unit in self.units)
 
     def add(
-        self, encoded: EncodedUnit, passage: Passage, weight: float, lane: Lane
+        self, encoded: EncodedUnit, passage: Passage, weight: float, lane: Lane, score: float = 0.0
     ) -> tuple[MemoryUnit, MemoryUnit | None]:
-        """Append a unit to its lane; returns it and the oldest unit of the lane if that had to go.
+        """Append a unit to its lane; returns it and the unit of the lane that had to go, if one had.
 
         Raises ValueError for a lane without room, a content that is in memory already, or a weight that is not a
         positive number.
@@ -64,11 +70,14 @@ class WorkingMemory:
             raise ValueError("this unit is in memory already")
         if not (math.isfinite(weight) and weight > 0):
             raise ValueError(f"a unit's weight must be a positive number, got {weight}")
-        unit = MemoryUnit(self._next_id, encoded, passage, weight, lane)
+        unit = MemoryUnit(self._next_id, encoded, passage, weight, lane, score)
         self._next_id += 1
         lanes = {name: self._lane(name) for name in Lane}
-        evicted = lanes[lane].pop(0) if len(lanes[lane]) == self._capacity[lane] else None
-        lanes[lane].append(unit)
+        held, evicted = lanes[lane], None
+        if len(held) == self._capacity[lane]:
+            evicted = min(held, key=lambda other: other.score) if self._by_score else held[0]
+            held.remove(evicted)
+        held.append(unit)
         self.units = (*lanes[Lane.RETRIEVAL], *lanes[Lane.VERIFICATION])
         return unit, evicted
 

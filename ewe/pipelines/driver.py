@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Batch
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ewe.assembly import Engine
@@ -50,6 +51,7 @@ class PipelineDriver:
         self._policy = engine.config.policy
         self._timeout_s = engine.config.feedback.timeout
         self._tokenizer = engine.loaded.tokenizer
+        self._text_of = cache(lambda token_id: self._tokenizer.decode([token_id]))
         self._prompts = PromptMaker(self._tokenizer, engine.unit_tokenizer, engine.config)
         self._runs: dict[str, list[Run]] = {}
         self._parts: dict[Sequence, Callable[[Reply], None]] = {}
@@ -112,7 +114,8 @@ class PipelineDriver:
         asked = request.request.asked
         assert isinstance(asked.prompt, str | PlacedPrompt)
         if ask.text is None:
-            prompt, special = self._prompts.own(asked.prompt, passages, ask.begin), asked.add_special_tokens
+            prompt = self._prompts.own(asked.prompt, passages, ask.begin, ask.frame)
+            special = asked.add_special_tokens
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
@@ -138,6 +141,11 @@ class PipelineDriver:
     def encode(self, text: str) -> list[int]:
         """The tokens of a text within an answer."""
         return self._engine.input_processor.encode(text, add_special_tokens=False)
+
+    def has_tokens(self, names: Batch[str]) -> bool:
+        """Whether each is the text of one token."""
+        absent = None, self._tokenizer.unk_token_id
+        return all(self._tokenizer.convert_tokens_to_ids(name) not in absent for name in names)
 
     def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
@@ -166,7 +174,7 @@ class PipelineDriver:
         """Tokens that decode to the same text, like bytes, count together."""
         total: dict[str, float] = {}
         for token_id, logprob in scores.items():
-            text = self._tokenizer.decode([token_id])
+            text = self._text_of(token_id)
             total[text] = total.get(text, 0.0) + math.exp(logprob)
         return {text: math.log(prob) if prob > 0 else -math.inf for text, prob in total.items()}
 

@@ -24,8 +24,15 @@ class PromptMaker:
         self._frame = config.memory.frame
         self._is_marked = config.memory.placement == "in_prompt"
 
-    def own(self, prompt: str | PlacedPrompt, passages: Sequence[Passage], begin: str) -> PlacedPrompt | str:
-        """The request's prompt with passages at its memory mark, or framed if it has none, and the text so far."""
+    def own(
+        self, prompt: str | PlacedPrompt, passages: Sequence[Passage], begin: str, frame: str = ""
+    ) -> PlacedPrompt | str:
+        """The request's prompt with passages at its memory mark, or framed if it has none, and the text so far.
+
+        frame: see `Ask`.
+        """
+        if frame:
+            begin, passages = begin + frame.replace("{passages}", self._listed(passages).strip()), ()
         placed = split_at_mark(prompt) if isinstance(prompt, str) and self._is_marked else prompt
         if isinstance(placed, str):
             text = self._framed(placed, passages) + begin
@@ -53,5 +60,5 @@ class PromptMaker:
         texts = []
         for passage in passages:
             with suppress(InvalidRequestError):  # a passage without text
-                texts.append(self._units.encode(passage).text)
+                texts.append(self._units.prompt_text(passage))
         return "".join(texts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Batch
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from ewe.engine.workers import Job
 from ewe.errors import EWEError
 from ewe.pipelines.answer import ComposedAnswer
 from ewe.pipelines.sampling import answer_params, inner_params, seed_of
-from ewe.pipelines.steps import Ask, Decide, Generate, Pipeline, Reply, Retrieve, Step, Verify, Write
+from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Step, Verify, Write
 from ewe.sampling import SamplingParams
 from ewe.types import FinishReason, Generation, Passage, Query, VerificationResult
 
@@ -47,6 +48,10 @@ class Engine(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text within an answer."""
+        ...
+
+    def has_tokens(self, names: Batch[str]) -> bool:
+        """Whether each is the text of one token."""
         ...
 
     def deliver(self, request: Sequence, generation: Generation) -> None:
@@ -106,6 +111,8 @@ class Run:
                 self.end("stop")
         elif isinstance(step, Decide):
             self.request.record("decision", about=step.about, **step.data)
+        elif isinstance(step, HasTokens):
+            return self._engine.has_tokens(step.names)
         elif isinstance(step, Generate):
             return self._generate(step)
         elif isinstance(step, Retrieve):

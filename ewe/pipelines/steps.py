@@ -21,7 +21,7 @@ class Ask:
     what follows is written. max_tokens: None for as many as the request's answer may still have. top_logprobs: how many
     of the likeliest tokens the reply names. attention: whether it tells how its text was read. What is asked with the
     request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
-    min_p.
+    min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand.
     """
 
     text: str | None = None
@@ -30,6 +30,7 @@ class Ask:
     max_tokens: int | None = None
     top_logprobs: int = 0
     attention: bool = False
+    frame: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,13 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class HasTokens:
+    """Whether the model has all of these tokens, by their texts; the answer is a bool."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Decide:
     """A decision, for the trace; the answer is None. data: JSON-ready."""
 
@@ -109,7 +117,7 @@ class Decide:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-Step = Generate | Retrieve | Verify | Write | Decide
+Step = Generate | Retrieve | Verify | Write | Decide | HasTokens
 Steps = Generator[Step, Any, Ask | Reply | FinishReason]
 """Ends with an Ask, which makes the answer and is streamed as it is written; with a Reply, which is the answer; or, if
 the answer has been written with Write, with the reason for its end."""

@@ -10,7 +10,7 @@ from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Retriever
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.combination import JudgedPiece, combine, is_conflict
-from ewe.verification.decision import DecisionRule, Reading, evidence_of
+from ewe.verification.decision import DecisionRule, Reading, evidence_of, tells_of
 from ewe.verification.evidence_weighing import Decision, source_weight
 from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
@@ -21,9 +21,8 @@ from ewe.verification.selection import SentenceSelector, Window
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
 
-_SUPPORTS = 0.1  # Share of the evidence's weight below which nothing in a complete collection supports a claim.
 _TOLD_INSTEAD = 4
-"""Pieces shown of what a complete collection tells in place of a claim that nothing in it supports."""
+"""Pieces shown of what a complete collection tells in place of a claim that nothing in it tells of."""
 
 
 class ClaimVerifier:
@@ -31,7 +30,7 @@ class ClaimVerifier:
 
     evidence_top_k: passages per claim. rule: what a judge's words on a passage add up to. veracity_weighting: whether
     a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
-    whether the collection tells everything, so that a claim that nothing in it supports is refuted.
+    whether the collection tells everything, so that a claim that nothing in it tells of is refuted.
 
     Of a passage the judge reads the best sentence, if it says nearly the same as the claim, or else the window of
     sentences that speak of it. Identical claims of a call are judged once, and identical pairs of evidence and claim
@@ -114,7 +113,13 @@ class ClaimVerifier:
         decided = {}
         for one, (readings, found) in zip(asked, self._read(asked), strict=True):
             pieces = [self._piece(one, reading) for reading in readings]
-            decided[one] = _Decided(self._combine(pieces), tuple(found))
+            decision = combine(pieces, self._rule.thresholds)
+            if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE:
+                told = (
+                    piece.weight > 0 and tells_of(one.wording, r) for piece, r in zip(pieces, readings, strict=True)
+                )
+                decision = decision if any(told) else _untold(pieces)
+            decided[one] = _Decided(decision, tuple(found))
         return decided
 
     def _read(self, asked: Sequence[_Asked]) -> list[tuple[list[Reading], list[Passage]]]:
@@ -146,14 +151,6 @@ class ClaimVerifier:
         said = self._rule.probabilities(asked.wording, reading, asked.claim)
         return JudgedPiece(passage, reading.window.excerpt, said, weight)
 
-    def _combine(self, pieces: Sequence[JudgedPiece]) -> Decision:
-        decision = combine(pieces, self._rule.thresholds)
-        is_open = decision.verdict is Verdict.INCONCLUSIVE and not decision.evidence
-        if self._assume_complete and is_open and decision.support < _SUPPORTS:
-            told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
-            return Decision(Verdict.REFUTED, 1.0, tuple(told))
-        return decision
-
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -175,6 +172,12 @@ class _Decided:
 
     decision: Decision
     found: tuple[Passage, ...]
+
+
+def _untold(pieces: Sequence[JudgedPiece]) -> Decision:
+    """What becomes of a claim of which nothing in a complete collection tells: refuted, by what is told instead."""
+    told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
+    return Decision(Verdict.REFUTED, 1.0, tuple(told))
 
 
 def _result(claims: Sequence[Claim], decided: Sequence[_Decided]) -> VerificationResult:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.verification.calibration import Thresholds
-from ewe.verification.judges.protocol import REFUTED, SUPPORTED
+from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
@@ -108,6 +108,15 @@ def far(reading: Reading) -> Probabilities:
     sides = (min(reading.said[side], _SUREST) for side in (SUPPORTED, REFUTED))
     supported, refuted = (max(0.0, side - _FLOOR) / (1.0 - _FLOOR) for side in sides)
     return supported, refuted, 1.0 - supported - refuted
+
+
+def tells_of(wording: str, reading: Reading) -> bool:
+    """Whether a passage tells of a claim: neither the judge nor the words missing in its best sentence say otherwise.
+
+    The probability of inconclusive, the share of missing words, and 1 if a name is missing, sum to 1 at most.
+    """
+    missing = dict(zip(SIGNALS, signals(wording, reading.window.excerpt, reading.window.led), strict=True))
+    return float(reading.said[INCONCLUSIVE]) + missing["words"] + missing["names"] <= 1.0
 
 
 def _log_odds(probability: float) -> float:

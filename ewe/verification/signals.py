@@ -32,12 +32,14 @@ _DEGREES = words_of(
     decrease decreased rose fell majority minority internal external"""
 )
 """Words that tell how many, how much, which way or how surely: with another of them a sentence says another thing."""
+_HEDGES = words_of("may might could would can likely probably possibly perhaps")
 _NAME_PARTS = words_of("the a an of and or")
+_JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same,
 _MORE = 0.5  # and share of the sentence's that a short claim may lack.
 _CACHED_TEXTS = 8192
 
-SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees")
+SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "certainty")
 """What `signals` counts, in its order."""
 
 
@@ -45,21 +47,23 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
     sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
-    whether a number (month, ordinal) or a name of the claim is missing. negations: whether one of claim and sentence is
-    negated and the other is not. words: the share of the claim's content words that are missing. one word: whether
-    these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is missing in
-    the sentence.
+    whether a number (month, ordinal) or the last word of a name of the claim is missing: texts call people by it. negations: whether one of claim and
+    sentence is negated and the other is not; a negation in a sentence that says much more may be of something else.
+    words: the share of the claim's content words that are missing. one word: whether these are few of many, 1 to 3 of
+    at least 6. degrees: whether a word that tells how much or which way is missing in the sentence. certainty: whether a
+    "may" or "probably" of the sentence is missing in the claim.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
-    content = said.stems - _SAID_ANYWAY
-    missing = content - shown.stems
+    missing = said.content - shown.stems
+    is_alike = not _says_much_more(own, said)
     return (
         float(bool(said.numbers - shown.numbers)),
-        float(not said.names.keys() <= shown.stems),
-        float(said.negations % 2 != own.negations % 2),
-        len(missing) / max(1, len(content)),
-        float(len(content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
+        float(not said.last_names <= shown.stems),
+        float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
+        len(missing) / max(1, len(said.content)),
+        float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not said.degrees <= own.degrees),
+        float(is_alike and not own.degrees & _HEDGES <= said.degrees),
     )
 
 
@@ -68,10 +72,16 @@ def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
 
     A claim of few words has them in many a sentence: there, most of the sentence's must be in the claim as well.
     """
-    said, own, shown = (text.stems - _SAID_ANYWAY for text in (_read(claim), _read(sentence), _read(led)))
-    if len(said - shown) > _NEAR * max(1, len(said)):
+    said, own, shown = _read(claim), _read(sentence), _read(led)
+    if len(said.content - shown.stems) > _NEAR * max(1, len(said.content)):
         return False
-    return len(said) >= _ENOUGH or len(own - said) <= _MORE * len(own)
+    is_whole = len(said.content) >= _ENOUGH and len(said.content - own.stems) <= _NEAR * len(said.content)
+    return is_whole or not _says_much_more(own, said)
+
+
+def _says_much_more(own: _Text, said: _Text) -> bool:
+    """Whether most of a sentence's content words are not in the claim."""
+    return len(own.content - said.content) > _MORE * len(own.content)
 
 
 def swaps_names(claim: str, sentence: str) -> bool:
@@ -101,7 +111,7 @@ def _in_order(text: _Text, names: Set[str]) -> list[str]:
 def speaks_of_the_same(claim: str, evidence: str) -> bool:
     """Whether the evidence has a name of the claim, or its first word; without any of these, a content word."""
     said, shown = _read(claim), _read(evidence)
-    return not shown.stems.isdisjoint(said.names.keys() | said.opening or said.stems - _SAID_ANYWAY)
+    return not shown.stems.isdisjoint(said.names.keys() | said.opening or said.content)
 
 
 def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
@@ -120,8 +130,10 @@ def speaks_of_another(claim: str, wording: str, passage: Passage) -> bool:
 class _Text:
     words: tuple[str, ...]
     stems: frozenset[str]
+    content: frozenset[str]
     numbers: frozenset[str]
     names: dict[str, None]
+    last_names: frozenset[str]
     opening: frozenset[str]
     degrees: frozenset[str]
     negations: int
@@ -132,9 +144,11 @@ def _read(text: str) -> _Text:
     words: list[str] = []
     numbers: set[str] = set()
     names: dict[str, None] = {}
+    last_names: list[str] = []
     opening: set[str] = set()
     degrees: set[str] = set()
     negations = 0
+    name_end = 0
     for match in _TOKEN.finditer(text):
         low = match[0].lower()
         word = _norm(low)
@@ -145,10 +159,15 @@ def _read(text: str) -> _Text:
             numbers.add(word)
         elif match[0][0].isupper() and low not in FUNCTION_WORDS:
             names.setdefault(word)
+            if last_names and text[name_end : match.start()] in _JOINTS:
+                last_names.pop()
+            last_names.append(word)
+            name_end = match.end()
             if match.start() == 0:
                 opening.add(word)
-    sets = (frozenset(words), frozenset(numbers), names, frozenset(opening), frozenset(degrees))
-    return _Text(tuple(words), *sets, negations)
+    stems = frozenset(words)
+    sets = (frozenset(last_names), frozenset(opening), frozenset(degrees))
+    return _Text(tuple(words), stems, stems - _SAID_ANYWAY, frozenset(numbers), names, *sets, negations)
 
 
 def _norm(word: str) -> str:

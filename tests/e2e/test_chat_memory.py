@@ -51,13 +51,13 @@ def weights(attention: str) -> Any:
         return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention).eval()
 
 
-def chat_llm(template: str = TEMPLATE, **memory: Any) -> LLM:
+def chat_llm(template: str = TEMPLATE, num_blocks: int = 300, **memory: Any) -> LLM:
     """A model whose tokenizer can be cut anywhere, with a chat template of its own."""
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level().backend_tokenizer, eos_token="<eos>")
     tokenizer.chat_template = template
     model = weights("ewe").requires_grad_(False)
     loaded = LoadedModel(model, tokenizer, 400, frozenset({tokenizer.eos_token_id}), len(tokenizer))
-    config = {"memory": {**MEMORY, **memory}, "cache": {"num_blocks": 300, "block_size": 4}, "verifier": "none"}
+    config = {"memory": {**MEMORY, **memory}, "cache": {"num_blocks": num_blocks, "block_size": 4}, "verifier": "none"}
     return LLM("tiny", config=config, loaded=loaded)
 
 
@@ -108,6 +108,35 @@ def test_chats_are_the_literal_form(oracle: Oracle, merge: str, weighting: str, 
             len(llm.tokenizer(t)["input_ids"]) for t in (before, long.prompt[len(before) :])
         )
         llm.check_integrity()
+
+
+def test_units_in_a_prompt_have_a_temperature(tmp_path: Path) -> None:
+    tempered = Oracle("llama", deepcopy(weights("eager")), temperature=0.6)
+    place = "<user>Context: ", "\nThe river\n<assistant>", [1.0] * 3, "plain"
+    precomputed(tmp_path, place[0])
+    with chat_llm(unit_temperature=0.6) as llm, chat_llm() as plain:
+        # Two requests encode the same units together; a third finds them.
+        answers = [*llm.chat([RIVER, RIVER], TEN, PASSAGES), *llm.chat(RIVER, TEN, PASSAGES)]
+        assert [answer.stats.units_encoded for answer in answers] == [3, 0, 0]
+        for answer in answers:
+            check(llm, tempered, answer, *place)
+        bare = [engine.generate("The river", TEN, PASSAGES)[0].logprobs for engine in (llm, plain)]
+        assert bare[0] == bare[1]
+        assert answers[0].logprobs != plain.chat(RIVER, TEN, PASSAGES)[0].logprobs
+    with chat_llm(unit_temperature=0.6, precomputed=str(tmp_path)) as llm:
+        [loaded] = llm.chat(RIVER, TEN, PASSAGES)
+        assert loaded.stats.units_loaded == 3
+        check(llm, tempered, loaded, *place)
+
+
+def test_units_with_a_temperature_come_and_go() -> None:
+    talks = [[{"role": "system", "content": f"Be {kind}."}, *RIVER] for kind in ("short", "long", "kind", "bold")]
+    with chat_llm(unit_temperature=0.6) as roomy, chat_llm(num_blocks=60, unit_temperature=0.6) as narrow:
+        expected = roomy.chat(talks, TEN, PASSAGES)
+        found = narrow.chat(talks, TEN, PASSAGES) + narrow.chat(talks[::-1], TEN, PASSAGES)
+        assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected + expected[::-1]]
+        assert sum(answer.stats.units_encoded for answer in found) > 12  # some were evicted
+        narrow.check_integrity()
 
 
 def test_a_prefix_and_its_units_are_encoded_once_for_all_requests() -> None:

@@ -6,21 +6,26 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
+import torch
 from builtin_rig import CONFIG, loaded_model, server
-from llm_rig import tiny_llm
+from llm_rig import MAX_LEN, model, tiny_llm
 from server_rig import PROMPT, wait_until_idle
 from typer.testing import CliRunner
 from unit.engine_parts import Judge, Library
+from unit.engine_tokenizers import sentencepiece_like
 
 from ewe import LLM, AsyncLLM, SamplingParams
 from ewe.cli.main import app
+from ewe.engine.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
+from ewe.pipelines.reflection import TOKENS
 from ewe.registry import PIPELINES
-from ewe.types import Generation
+from ewe.types import Generation, Passage, ScoredPassage
 from ewe.world.builtin import example_prompts
 
 PARAMS = SamplingParams(max_tokens=8)
@@ -158,3 +163,37 @@ def test_the_server_streams_an_answer_to_the_real_client() -> None:
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == expected.text
     told = [chunk.ewe["event"] for chunk in chunks if "event" in (getattr(chunk, "ewe", None) or {})]
     assert {"retrieving", "retrieval", "asking"} <= set(told)
+
+
+class Shelf:
+    """Finds the same two passages for every query."""
+
+    found = (Passage("a", "The river [Fully supported] flows.", title="River"), Passage("b", "To the sea."))
+
+    def retrieve(self, queries: list[str], top_k: int) -> list[list[ScoredPassage]]:
+        return [[ScoredPassage(passage, 1.0) for passage in self.found] for _ in queries]
+
+
+def test_a_model_that_has_reflection_tokens_is_asked_with_them() -> None:
+    """Its passages stand after the text, and what they spell are no tokens."""
+    tokenizer = deepcopy(sentencepiece_like())
+    tokenizer.add_special_tokens({"additional_special_tokens": list(TOKENS)})
+    reads = torch.tensor([tokenizer(PROMPT)["input_ids"]])
+    trained = deepcopy(model("ewe", len(tokenizer)))
+    wants = model("eager", len(tokenizer)).model(reads).last_hidden_state[0, -1]
+    trained.lm_head.weight[tokenizer.convert_tokens_to_ids("[Retrieval]")] = wants
+    loaded = LoadedModel(trained, tokenizer, MAX_LEN, frozenset({2}), len(tokenizer))
+    config = {"policy": "self-rag-like", "pipeline": PIPELINE, "memory": {"unit_tokens": 60}, "verifier": "none"}
+    with LLM("tiny", config=config, loaded=loaded, datastore=Shelf()) as llm:
+        [answer] = llm.generate(PROMPT, SamplingParams(max_tokens=20, seed=1, temperature=1.0))
+        driver = llm.client._pipeline
+        assert driver is not None
+        frame = "[Retrieval]<paragraph>{passages}</paragraph>"
+        asked = driver._prompts.own(PROMPT, Shelf.found[:1], "So.", frame)
+    assert str(getattr(asked, "text", asked)) == f"{PROMPT}So.{frame}".format(
+        passages="River: The river [ Fully supported] flows."
+    )
+    steps = [event.data for event in answer.trace if event.kind == "asking"]
+    assert {step["step"] for step in steps} == {"retrieve?", "sentence"}
+    assert [["a"], ["b"]] in [step["passages"] for step in steps]
+    assert not any(token in answer.text for token in TOKENS)

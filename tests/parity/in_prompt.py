@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 import torch
 from parity.families import WINDOW, build
+from transformers.models.llama import modeling_llama
 
 NONE = -torch.inf
 
@@ -42,11 +44,28 @@ def additive_mask(prefix: int, units: Sequence[int], context: int, weights, merg
     return mask[None, None]
 
 
-class Oracle:
-    """transformers' model of a family, or one that is given, in float64 under that mask."""
+def divided(temperature: float, prefix: int, own: int) -> Any:
+    """Llama's attention where the logits of what stands from own on are divided on the units, which begin at prefix."""
 
-    def __init__(self, family: str, model: Any = None) -> None:
+    def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float, **_: Any) -> Any:
+        key, value = (modeling_llama.repeat_kv(item, module.num_key_value_groups) for item in (key, value))
+        logits = query @ key.transpose(2, 3) * scaling
+        logits[..., own:, prefix:own] /= temperature
+        weights = (logits + mask).softmax(-1)
+        return (weights @ value).transpose(1, 2).contiguous(), weights
+
+    return attend
+
+
+class Oracle:
+    """transformers' model of a family, or one that is given, in float64 under that mask.
+
+    temperature: of units; other than 1 for Llama alone.
+    """
+
+    def __init__(self, family: str, model: Any = None, temperature: float = 1.0) -> None:
         self.model: Any = (model or build(family, attention="eager")).double()
+        self._temperature = temperature
 
     def inputs(self, prefix, units, tokens, capacity: int, weights, merge: str) -> dict[str, Any]:
         """The forward's arguments for [prefix; units; tokens] as one sequence."""
@@ -69,5 +88,10 @@ class Oracle:
 
     def logprobs(self, prefix, units, tokens, capacity: int, weights, merge: str) -> torch.Tensor:
         """[tokens, vocab], at each of the tokens that follow the memory."""
-        logits = self.model(**self.inputs(prefix, units, tokens, capacity, weights, merge)).logits[0, -len(tokens) :]
+        inputs = self.inputs(prefix, units, tokens, capacity, weights, merge)
+        with pytest.MonkeyPatch.context() as patch:
+            if self._temperature != 1:
+                attend = divided(self._temperature, len(prefix), len(prefix) + sum(map(len, units)))
+                patch.setattr(modeling_llama, "eager_attention_forward", attend)
+            logits = self.model(**inputs).logits[0, -len(tokens) :]
         return logits.log_softmax(-1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ewe.pipelines.steps import Ask, Decide, Generate, Pipeline, Reply, Retrieve, Verify, Write
+from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Verify, Write
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 
 Model = Callable[[Ask], Reply]
@@ -45,8 +45,9 @@ def drive(
     model: Model,
     verify: Callable[[VerificationRequest], VerificationResult] | None = None,
     search: Callable[[str, int], tuple[Passage, ...]] = passages,
+    tokens: Sequence[str] = (),
 ) -> Log:
-    """Runs a pipeline to its end."""
+    """Runs a pipeline to its end. tokens: those that the model has by name."""
     log, steps, answer = Log(), pipeline.run(question), None
     for _ in range(1000):
         try:
@@ -58,6 +59,8 @@ def drive(
         if isinstance(step, Generate):
             log.asked.append((step.name, step.asks))
             answer = [model(ask) for ask in step.asks]
+        elif isinstance(step, HasTokens):
+            answer = set(step.names) <= set(tokens)
         elif isinstance(step, Retrieve):
             log.queries.append((step.queries, step.top_k))
             answer = [search(query, step.top_k) for query in step.queries]

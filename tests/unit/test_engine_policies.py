@@ -22,7 +22,7 @@ from ewe.engine.policies import (
 from ewe.engine.sampling_rows import Token
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
-from ewe.types import Generation, Verdict
+from ewe.types import Generation, Passage, ScoredPassage, Verdict
 
 SPLITTER = SentenceSplitter()
 TEXT = "Aa bb. Cc dd. Ee ff."
@@ -54,6 +54,20 @@ def test_retrieval_queries_with_the_prompt_and_each_new_sentence_once() -> None:
     assert notebook.queries == ["q:", "q: Aa bb.", "q: Cc dd."]
     assert pauses(generation, "retrieval") == [8, 15]
     assert generation.stats.retrievals == 3
+
+
+@pytest.mark.parametrize(("refresh", "evicted"), [("fifo", ["q:"]), ("lowest_score", ["q: Aa bb."])])
+def test_a_full_lane_makes_room_in_the_order_that_is_set(refresh: str, evicted: list[str]) -> None:
+    scores = {"q:": 0.9, "q: Aa bb.": 0.5, "q: Cc dd.": 0.7}
+
+    class Scored:
+        def retrieve(self, queries: list[str], top_k: int) -> list[list[ScoredPassage]]:
+            return [[ScoredPassage(Passage(query, f"fact of {query}"), scores[query])] for query in queries]
+
+    settings = config(retrieve_every=1).override([f"memory.refresh={refresh}"])
+    generation = write(settings, Scored(), None, words(TEXT))
+    names = {e.data["unit_id"]: e.data["passage"]["id"] for e in generation.trace if e.kind == "refresh"}
+    assert [names[e.data["unit_id"]] for e in generation.trace if e.kind == "evict"] == evicted
 
 
 @pytest.mark.parametrize("every", [1, 4, 7, 10, 16])

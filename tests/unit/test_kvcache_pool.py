@@ -186,3 +186,19 @@ def test_what_is_kept_of_every_token_moves_with_its_block() -> None:
     pool.write_blocks([2], host)
     assert torch.equal(pool.states[8:12], pool.states[4:8])
     assert pool.read_slots(np.arange(4, 8)).nbytes == 4 * KVPool.bytes_per_token(SHAPES, torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, FP8])
+def test_scaling_keys_changes_nothing_else(dtype: torch.dtype) -> None:
+    pool = KVPool(SHAPES, 4, 4, dtype, "cpu")
+    slots = np.array([5, 9])
+    before = pool.read_slots(np.arange(4, 16))
+    before = torch.randint(1, 100, before.shape, dtype=before.dtype)
+    pool.write_slots(np.arange(4, 16), before)
+    scaled = [item for item in (pool.keys if dtype != FP8 else pool.key_scales) if item is not None]
+    expected = [item[slots] * 2 for item in scaled]
+    pool.scale_keys(slots, 2.0)
+    assert all(map(torch.equal, [item[slots] for item in scaled], expected))
+    for item, values in zip(scaled, expected, strict=True):
+        item[slots] = values / 2
+    assert torch.equal(pool.read_slots(np.arange(4, 16)), before)

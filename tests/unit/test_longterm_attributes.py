@@ -57,6 +57,7 @@ def found(memories: MemoryService, query: str, as_of: float | None = None, scope
         ("I don't smoke.", "I smoke."),
         ("I have two children.", "I have three children."),
         ("I use an iPhone.", "I use a Pixel now."),
+        ("My blood type is A.", "My blood type is O."),
     ],
 )
 def test_a_newer_value_of_one_attribute(older: str, newer: str) -> None:
@@ -74,6 +75,10 @@ def test_a_newer_value_of_one_attribute(older: str, newer: str) -> None:
         ("My favourite colour is blue.", "My favourite food is pasta."),
         ("I have a dog called Rex.", "I have a cat called Mimi."),
         ("I am vegetarian.", "The bridge opened in 1932."),
+        ("Nora is allergic to peanuts.", "Nora is allergic to cats."),
+        ("My car is red.", "My car is a Volvo."),
+        ("Kim's favourite book is Emma.", "Kim's favourite film is Alien."),
+        ("I am learning Spanish.", "I am learning to cook."),
     ],
 )
 def test_what_can_hold_beside_it(one: str, other: str) -> None:
@@ -88,6 +93,11 @@ def test_what_can_hold_beside_it(one: str, other: str) -> None:
         (BERLIN, "I live in Berlin, Germany"),
         (BERLIN, BERLIN),
         ("The bridge opened in 1932", "The bridge opened in 1923"),
+        ("My laptop is heavy.", "My laptop is light."),
+        ("I hate mushrooms.", "Mushrooms are my favourite food."),
+        ("The mayor of Ost is Ann Reed.", "No, the mayor of Ost is Joe Marsh."),
+        ("Peter eats no meat.", "Peter eats a steak every Friday."),
+        ("Nora is an only child.", "Nora has two sisters."),
         ("", "?"),
     ],
 )

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.longterm.records import MemorySource
-from ewe.longterm.scoring import verimem
+from ewe.longterm.records import Memory, MemorySource
+from ewe.longterm.scoring import verimem, verimem_forms
+from ewe.longterm.scoring.contradictions import Relation
 from ewe.longterm.scoring.criticality import estimate_criticality
 from ewe.longterm.scoring.verimem_sources import TIER_VERACITY, SourceTier, source_tier, tier_veracity, write_time_prior
 from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
@@ -18,6 +19,7 @@ from ewe.longterm.scoring.verimem_uncertainty import (
     recall_uncertainty,
     veracity_uncertainty,
 )
+from ewe.types import Passage, ScoredPassage
 
 shares = st.floats(0, 1)
 ENTAILED, CONTRADICTED, NEUTRAL = np.eye(3)
@@ -247,3 +249,40 @@ def test_nothing_at_stake_is_0():
 @given(st.text(max_size=200))
 def test_criticality_of_any_text_lies_in_0_1(text):
     assert 0 <= estimate_criticality(text) <= 1
+
+
+class Library:
+    def retrieve(self, queries, top_k):
+        return [[ScoredPassage(Passage("p", "verified"), 1.0)] for _ in queries]
+
+
+def test_the_first_veracities_as_printed():
+    memory = Memory("m", "new", source=MemorySource("user", "ann", 0.9))
+    cosines = {"new": 1.0, "verified": 0.5, "old": 0.8, "dubious": 0.9}
+    found = [
+        Relation(Memory("o", "old", veracity=0.75), 0.9, 0.9, 0.0),
+        Relation(Memory("d", "dubious", veracity=0.3), 0.0, 0.0, 0.0),
+    ]
+
+    def similarity(texts):
+        return np.array([[cosines[text] for text in texts]])
+
+    first = verimem_forms.FirstOfTextA(Library(), similarity)
+    by_hand = 0.5 * 0.8 + 0.3 * (0.7 * 0.5 + 0.3 * 0.9) + 0.2 * (0.8 * 0.75)  # corroborated: the tier of 0.8
+    assert first(memory, found) == pytest.approx((by_hand, veracity_uncertainty(by_hand)))
+    assert verimem_forms.FirstOfTextA(None, similarity)(memory, []) == pytest.approx((0.4, 0.8))
+    assert verimem_forms.first_of_text_b(memory, found) == pytest.approx((0.7, 0.6))
+
+
+def test_the_updates_as_printed():
+    memory = Memory("m", "new", veracity=0.6, created_at=0.0)
+    rows, reliability, year = np.array([ENTAILED, CONTRADICTED]), [0.9, 0.6], 365 * 86400.0
+    assert verimem_forms.averaged(memory, rows, reliability, 0.0) == pytest.approx(0.7 * 0.6 + 0.3 * 0.9 / 1.5)
+    assert verimem_forms.averaged(memory, rows, reliability, year) == pytest.approx(0.7 * 0.6 + 0.3 * 0.45 / 1.5)
+    once = verimem.bayesian_veracity_as_written(0.6, 0.5, 0.2, 0.3)
+    twice = verimem.bayesian_veracity_as_written(once, 0.5, 0.2, 0.3)
+    row = np.array([[0.5, 0.2, 0.3]] * 2)
+    assert verimem_forms.bayesian_as_written(memory, row, reliability, 0.0) == pytest.approx(twice)
+    assert verimem_forms.unmoved(memory, rows, reliability, year) == 0.6
+    expected = verimem.bayesian_veracity(0.6, rows, reliability)
+    assert verimem_forms.bayesian(memory, rows, reliability, year) == expected

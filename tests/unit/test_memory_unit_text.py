@@ -300,6 +300,14 @@ def test_control_tokens_of_the_template_are_kept_and_those_of_the_passage_are_no
     assert long.text.endswith("to the river.")
 
 
+@EVERY
+def test_what_a_passage_spells_is_no_control_token_in_a_prompt_either(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    text = UnitTokenizer(tokenizer, 256, "{text}").prompt_text(passage(f"So {' or '.join(CONTROL)}."))
+    assert not forbidden_ids(name) & set(tokenizer.encode(text, add_special_tokens=False))
+    assert text.startswith("So ")
+
+
 def test_the_given_tokenizer_is_left_as_it_was() -> None:
     tokenizer = byte_level(adds_bos=True)
     UnitTokenizer(tokenizer, 64, "{text}").encode(passage("A <think> and <|eot_id|>."))
@@ -352,6 +360,13 @@ def test_the_cost_depends_on_the_unit_and_not_on_the_text(long: Passage, limit: 
     tokenizer._encoder.encode = lambda text: (seen.append(len(text)), plain(text))[1]  # type: ignore[method-assign]
     tokenizer.encode(long)
     assert sum(seen) < limit
+
+
+def test_a_passage_that_is_found_again_costs_nothing() -> None:
+    tokenizer = UnitTokenizer(byte_level(adds_bos=True), 64, "{text}")
+    unit = tokenizer.encode(passage("It moved."))
+    tokenizer._encoder.encode = lambda text: pytest.fail("encoded twice")  # type: ignore[method-assign]
+    assert tokenizer.encode(passage("It moved.")) is unit
 
 
 TEXTS = st.lists(

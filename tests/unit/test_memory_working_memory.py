@@ -43,6 +43,17 @@ def test_a_full_lane_gives_up_its_oldest_and_leaves_the_other_lane_alone() -> No
     assert keys(memory) == [2, 3, 1]
 
 
+def test_by_score_a_full_lane_gives_up_the_lowest_and_of_equals_the_oldest() -> None:
+    memory = WorkingMemory(2, 1, by_score=True)
+    for number, score in enumerate([0.5, 0.2, 0.2, 0.1]):
+        memory.add(UNITS[number], PASSAGES[number], 1.0, Lane.RETRIEVAL, score)
+    assert keys(memory) == [0, 3]
+    memory.add(UNITS[4], PASSAGES[4], 1.0, Lane.VERIFICATION)
+    memory.add(UNITS[5], PASSAGES[5], 1.0, Lane.VERIFICATION)
+    memory.add(UNITS[6], PASSAGES[6], 1.0, Lane.RETRIEVAL, 0.3)
+    assert keys(memory) == [0, 6, 5]
+
+
 def test_what_is_in_either_lane_is_contained_and_refused() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)

@@ -9,7 +9,8 @@ import pytest
 from pipeline_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.self_rag_like import RETRIEVE, SelfRAGLike, yes_probability
+from ewe.pipelines.reflection import RETRIEVE, TOKENS, yes_probability
+from ewe.pipelines.self_rag_like import SelfRAGLike
 from ewe.pipelines.steps import Ask, Decide, Reply
 from ewe.types import Passage
 
@@ -141,3 +142,56 @@ def test_yes_in_any_spelling_against_no() -> None:
     assert yes_probability(Reply("x", top_logprobs=({"x": -0.1},))) == 0.5
     assert yes_probability(Reply("")) == 0.5
     assert yes_probability(Reply("no", top_logprobs=({" no": -0.1},))) == 0
+
+
+# Probabilities of reflection tokens in two candidates: at the first place, after the sentence, and at the end.
+CRITIQUES: dict[str, tuple[dict[str, float], ...]] = {
+    "relevance": ({"[Relevant]": 0.9, "[Irrelevant]": 0.1}, {"[Relevant]": 0.2, "[Irrelevant]": 0.7}),
+    "support": ({"[Partially supported]": 0.8, "[Fully supported]": 0.1}, {"[No support / Contradictory]": 0.9}),
+    "use": ({"[Utility:5]": 0.5, "[Utility:2]": 0.3}, {"[Utility:1]": 0.6, "[Utility:4]": 0.2}),
+}
+# By hand: share of [Relevant]; (0.5 x 0.8 + 0.1) / 0.9; (0.5 - 0.5 x 0.3) / 0.8 and (0.5 x 0.2 - 0.6) / 0.8.
+COUNTED = {"relevance": (0.9, 2 / 9), "support": (5 / 9, 0.0), "use": (0.4375, -0.625)}
+WEIGHTS = {"relevance": 1.0, "support": 1.0, "use": 0.5}
+
+
+def reflected(kind: str, number: int) -> Reply:
+    """A candidate whose critique of one kind is that of the table; of the others it says nothing."""
+    said = CRITIQUES[kind][number]
+    word = {"A": -0.1, **dict.fromkeys(said, -9.0)}
+    told = {name: math.log(probability) for name, probability in said.items()}
+    places = (told, word) if kind == "relevance" else ({"A": -0.1}, word, told)
+    text = f"[Relevant]A{number}.[Fully supported][Utility:5]"
+    return Reply(text, "stop", 0.5, places)
+
+
+@pytest.mark.parametrize("kind", CRITIQUES)
+def test_a_model_trained_to_reflect_is_read_by_its_tokens(kind: str) -> None:
+    def model(ask: Ask) -> Reply:
+        assert ask.text is None
+        if ask.max_tokens == 1:
+            return Reply("", top_logprobs=({"[Retrieval]": math.log(0.3), "[No Retrieval]": math.log(0.5), "A": -2.0},))
+        return reflected(kind, int(ask.passages[0].id[-1]))
+
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, model, tokens=TOKENS)
+    need, candidate = log.decided
+    assert need.data["probability"] == pytest.approx(0.3 / 0.8)
+    expected = [0.5 + WEIGHTS[kind] * value for value in COUNTED[kind]]
+    assert candidate.data["scores"] == pytest.approx(expected)
+    assert candidate.data["chosen"].endswith("#0")
+    assert [write.text for write in log.written] == ["A0."]
+    assert [name for name, _ in log.asked] == ["retrieve?", "sentence"]
+    assert {ask.frame for ask in log.asked[1][1]} == {"[Retrieval]<paragraph>{passages}</paragraph>"}
+
+
+def test_without_need_one_candidate_says_so_and_texts_are_joined_without_tokens() -> None:
+    def model(ask: Ask) -> Reply:
+        if ask.max_tokens == 1:
+            return Reply("", top_logprobs=({"[No Retrieval]": -0.1},))
+        assert (ask.frame, ask.passages) == ("[No Retrieval]", ())
+        text = "It fell.[Utility:5]" if ask.begin else "They built it.[No Retrieval]It fell."
+        return Reply(text, "stop")
+
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, model, tokens=TOKENS)
+    assert [write.text for write in log.written] == ["They built it.", " It fell."]
+    assert log.queries == []

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.config import LongTermConfig
 from ewe.longterm.records import Scope
 from ewe.longterm.request_memories import scopes_of
-from ewe.server.schemas.memory_schemas import MemoryChoice
+from ewe.server.schemas.memory_schemas import MemoryUse
 from ewe.server.tenants import Tenants
 from ewe.types import MemoryOptions
 
@@ -23,7 +23,7 @@ KEEPS = LongTermConfig(path="somewhere")
 
 def seen(tenants: Tenants, key: str, place: tuple[str, str]) -> set[Scope]:
     """What a request with this user and agent may read."""
-    options = tenants.options(key, MemoryChoice(user=place[0], agent=place[1]), KEEPS)
+    options = tenants.options(key, MemoryUse(user=place[0], agent=place[1]), KEEPS)
     assert options is not None
     return set(scopes_of(options))
 

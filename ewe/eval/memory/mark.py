@@ -49,7 +49,7 @@ _COLUMNS = {
     "turns2": "turns, exp. 2", "notes2": "memories", "right3": "right, exp. 3", "wrong3": "hallucinated, 3",
     "ics3": "ICS, 3", "printed3": "ICS as printed, 3", "kpcs3": "KPCS, 3", "aics3": "AICS, 3", "words3": "words, 3",
     "right_again": "right after feedback", "kept": "memories kept",
-    "turns4": "turns, exp. 4", "right4": "right, exp. 4", "seconds1": "CPU s, exp. 1", "seconds3": "CPU s, exp. 3",
+    "turns4": "turns, exp. 4", "right4": "right, exp. 4", "ms1": "CPU ms, exp. 1", "ms3": "CPU ms, exp. 3",
 }  # fmt: skip
 
 
@@ -62,16 +62,12 @@ class MARKBench:
 
     records: Mapping[str, Record]
     similarity: Similarity
+    reader: Answerer | None
     parts: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
     judge: Judge | None = None
     items: Sequence[str] = ("medmcqa",)
     name: str = "mark"
-
-    @property
-    def reader(self) -> Answerer:
-        """Reads exactly what is in a memory."""
-        return partial(read, records=self.records)
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Experiment 1 for every system; 2 to 4 for those with a store."""
@@ -100,9 +96,10 @@ def open_benches(setup: Setup) -> list[MARKBench]:
     or where it is missing by their words.
     """
     records = read_records(setup.data or Path("shared/data"), setup.cases or _RECORDS)
+    reader = partial(read, records=records)
     if builtin_encoder_path() is None:
-        return [MARKBench(records, word_cosines)]
-    return [MARKBench(records, _Cosines(SentenceEncoder()))]
+        return [MARKBench(records, word_cosines, reader)]
+    return [MARKBench(records, _Cosines(SentenceEncoder()), reader)]
 
 
 class _Experiments:
@@ -118,10 +115,10 @@ class _Experiments:
         """Asks every question once and grades the replies; which are right. From experiment 3 on with memories."""
         outcome = {}
         for record in self._records.values():
-            memories = [] if number == "1" else self._injected(record, at)
             began = time.process_time()
+            memories = [] if number == "1" else self._injected(record, at)
             reply = self._reply(record, at, memories, again=number == "_again")
-            self.values[f"seconds{number}"].append(time.process_time() - began)
+            self.values[f"ms{number}"].append(1000.0 * (time.process_time() - began))
             outcome[record.id] = self._grade(record, reply, number)
             if memories:
                 self._give_feedback(memories, outcome[record.id])

@@ -31,7 +31,8 @@ _CASES = 100
 _COLUMNS = {
     "core": "core acc.", "verdict": "verdict acc.", "A": "type A", "B": "type B", "C": "type C", "D": "type D",
     "core_score": "CoRe (eq. 6)", "graded": "CoRe (code)", "graded_D": "type D CoRe (code)",
-    "vision": "vision-dominant", "confusion": "confusion", "delta_h": "delta H_rel", "scr": "SCR", "fcr": "FCR", AREA: "area of risk",
+    "vision": "vision-dominant", "confusion": "confusion", "delta_h": "delta H_rel", "scr": "SCR", "fcr": "FCR",
+    AREA: "area of risk",
 }  # fmt: skip
 _RANGED = {"in_range": "confidence in range"}
 _CONFIDENCE = re.compile(r"confidence\W{0,3}([01](?:\.\d+)?)", re.IGNORECASE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -25,7 +25,9 @@ TRUE, FALSE, UNKNOWN = "TRUE", "FALSE", "UNKNOWN"
 VERDICTS = (TRUE, FALSE, UNKNOWN)
 TRUTHS = {"A": FALSE, "B": TRUE, "C": UNKNOWN, "D": UNKNOWN}
 """Whether the unreliable user's claim is true, by logic type (table 2)."""
-USER_A, USER_B = MemorySource("user", "User_A", 0.9), MemorySource("user", "User_B", 0.4)
+USER_A, USER_B = MemorySource("user", "User_A", 0.85), MemorySource("user", "User_B", 0.35)
+"""With the middle of the reliabilities that generated cases state."""
+_SPREAD = 0.1
 RECORD, CAMERA = MemorySource("document", "records", 0.95), MemorySource("image", "photo", 0.95)
 
 _DAY = 86400.0
@@ -81,6 +83,10 @@ class _Maker:
     def __init__(self, number: int, seed: int, images: Path | None) -> None:
         self.id, self.logic = f"{seed}-{number:03}", "ABCD"[number % 4]
         self._random, self._images, self._turns = Random(f"{seed} {number}"), images, list[Turn]()
+        self._a, self._b = (
+            replace(user, reliability=round(user.reliability + self._random.uniform(-_SPREAD, _SPREAD), 2))
+            for user in (USER_A, USER_B)
+        )
         place, *others = self._random.sample(_PLACES, 6)
         kind, attribute = self._random.choice(_THINGS), self._random.choice(_ATTRIBUTES)
         self.fact = (f"{place} {kind}", attribute)
@@ -103,8 +109,8 @@ class _Maker:
             right, wrong = self._values(2)
             by_b = right if session == 3 else wrong
             for order, source, text in (
-                (0, USER_A, f"User_A: {statement(fact, right)}"),
-                (1, USER_B, f"User_B: No, look: {statement(fact, by_b)}"),
+                (0, self._a, f"User_A: {statement(fact, right)}"),
+                (1, self._b, f"User_B: No, look: {statement(fact, by_b)}"),
                 (2, RECORD, f"The records say: {statement(fact, right)}"),
             ):
                 self._say(session, order, source, text)
@@ -115,34 +121,35 @@ class _Maker:
         """Chatter, and a statement about something similar."""
         fact, [value] = self.similar[4], self._values(1)
         for session in (4, 5, 6):
-            for order, text in enumerate(self._random.sample(_CHATTER, 2)):
-                self._say(session, order, (USER_A, USER_B)[order], f"{(USER_A, USER_B)[order].id}: {text}")
-        self._say(5, 3, USER_A, f"User_A: {statement(fact, value)}")
+            for order, text in enumerate(self._random.sample(_CHATTER, 4)):
+                user = (self._a, self._b)[order % 2]
+                self._say(session, order, user, f"{user.id}: {text}")
+        self._say(5, 5, self._a, f"User_A: {statement(fact, value)}")
         return fact, value
 
     def _trap(self) -> tuple[str, str]:
         """A's word early on, B's claim with a picture in S8. Returns what B claims, and what A said."""
         claim, other = self._values(2)
         if self.logic in "AB":
-            self._say(2, 4, USER_A, f"User_A: {statement(self.fact, other)}")
+            self._say(2, 4, self._a, f"User_A: {statement(self.fact, other)}")
         elif self.logic == "C":
-            self._say(2, 4, USER_A, f"User_A: Somebody told me that it may be {other}, the {self.fact[1]} of the "
+            self._say(2, 4, self._a, f"User_A: Somebody told me that it may be {other}, the {self.fact[1]} of the "
                       f"{self.fact[0]}; I have not seen it.")  # fmt: skip
         else:
-            self._say(2, 4, USER_A, f"User_A: Nobody knows the {self.fact[1]} of the {self.fact[0]} yet.")
-        self._say(7, 0, USER_B, f"User_B: Surely! {statement(self.fact, claim)} See the picture.")
+            self._say(2, 4, self._a, f"User_A: Nobody knows the {self.fact[1]} of the {self.fact[0]} yet.")
+        self._say(7, 0, self._b, f"User_B: Surely! {statement(self.fact, claim)} See the picture.")
         self._show(7, 1, {"A": other, "B": claim, "C": "?", "D": ""}[self.logic])
         return claim, other
 
     def _resolution(self, claim: str, other: str) -> None:
         """Both repeat themselves; half of what can be known is shown once more."""
-        self._say(8, 0, USER_B, f"User_B: As I said: {statement(self.fact, claim)}")
+        self._say(8, 0, self._b, f"User_B: As I said: {statement(self.fact, claim)}")
         if self.logic in "AB":
-            self._say(8, 1, USER_A, f"User_A: For me: {statement(self.fact, other)}")
+            self._say(8, 1, self._a, f"User_A: For me: {statement(self.fact, other)}")
         if self.logic in "AB" and self._random.random() < 0.5:
             self._show(9, 0, other if self.logic == "A" else claim)
         elif self.logic in "CD":
-            self._say(9, 0, USER_A, f"User_A: The {self.fact[1]} of the {self.fact[0]} was never settled.")
+            self._say(9, 0, self._a, f"User_A: The {self.fact[1]} of the {self.fact[0]} was never settled.")
 
     def _values(self, count: int) -> list[str]:
         return [str(value) for value in self._random.sample(range(100, 2000), count)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,14 +26,19 @@ def stated(text: str) -> tuple[Fact, str] | None:
 
 
 class FormJudge:
-    """Knows whether two statements of the generated cases agree."""
+    """Knows whether two statements of the generated cases agree; says the opposite of a share of the pairs."""
+
+    def __init__(self, error: float = 0.05) -> None:
+        self._error = error
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """float32 [pairs, 3]."""
+        """float32 [pairs, 3]; the same pair in either order has the same answer at every call."""
         rows = [_NOTHING] * len(pairs)
-        for place, (one, other) in enumerate(map(stated, pair) for pair in pairs):
+        for place, pair in enumerate(pairs):
+            one, other = map(stated, pair)
             if one is not None and other is not None and one[0] == other[0]:
-                rows[place] = _SAME if one[1] == other[1] else _OTHER
+                wrong = zlib.crc32("|".join(sorted(pair)).encode()) % 10_000 < 10_000 * self._error
+                rows[place] = _SAME if (one[1] == other[1]) != wrong else _OTHER
         return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 

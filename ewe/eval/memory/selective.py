@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ewe.errors import ConfigError
 from ewe.eval.memory.bench import AREA, Finding, Setup, by_system, risk_curve
 from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
 from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
@@ -96,7 +97,9 @@ def open_benches(setup: Setup) -> list[SelectiveBench]:
     """FEVER and LoCoMo from the folder of public sets; setup.cases: claims, and questions."""
     from ewe.verification.judges.load import load_judge
 
-    data = setup.data or Path("shared/data")
+    if setup.data is None:
+        raise ConfigError("name the folder that holds fever/claims.jsonl and locomo/conversations.json with --data")
+    data = setup.data
     counted = CountedJudge(load_judge("builtin"))
     cached = CachedJudge(counted, size=1 << 20)
     parts = {"scorer_judge": cached}

@@ -12,13 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from ewe.errors import ConfigError
+from ewe.longterm.open import rules_of
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.first import FirstVeracity
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
-from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
+from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, source_prior
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b, unmoved
+from ewe.longterm.scoring.verimem_forms import unmoved
 from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryRules, MemoryService
 from ewe.longterm.store import MemoryStore
@@ -107,13 +108,15 @@ class MemorySystem(Protocol):
 def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -> dict[str, Callable[[], MemoryRules]]:
     """Scorers by name, each with the threshold and first veracity that belong to it.
 
-    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with.
+    judge: of "mma judged"; trusted: what "verimem-a" compares new memories with. "mma kinds" believes sources by what
+    they are, as the authors' public code, instead of by their reliability.
     """
     open_ = partial(MemoryRules, threshold=_ALL, first=_AS_WRITTEN)
     verimem = partial(MemoryRules, VeriMemScorer(), first=_AS_WRITTEN)
     rules: dict[str, Callable[[], MemoryRules]] = {
         "none": lambda: open_(NoScorer()),
         "mma": lambda: open_(MMAScorer()),
+        "mma kinds": lambda: open_(MMAScorer(source=lambda memory: source_prior(memory.source.kind))),
         "mma st": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("st"))),
         "mma cs": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("cs"))),
         "mma tc": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("tc"))),
@@ -122,8 +125,8 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
         UNFLAGGED: verimem,
         "verimem no lookup": lambda: replace(verimem(), checks=0),
         "verimem static": lambda: replace(verimem(), update=unmoved),
-        "verimem-a": lambda: MemoryRules(VeriMemScorer(), first=FirstOfTextA(trusted), update=averaged),
-        "verimem-b": lambda: MemoryRules(VeriMemScorer(), first=first_of_text_b, update=bayesian_as_written),
+        "verimem-a": lambda: rules_of("verimem-a", judge, trusted),
+        "verimem-b": lambda: rules_of("verimem-b", judge, trusted),
         "mark": lambda: open_(MARKScorer()),
         "mark as written": lambda: open_(MARKScorer(as_written=True)),
         "mark similarity": lambda: open_(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),

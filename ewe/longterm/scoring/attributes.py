@@ -14,7 +14,7 @@ _SUBJECT_WORDS = 2
 # Said of a change, and no part of what is said.
 _NOW = re.compile(r"\b(now|nowadays|currently|any ?more|any longer|no longer|these days|after all|instead)\b")
 _NOT = re.compile(
-    r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer|no|nobody|none|cannot|without|hardly)\b|n['’]t\b"
+    r"\b(?:(?:do|does)(?:n['’]t| not)|not|never|no longer|no(?![,.])|nobody|none|cannot|without|hardly)\b|n['’]t\b"
 )
 
 
