@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +25,15 @@ from benchmarks.verdicts_texts import (
     read_questions,
     share_of,
 )
+from ewe.retrieval.open import open_source
 from ewe.types import Passage, Verdict, VerificationRequest
+from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
 _T = TypeVar("_T")
 
 _VERDICTS = {Label.SUPPORTED: Verdict.SUPPORTED, Label.REFUTED: Verdict.REFUTED}
+_EXPECTED = {"true": Verdict.SUPPORTED, "false": Verdict.REFUTED, "unsaid": Verdict.INCONCLUSIVE}
+_WRITTEN = Path(__file__).parent / "verdicts_written.jsonl"
 _PER_KIND = 100
 _REPORTED = 150  # Claims of FEVER per side in the half for reporting.
 _SUMMARY_WORDS = 900  # of the document that a summary tells of
@@ -119,6 +124,28 @@ def fever(data: Path, half: Half, limit: int) -> Part:
         passages,
         [Case(names[pair.label], VerificationRequest("", "", pair.claim), _VERDICTS[pair.label]) for pair in chosen],
     )
+
+
+def written(data: Path, half: Half, limit: int) -> Part:
+    """Sentences in words of their own about paragraphs of `wikipedia-sample`: true, false, and not told there.
+
+    They were written for this benchmark; every other paragraph is for tuning, and no half is fresh.
+    """
+    passages = [passage for _, passage in open_source(WIKIPEDIA_SAMPLE).scan()]
+    rows = [json.loads(line) for line in _WRITTEN.read_text(encoding="utf-8").splitlines()]
+    ids = list(dict.fromkeys(row["passage"] for row in rows))
+    kept = {"tune": ids[::2], "report": ids[1::2], "fresh": []}[half]
+    titles = {passage.id: passage.title for passage in passages}
+    cases = [
+        Case(
+            row["label"],
+            VerificationRequest(f"Tell me about {titles[row['passage']]}.", "", row["sentence"]),
+            _EXPECTED[row["label"]],
+        )
+        for row in rows
+        if row["passage"] in kept
+    ]
+    return Part(passages, spread(cases, limit))
 
 
 def summary(data: Path, half: Half, limit: int) -> Part:

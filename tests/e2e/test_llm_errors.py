@@ -91,7 +91,7 @@ def test_chat_applies_the_template_and_adds_no_second_bos(monkeypatch: pytest.Mo
         ({"feedback": {"mode": "sometimes"}}, ["feedback.mode"]),
         ({"policy": "magic"}, ["policy"]),
         ({"verifier": "builtin", "memory": {"verification_units": 0}}, ["memory.verification_units"]),
-        ({"verifier": "oracle"}, ["verifier: unknown value 'oracle'", "auto, claims, values, builtin, none"]),
+        ({"verifier": "oracle"}, ["verifier: unknown verifier 'oracle'", "claims, values, builtin, auto, none"]),
         ({"verifier": "builtin"}, ["datastore"]),
         ({"memory": {"unit_tokens": 64}, "scheduler": {"max_num_batched_tokens": 64}}, ["max_num_batched_tokens"]),
         ({"cache": {"memory_gib": 1e-9}}, ["cache.memory_gib"]),
@@ -113,7 +113,7 @@ def test_a_verifier_without_units_is_refused_whether_named_or_given() -> None:
 
 
 def test_things_that_are_no_components_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"the verifier must be one of auto, claims, .* or have a verify"):
+    with pytest.raises(ConfigError, match=r"the verifier must be one of claims, .* or have a verify"):
         tiny_llm(verifier=object())
     with pytest.raises(ConfigError, match="datastore must be"):
         tiny_llm(datastore=object())

@@ -118,7 +118,7 @@ def test_without_max_tokens_an_answer_may_fill_the_context(client: Any, served: 
         ) as stream:
             next(iter(stream))
         client.completions.create(model="builtin", prompt=PROMPT, extra_body={"ignore_eos": True})
-    assert [sequence.max_tokens for sequence in seen] == [left, 16]
+    assert [sequence.request.max_tokens for sequence in seen] == [left, 16]
 
 
 @pytest.mark.parametrize(
