@@ -52,7 +52,7 @@ class SentenceSelector:
     that its pronoun needs. relevance: how sentences are compared with the claim; by shared words unless given.
     """
 
-    def __init__(self, max_characters: int = 260, relevance: Relevance | None = None) -> None:
+    def __init__(self, max_characters: int = 500, relevance: Relevance | None = None) -> None:
         self._max_characters = max_characters
         self._relevance = relevance or shared_words
         self._splitter = SentenceSplitter()
