@@ -11,7 +11,6 @@ from ewe.verification.decision import rule_of
 from ewe.verification.endpoint.address import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
-from ewe.verification.value_verifier import ValueVerifier
 
 
 def open_verifier(
@@ -52,13 +51,6 @@ def make_claim_verifier(
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
     )
-
-
-def make_value_verifier(
-    retriever: Retriever, settings: VerificationConfig, veracity_weighting: bool, assume_complete: bool
-) -> ValueVerifier:
-    """The verifier "values": compares names, numbers and dates; of the settings only evidence_top_k plays a part."""
-    return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
 
 
 def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:
