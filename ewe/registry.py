@@ -111,7 +111,7 @@ VERIFIERS = Registry(
 EXTRACTORS = Registry(
     "extractor",
     "ewe.extractors",
-    {"sentences": "ewe.verification.extraction.sentences:WholeSentences"},
+    {"sentences": "ewe.verification.extraction.whole_sentences:WholeSentences"},
     ("openai:MODEL@URL",),
 )
 JUDGES = Registry(

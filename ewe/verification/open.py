@@ -8,7 +8,7 @@ from ewe.protocols import Retriever, Verifier
 from ewe.registry import EXTRACTORS, VERIFIERS
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_of
-from ewe.verification.endpoint.address import is_endpoint, open_endpoint
+from ewe.verification.endpoint import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
 
@@ -70,7 +70,7 @@ def _check_name(name: str, has_datastore: bool) -> None:
 def open_extractor(name: str) -> ClaimExtractor:
     """What finds claims: an extractor by name, or the model of "openai:MODEL@URL". Raises ConfigError for another."""
     if is_endpoint(name):
-        from ewe.verification.extraction.model import ModelClaims
+        from ewe.verification.extraction.model_claims import ModelClaims
 
         return ModelClaims(open_endpoint(name))
     extractor: ClaimExtractor = EXTRACTORS.make(name)

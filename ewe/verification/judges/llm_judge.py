@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ewe.errors import ConfigError, JudgeError
 from ewe.text.prompt_injection import addresses_the_reader
-from ewe.verification.endpoint.address import open_endpoint
+from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair, checked
 
