@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ewe.verification.endpoint.chat import EndpointCompleter
+    from ewe.verification.endpoint.completer import EndpointCompleter
 
 _PREFIX = "openai:"
 
@@ -28,6 +28,6 @@ def open_endpoint(name: str, stop: Sequence[str] = ()) -> EndpointCompleter:
         raise ConfigError(
             f"a language model behind an endpoint is named openai:MODEL@URL (http or https), not {name!r}"
         )
-    from ewe.verification.endpoint.chat import EndpointCompleter
+    from ewe.verification.endpoint.completer import EndpointCompleter
 
     return EndpointCompleter(model, url, stop=stop)
