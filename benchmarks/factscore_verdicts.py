@@ -29,7 +29,7 @@ from ewe.types import Claim, Passage, Verdict, VerificationRequest
 from ewe.verification import load_judge
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.decision import rule_of
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 _SENTENCES_PER_PASSAGE = 5  # of WiCE's pages, which come as lists of sentences
 _BATCH = 64

@@ -20,8 +20,8 @@ from transformers import AutoConfig, BertForSequenceClassification
 
 from benchmarks import plots
 from benchmarks.common import parse_arguments, report, seconds
-from ewe.verification.judges.int8_weights import load_int8
-from ewe.verification.judges.lazy import builtin_path
+from ewe.verification.judges.builtin import load_int8
+from ewe.verification.judges.checkpoints import builtin_path
 
 _PAIR_TOKENS = 128
 _BATCH = 32

@@ -20,7 +20,7 @@ from benchmarks.verdicts_words import (
     UNITS,
     WORDS_OF_NUMBER,
 )
-from ewe.verification.wordlists import FUNCTION_WORDS
+from ewe.text.english import FUNCTION_WORDS
 
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?:\s+(?:(?:of|the|de|von|van|al)\s+)?[A-Z][\w'’-]+)*")
 _YEAR = re.compile(r"\b(1[0-9]\d\d|20[0-2]\d)\b(?!s)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ewe.verification.wordlists import NUMBER_WORDS
+from ewe.text.english import NUMBER_WORDS
 
 _SYNONYMS = dict(
     pair.split("/")

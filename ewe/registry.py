@@ -103,15 +103,15 @@ VERIFIERS = Registry(
     "ewe.verifiers",
     {
         "claims": "ewe.verification.open:make_claim_verifier",
-        "values": "ewe.verification.open:make_value_verifier",
-        "builtin": "ewe.verification.open:make_value_verifier",
+        "values": "ewe.verification.value_comparison.verifier:make_value_verifier",
+        "builtin": "ewe.verification.value_comparison.verifier:make_value_verifier",
     },
     (AUTO, NONE),
 )
 EXTRACTORS = Registry(
     "extractor",
     "ewe.extractors",
-    {"sentences": "ewe.verification.extraction.sentences:WholeSentences"},
+    {"sentences": "ewe.verification.extraction.whole_sentences:WholeSentences"},
     ("openai:MODEL@URL",),
 )
 JUDGES = Registry(
@@ -120,7 +120,7 @@ JUDGES = Registry(
     {
         "builtin": "ewe.verification.judges.builtin:load_builtin",
         "base": "ewe.verification.judges.base:load_base",
-        "values": "ewe.verification.judges.value_judge:ValueJudge",
+        "values": "ewe.verification.value_comparison.verifier:ValueJudge",
     },
     ("a model's folder or hub id", "openai:MODEL@URL"),
 )

@@ -33,7 +33,7 @@ from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import FEATURES, Probabilities, Reading, far, features, rule_of
-from ewe.verification.extraction.sentences import WholeSentences
+from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
 from ewe.verification.signals import SIGNALS, signals, swaps_names
 

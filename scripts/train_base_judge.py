@@ -30,7 +30,7 @@ from judge_training.model import rate_at
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedTokenizerBase
 
-from ewe.verification.judges.claim_prompt import encode_pairs
+from ewe.verification.judges.base import encode_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 _AHEAD = 2  # Shards per worker that are made before they are needed.

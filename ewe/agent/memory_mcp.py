@@ -16,7 +16,7 @@ from ewe.longterm.scoring.default import voice_of
 from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
-from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
+from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 
 _P = ParamSpec("_P")
 _Answer = dict[str, Any]

@@ -19,8 +19,8 @@ from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncert
 from ewe.longterm.search import address, visible
 from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever
+from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
 
 _MOST_TEXT = 1000  # Code points of one passage or memory in an observation.
 _MOST_REMEMBERED = 500

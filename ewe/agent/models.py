@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ewe.errors import ConfigError
 from ewe.sampling import SamplingParams
 from ewe.types import MemoryOptions
-from ewe.verification.endpoint.address import open_endpoint
+from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError, LocalCompleter
 
 if TYPE_CHECKING:

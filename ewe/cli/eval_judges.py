@@ -31,7 +31,7 @@ class Judges:
         JudgeError.
         """
         from ewe.components import writing_judge
-        from ewe.verification.endpoint.address import open_endpoint
+        from ewe.verification.endpoint import open_endpoint
         from ewe.verification.open import check_verifier
 
         if not self.judge:
@@ -74,13 +74,13 @@ class Judges:
 
     def open_comparer(self) -> Completer | None:
         """What says which answer is better."""
-        from ewe.verification.endpoint.address import open_endpoint
+        from ewe.verification.endpoint import open_endpoint
 
         return None if self.compare is None else open_endpoint(self.compare)
 
     def _settings(self) -> Config:
         from ewe.config import Config
-        from ewe.verification.endpoint.address import is_endpoint
+        from ewe.verification.endpoint import is_endpoint
 
         extractor = self.claims or (self.judge if is_endpoint(self.judge) else "sentences")
         return Config.from_mapping({"verification": {"judge": self.judge, "extractor": extractor}})

@@ -15,8 +15,8 @@ from ewe.longterm.scoring.verimem_forms import VeracityUpdate
 from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
 from ewe.longterm.search import scope_and_id
 from ewe.longterm.store import Change, MemoryStore
+from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Evidence, Passage
-from ewe.verification.judges.instructions import addresses_the_reader
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 
 Clock = Callable[[], float]  # the time in seconds since 1970

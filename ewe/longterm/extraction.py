@@ -13,17 +13,16 @@ from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
 from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.sampling import SamplingParams
-from ewe.text.sentences import SentenceSplitter
-from ewe.text.words import words
-from ewe.verification.endpoint.protocol import CompletionError
-from ewe.verification.judges.instructions import (
+from ewe.text.english import FUNCTION_WORDS, stem
+from ewe.text.prompt_injection import (
     addresses_the_reader,
     spells_control_tokens,
     without_control_tokens,
 )
+from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
+from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.judges.protocol import REFUTED
-from ewe.verification.stems import stem
-from ewe.verification.wordlists import FUNCTION_WORDS
 
 Chat = Callable[[Conversation, SamplingParams], str]
 """A model's whole answer to a conversation; raises CompletionError."""

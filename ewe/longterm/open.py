@@ -20,7 +20,7 @@ from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 
 def open_memories(

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.pipelines.steps import Reading
+from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
-from ewe.verification.wordlists import FUNCTION_WORDS
 
 _WORD = re.compile(r"\S+")
 

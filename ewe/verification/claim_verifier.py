@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Retriever
+from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.combination import JudgedPiece, combine, is_conflict
+from ewe.verification.combination import Decision, JudgedPiece, combine, is_conflict, source_weight
 from ewe.verification.decision import DecisionRule, Reading, evidence_of, tells_of
-from ewe.verification.evidence_weighing import Decision, source_weight
 from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
 

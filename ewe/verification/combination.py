@@ -12,6 +12,7 @@ The result does not depend on the order of the evidence, and a source of weight 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,8 +21,19 @@ from numpy.typing import NDArray
 
 from ewe.errors import ConfigError
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.evidence_weighing import Decision
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, SUPPORTED
+
+_MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, how clear it is in [0, 1], the evidence that decided, and the share of its weight in support."""
+
+    verdict: Verdict
+    score: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
+    support: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +164,16 @@ def _evidence(pieces: Sequence[JudgedPiece], stances: set[Verdict], floor: float
             unique.setdefault((piece.passage.id, piece.excerpt), piece)
         for piece in list(unique.values())[:_MAX_EVIDENCE]:
             yield Evidence(piece.passage, stance, piece.weight * max(piece.probabilities[:2]), piece.excerpt)
+
+
+def source_weight(veracity: float) -> float:
+    """What a source of this veracity adds to its side, in [0, 1]: the log-odds that it is right, over their greatest.
+
+    Independent sources add up (naive Bayes); one that is wrong as often as right, or more often, adds nothing.
+    """
+    bounded = min(veracity, _MOST_CREDIBLE)
+    return max(0.0, _log_odds(bounded)) / _log_odds(_MOST_CREDIBLE) if bounded > 0 else 0.0
+
+
+def _log_odds(probability: float) -> float:
+    return math.log(probability / (1.0 - probability))

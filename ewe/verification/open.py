@@ -8,10 +8,9 @@ from ewe.protocols import Retriever, Verifier
 from ewe.registry import EXTRACTORS, VERIFIERS
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_of
-from ewe.verification.endpoint.address import is_endpoint, open_endpoint
+from ewe.verification.endpoint import is_endpoint, open_endpoint
 from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
-from ewe.verification.value_verifier import ValueVerifier
 
 
 def open_verifier(
@@ -54,13 +53,6 @@ def make_claim_verifier(
     )
 
 
-def make_value_verifier(
-    retriever: Retriever, settings: VerificationConfig, veracity_weighting: bool, assume_complete: bool
-) -> ValueVerifier:
-    """The verifier "values": compares names, numbers and dates; of the settings only evidence_top_k plays a part."""
-    return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
-
-
 def check_verifier(name: str, has_datastore: bool, settings: VerificationConfig, device: str) -> None:
     """Refuses, before a datastore is opened for it, a verifier that `open_verifier` would refuse; raises as it does."""
     _check_name(name, has_datastore)
@@ -78,7 +70,7 @@ def _check_name(name: str, has_datastore: bool) -> None:
 def open_extractor(name: str) -> ClaimExtractor:
     """What finds claims: an extractor by name, or the model of "openai:MODEL@URL". Raises ConfigError for another."""
     if is_endpoint(name):
-        from ewe.verification.extraction.model import ModelClaims
+        from ewe.verification.extraction.model_claims import ModelClaims
 
         return ModelClaims(open_endpoint(name))
     extractor: ClaimExtractor = EXTRACTORS.make(name)

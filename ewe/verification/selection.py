@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ewe.text.english import DETERMINERS, PREPOSITIONS, PRONOUNS, stem, words_of
+from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
-from ewe.verification.judges.instructions import addresses_the_reader, without_control_tokens
-from ewe.verification.stems import stem
-from ewe.verification.wordlists import DETERMINERS, PREPOSITIONS, PRONOUNS, words_of
 
 Relevance = Callable[[str, Sequence[str]], Sequence[float]]
 """(claim, sentences) -> how much each sentence speaks of the claim; 0 or more, higher is better."""

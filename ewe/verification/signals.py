@@ -10,9 +10,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ewe.text.english import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, stem, words_of
 from ewe.types import Passage
-from ewe.verification.stems import stem
-from ewe.verification.wordlists import FUNCTION_WORDS, MONTHS, NUMBER_WORDS, ORDINALS, words_of
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = words_of("not no never none neither nor without cannot nobody nothing")

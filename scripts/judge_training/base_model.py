@@ -16,7 +16,7 @@ from peft.helpers import disable_input_dtype_casting
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from ewe.verification.judges.claim_prompt import answer_ids
+from ewe.verification.judges.base import answer_ids
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 """What the adapter says that it belongs to, wherever the weights were read from."""

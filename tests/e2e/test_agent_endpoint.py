@@ -21,7 +21,7 @@ from ewe.longterm.store import MemoryStore
 from ewe.retrieval.open import open_retriever
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
-from ewe.verification.endpoint.chat import EndpointCompleter
+from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.judges.load import load_judge
 from ewe.world.builtin import model_path
 

@@ -16,9 +16,9 @@ from transformers import PreTrainedTokenizerFast
 import ewe.attention.registry  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
 from ewe.engine.loader import LoadedModel
+from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import ScoredPassage
-from ewe.verification.wordlists import FUNCTION_WORDS
 
 PASSAGES = [
     Passage("river", "The river flows past the city.", title="River"),

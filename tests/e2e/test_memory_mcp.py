@@ -17,7 +17,7 @@ from ewe.cli.main import app
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.verification.judges.value_judge import ValueJudge
+from ewe.verification.value_comparison.verifier import ValueJudge
 from tests.unit.longterm_parts import new_store
 
 MISSING = "the package mcp is not installed (pip install 'ewe-engine[mcp]')"

@@ -19,7 +19,7 @@ from ewe.longterm.records import Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import Passage, Query, ScoredPassage
-from ewe.verification.judges.value_judge import ValueJudge
+from ewe.verification.value_comparison.verifier import ValueJudge
 from tests.unit.longterm_parts import new_store
 
 pytest.importorskip("llguidance", reason="llguidance is not installed")

@@ -20,9 +20,9 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.verimem_threshold import Action
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
+from ewe.text.prompt_injection import spells_control_tokens
 from ewe.types import Passage, ScoredPassage
 from ewe.verification.endpoint.protocol import CompletionError
-from ewe.verification.judges.instructions import spells_control_tokens
 
 DAY = 86400.0
 ANN, SHARED = Scope("ann", "helper"), Scope()

@@ -11,7 +11,7 @@ from ewe import LLM, Config, SamplingParams, VeriMemAgent
 from ewe.agent import Stopped
 from ewe.agent.models import STOP, as_completer
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.verification.endpoint.chat import EndpointCompleter
+from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.endpoint.protocol import LocalCompleter
 
 ANSWER = "Thought: easy\nAnswer: 4"

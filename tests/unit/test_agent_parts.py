@@ -16,7 +16,7 @@ from ewe.agent.reading import FORMS, NoStepError, read_step
 from ewe.agent.records import Call, Step
 from ewe.agent.tools import Tool, ToolError
 from ewe.errors import ConfigError, DatastoreError
-from ewe.verification.judges.instructions import spells_control_tokens
+from ewe.text.prompt_injection import spells_control_tokens
 
 ACTION = 'Action: {"tool": "look", "arguments": {"query": "bridge"}}'
 

@@ -28,7 +28,7 @@ from judge_training.passages import Passages, window
 from judge_training.running import running_pairs
 from judge_training.sources import read_fever
 
-from ewe.verification.judges.claim_prompt import encode_pairs
+from ewe.verification.judges.base import encode_pairs
 
 NAMES = ("Ada Lovelace", "Paris Match", "Karl Benz", "Nokia")
 SENTENCES = [

@@ -14,7 +14,7 @@ from ewe.verification.extraction.protocol import ExtractionError
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
 from ewe.verification.open import open_verifier
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 RULE = DecisionRule(Thresholds(0.6, 0.6, 1 / 3))
 BORN = Passage("born", "She was born in Warsaw.", title="Ada Lind")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ewe.errors import ConfigError
-from ewe.verification.endpoint.chat import Budget, EndpointCompleter, chat_url
+from ewe.verification.endpoint.completer import Budget, EndpointCompleter, chat_url
 from ewe.verification.endpoint.protocol import BudgetError, Completer, CompletionError, LocalCompleter, complete_each
 from ewe.verification.endpoint.transport import retry_after
 

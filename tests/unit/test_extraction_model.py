@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.protocol import BudgetError, CompletionError, LocalCompleter
-from ewe.verification.extraction.model import ModelClaims, align, parse_claims
+from ewe.verification.extraction.model_claims import ModelClaims, align, parse_claims
 from ewe.verification.extraction.protocol import ClaimExtractor, ExtractionError, extract_each
 
 QUESTION = "Who was Marie Curie?"

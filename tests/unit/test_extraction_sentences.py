@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ewe.types import VerificationRequest
 from ewe.verification.extraction.protocol import ClaimExtractor
-from ewe.verification.extraction.sentences import WholeSentences
+from ewe.verification.extraction.whole_sentences import WholeSentences
 
 EXTRACTOR = WholeSentences()
 

@@ -11,9 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from ewe.errors import JudgeError
 from ewe.known_models import KNOWN_MODELS
 from ewe.verification import load_judge
-from ewe.verification.judges import lazy
-from ewe.verification.judges.base import CausalJudge, load_base
-from ewe.verification.judges.claim_prompt import ANSWERS
+from ewe.verification.judges import checkpoints
+from ewe.verification.judges.base import ANSWERS, CausalJudge, load_base
 from ewe.verification.judges.protocol import INCONCLUSIVE
 
 PAIRS = [("it is true", "it is false"), ("Evidence of much that is unknown " * 3, "Claim"), ("", "is it"), ("it", "it")]
@@ -35,7 +34,7 @@ def parts(tmp_path, monkeypatch):
             torch.nn.init.normal_(parameter, std=0.3)
     folder = tmp_path / "adapter"
     wrapped.save_pretrained(folder)
-    (folder / lazy.BASE_SETTINGS).write_text(json.dumps({"temperature": TEMPERATURE}))
+    (folder / checkpoints.BASE_SETTINGS).write_text(json.dumps({"temperature": TEMPERATURE}))
     monkeypatch.setattr("ewe.verification.judges.base.base_adapter_path", lambda: folder)
     return SimpleNamespace(model=model, wrapped=wrapped, folder=folder, tokenizer=AutoTokenizer.from_pretrained(model))
 
@@ -84,10 +83,10 @@ def test_what_is_missing_is_named_before_anything_is_loaded(parts, tmp_path, mon
     monkeypatch.setenv("EWE_CACHE_DIR", str(tmp_path / "nothing"))
     with pytest.raises(JudgeError, match="run `ewe model get smollm2`"):
         load_judge("base")
-    monkeypatch.setattr(lazy, "find_spec", lambda name: None)
+    monkeypatch.setattr(checkpoints, "find_spec", lambda name: None)
     with pytest.raises(JudgeError, match="ewe-engine\\[adapters\\]"):
         load_judge("base")
-    (parts.folder / lazy.BASE_SETTINGS).unlink()
+    (parts.folder / checkpoints.BASE_SETTINGS).unlink()
     with pytest.raises(JudgeError, match="reinstall the package"):
         load_base("cpu")
 
@@ -100,4 +99,4 @@ def test_an_adapter_of_another_model_is_refused(parts, tmp_path):
 
 
 def test_the_adapter_of_the_package_is_whole():
-    lazy.check_base(lazy.base_adapter_path(), lazy.base_adapter_path())
+    checkpoints.check_base(checkpoints.base_adapter_path(), checkpoints.base_adapter_path())

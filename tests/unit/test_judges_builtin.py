@@ -12,8 +12,7 @@ from transformers import BertForSequenceClassification
 
 from ewe.errors import JudgeError
 from ewe.verification import load_judge
-from ewe.verification.judges.builtin import load_builtin
-from ewe.verification.judges.int8_weights import dequantise, load_int8
+from ewe.verification.judges.builtin import dequantise, load_builtin, load_int8
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, P
 
 from ewe.errors import JudgeError
 from ewe.verification import load_judge
+from ewe.verification.judges.checkpoints import Head
 from ewe.verification.judges.cross_encoder import CrossEncoderJudge
-from ewe.verification.judges.heads import Head
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, REFUTED, SUPPORTED
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from ewe.errors import JudgeError
+from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
 from ewe.verification import load_judge
 from ewe.verification.endpoint.protocol import BudgetError
-from ewe.verification.judges.instructions import addresses_the_reader, without_control_tokens
 from ewe.verification.judges.llm_judge import LLMJudge, fill_prompt, quote, read_verdict
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 

@@ -18,7 +18,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.verification.endpoint.protocol import CompletionError
-from ewe.verification.judges.value_judge import ValueJudge
+from ewe.verification.value_comparison.verifier import ValueJudge
 
 ANN = Scope("ann")
 

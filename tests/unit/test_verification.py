@@ -5,7 +5,7 @@ import pytest
 from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, Verdict, VerificationRequest
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 CURIE = "Tell me about Marie Curie."
 PASSAGES = [

@@ -2,7 +2,7 @@ import pytest
 
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import VerificationRequest
-from ewe.verification.claims import extract_claims
+from ewe.verification.value_comparison.claims import extract_claims
 
 SPLITTER = SentenceSplitter()
 

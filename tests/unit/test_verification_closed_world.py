@@ -4,7 +4,7 @@ import pytest
 
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, Verdict, VerificationRequest
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 PASSAGES = [
     Passage("page", "Ada Lovelace was born in London in 1815. She worked as a mathematician.", title="Ada Lovelace"),

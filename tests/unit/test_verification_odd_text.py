@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, VerificationRequest
 from ewe.verification.feedback import PassageFeedback
-from ewe.verification.value_verifier import ValueVerifier
+from ewe.verification.value_comparison.verifier import ValueVerifier
 
 PIECES = st.lists(
     st.sampled_from(

@@ -1,9 +1,9 @@
 import pytest
 
-from ewe.verification.lexicon import NameKind
-from ewe.verification.reading import find_mentions
-from ewe.verification.tokens import tokenize
-from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, compare
+from ewe.verification.value_comparison.lexicon import NameKind
+from ewe.verification.value_comparison.tagging import find_mentions
+from ewe.verification.value_comparison.tokens import tokenize
+from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Term, compare
 
 EQUAL, DIFFERENT, UNCLEAR = Agreement.EQUAL, Agreement.DIFFERENT, Agreement.UNCLEAR
 

@@ -64,7 +64,7 @@ def open_model(name: str, config: Config | None = None, max_tokens: int = 32) ->
 
     config: the engine's settings; None: those that belong to the model. Raises ConfigError.
     """
-    from ewe.verification.endpoint.address import is_endpoint, open_endpoint
+    from ewe.verification.endpoint import is_endpoint, open_endpoint
 
     if is_endpoint(name):
         yield open_endpoint(name).chat

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError
+from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
-from ewe.verification.judges.instructions import addresses_the_reader, spells_control_tokens
 from ewe.verification.judges.llm_judge import quote
 
 _log = logging.getLogger(__name__)

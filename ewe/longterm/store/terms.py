@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ewe.text.english import stem
 from ewe.text.words import fold, words
-from ewe.verification.stems import stem
 
 # Thai, Lao, Burmese, Khmer, kana, and Han characters.
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")

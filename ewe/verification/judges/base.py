@@ -2,6 +2,9 @@
 
 Layout of the folder: peft's `adapter_config.json` and `adapter_model.safetensors`, `judge.json` (the temperature that
 calibrates the probabilities) and README.md, the card. The chat model's own weights lie in the cache folder.
+
+In the prompt the evidence comes first, so that the claims about one passage share their prompts' beginning. Its parts
+are tokenised apart, so that the cut never falls into the claim.
 """
 
 from __future__ import annotations
@@ -20,11 +23,54 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.errors import ConfigError, JudgeError
 from ewe.lora import merge_adapter
-from ewe.verification.judges.claim_prompt import ANSWERS, answer_ids, encode_pairs
+from ewe.verification.judges.checkpoints import BASE_SETTINGS, Head, base_adapter_path, base_model_path, check_base
 from ewe.verification.judges.cross_encoder import choose_device, multiplies_bfloat16
-from ewe.verification.judges.heads import Head
-from ewe.verification.judges.lazy import BASE_SETTINGS, base_adapter_path, base_model_path, check_base
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
+
+ANSWERS = (" true", " false", " unknown")
+"""What the model goes on with, in the order of a judge's columns: supported, refuted, inconclusive."""
+
+LEAST_EVIDENCE = 8
+"""Tokens of evidence without which nothing can be judged."""
+
+_EVIDENCE = "Evidence:"
+_CLAIM = "\nClaim: {claim}\nThe claim is"
+_CHARACTERS_PER_TOKEN = 32  # Evidence beyond this is not even tokenised: the cut falls long before.
+
+
+def answer_ids(tokenizer: Any) -> list[int]:
+    """The token ids [3] of ANSWERS. Raises ValueError if one of them is more than one token of this tokenizer."""
+    found = [_ids(tokenizer, [answer])[0] for answer in ANSWERS]
+    if any(len(ids) != 1 for ids in found):
+        raise ValueError(f"the tokenizer has no single tokens for {', '.join(map(repr, ANSWERS))}")
+    return [ids[0] for ids in found]
+
+
+def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], max_tokens: int) -> list[list[int]]:
+    """Per (evidence, claim) the ids of its prompt, at most `max_tokens`, of which only evidence is cut at its end.
+
+    Control tokens spelled out in the texts are plain text. A pair whose claim is empty or leaves no room for evidence
+    has no ids.
+    """
+    if not pairs:
+        return []
+    [opening] = _ids(tokenizer, [_EVIDENCE])
+    limit = max_tokens * _CHARACTERS_PER_TOKEN
+    evidence = _ids(tokenizer, [" " + evidence[:limit] for evidence, _ in pairs])
+    claims = _ids(tokenizer, [_CLAIM.format(claim=claim) for _, claim in pairs])
+    made = []
+    for (_, claim), told, asked in zip(pairs, evidence, claims, strict=True):
+        room = max_tokens - len(opening) - len(asked)
+        fits = claim.strip() and room >= LEAST_EVIDENCE
+        made.append([*opening, *told[:room], *asked] if fits else [])
+    return made
+
+
+def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    clean = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    ids: list[list[int]] = tokenizer(clean, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return ids
+
 
 _log = logging.getLogger(__name__)
 _NAME = "base"
@@ -33,7 +79,7 @@ _BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain noth
 
 
 class CausalJudge:
-    """Probabilities of the next word of a causal language model after `claim_prompt`'s prompt, among its three answers.
+    """Probabilities of the next word of a causal language model after the prompt, among its three answers.
 
     model: a causal model of transformers, adapter merged; temperature divides the logits. Evidence that makes the
     prompt longer than max_tokens is cut at its end, the claim never is: one that leaves no room is inconclusive. Safe

@@ -14,8 +14,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from ewe.errors import JudgeError
 from ewe.registry import JUDGES
-from ewe.verification.judges.heads import Head, read_head
-from ewe.verification.judges.lazy import check_head
+from ewe.verification.judges.checkpoints import Head, check_head, read_head
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
 from ewe.vocabulary import hint
 

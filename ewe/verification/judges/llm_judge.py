@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import ConfigError, JudgeError
-from ewe.verification.endpoint.address import open_endpoint
+from ewe.text.prompt_injection import addresses_the_reader
+from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError
-from ewe.verification.judges.instructions import addresses_the_reader
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair, checked
 
 _log = logging.getLogger(__name__)

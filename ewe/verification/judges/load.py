@@ -5,16 +5,16 @@ Imports the module behind a name only when it is asked for, so that naming a jud
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ewe.errors import JudgeError
+from ewe.lazy import Lazy
 from ewe.registry import JUDGES
-from ewe.verification.endpoint.address import is_endpoint
-from ewe.verification.judges.lazy import (
-    LazyJudge,
+from ewe.verification.endpoint import is_endpoint
+from ewe.verification.judges.checkpoints import (
     base_adapter_path,
     base_model_path,
     builtin_path,
@@ -26,7 +26,26 @@ from ewe.verification.judges.lazy import (
 from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from ewe.verification.judges.protocol import Judge
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ewe.verification.judges.protocol import Judge, Pair
+
+
+class LazyJudge:
+    """A judge that is loaded when it is first asked, from whatever thread; `judge` raises what loading raises, too."""
+
+    def __init__(self, load: Callable[[], Judge], name: str) -> None:
+        self._judge = Lazy(load)
+        self.name = name
+
+    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive."""
+        return self._judge.get().judge(pairs)
+
+    def warm(self) -> None:
+        """Loads the judge."""
+        self._judge.get()
 
 
 def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[str, str] | None = None) -> Judge:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
-from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
-from ewe.verification.places import level
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, NameKind, level
 
 
 class Agreement(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ewe.verification.lexicon import KIND_OF_NOUN, NameKind
-from ewe.verification.values import Agreement, Name
-from ewe.verification.wordlists import PERSONAL
+from ewe.text.english import PERSONAL
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, NameKind
+from ewe.verification.value_comparison.values import Agreement, Name
 
 
 class Discourse:

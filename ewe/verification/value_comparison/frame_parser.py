@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ewe.verification.binding import bind_values
-from ewe.verification.discourse import Discourse
-from ewe.verification.drafts import Draft, finish
-from ewe.verification.frames import Argument, Frame, Role
-from ewe.verification.items import Item, ItemKind, is_governed
-from ewe.verification.lexicon import ONCE_PER_RESULT, NameKind
-from ewe.verification.reading import read_items
-from ewe.verification.segments import Segment, cut_segments, is_gapped, relation_groups
-from ewe.verification.values import Moment, Name
+from ewe.verification.value_comparison.coreference import Discourse
+from ewe.verification.value_comparison.frame_normalization import Draft, finish
+from ewe.verification.value_comparison.frames import Argument, Frame, Role, bind_values
+from ewe.verification.value_comparison.lexicon import ONCE_PER_RESULT, NameKind
+from ewe.verification.value_comparison.parts_of_speech import Item, ItemKind, is_governed
+from ewe.verification.value_comparison.segments import Segment, cut_segments, is_gapped, relation_groups
+from ewe.verification.value_comparison.tagging import read_items
+from ewe.verification.value_comparison.values import Moment, Name
 
 _LONGEST = 2_000  # Longer "sentences" are tables or noise, and what is said of them would be wrong.
 _ASIDES = frozenset({"(", "who", "which", "that", "whom", "whose", "where", "when"})

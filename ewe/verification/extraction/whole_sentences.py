@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ewe.text.english import AUXILIARIES, FUNCTION_WORDS, PERSONAL, PREPOSITIONS, is_irregular_past, stem, words_of
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
-from ewe.verification.claims import read_context
-from ewe.verification.stems import is_irregular_past, stem
-from ewe.verification.wordlists import AUXILIARIES, FUNCTION_WORDS, PERSONAL, PREPOSITIONS, words_of
+from ewe.verification.value_comparison.claims import read_context
 
 EMPTY_NOUNS = words_of(
     """legacy impact influence inspiration talent skill skills ability abilities dedication passion contribution

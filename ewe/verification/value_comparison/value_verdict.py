@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.comparison import Finding, Stance
-from ewe.verification.values import Agreement, Value, compare
+from ewe.verification.combination import Decision
+from ewe.verification.value_comparison.frame_comparison import Finding, Stance
+from ewe.verification.value_comparison.values import Agreement, Value, compare
 
-_MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 _PREVAILS = 1.5  # One side wins if its weight is this many times the other's; in between they are in conflict.
 _MAX_EVIDENCE = 3  # Pieces of evidence per value that a verdict carries.
 
@@ -27,16 +26,6 @@ class Piece:
     def source(self) -> str:
         """Who says it; passages without a source speak for themselves."""
         return self.passage.source or self.passage.id
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A verdict, how clear it is in [0, 1], the evidence that decided, and the share of its weight in support."""
-
-    verdict: Verdict
-    score: float = 0.0
-    evidence: tuple[Evidence, ...] = ()
-    support: float = 0.0
 
 
 class Balance:
@@ -112,19 +101,6 @@ def decide(subject: Balance, values: Sequence[Balance], negated: bool = False, r
     score = min(share for _, share in found[1:])
     pieces = (piece for balance in values for piece in _best(balance, Verdict.SUPPORTED))
     return Decision(verdict, score, _evidence(pieces, verdict, score))
-
-
-def source_weight(veracity: float) -> float:
-    """What a source of this veracity adds to its side, in [0, 1]: the log-odds that it is right, over their greatest.
-
-    Independent sources add up (naive Bayes); one that is wrong as often as right, or more often, adds nothing.
-    """
-    bounded = min(veracity, _MOST_CREDIBLE)
-    return max(0.0, _log_odds(bounded)) / _log_odds(_MOST_CREDIBLE) if bounded > 0 else 0.0
-
-
-def _log_odds(probability: float) -> float:
-    return math.log(probability / (1.0 - probability))
 
 
 def _weights(pieces: Sequence[Piece]) -> list[float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ewe.text.english import words_of
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
-from ewe.verification.clauses import parse_frames
-from ewe.verification.discourse import Discourse
-from ewe.verification.frames import Frame
-from ewe.verification.values import Agreement, Name, Term, compare
-from ewe.verification.wordlists import words_of
+from ewe.verification.value_comparison.coreference import Discourse
+from ewe.verification.value_comparison.frame_parser import parse_frames
+from ewe.verification.value_comparison.frames import Frame
+from ewe.verification.value_comparison.values import Agreement, Name, Term, compare
 
 _LOOKBACK = 6  # Sentences of the answer that are read again for the subject at hand.
 _LOOKBACK_CHARACTERS = 4000

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ewe.verification.dates import find_date
-from ewe.verification.discourse import Discourse
-from ewe.verification.items import Item, ItemKind, is_governed
-from ewe.verification.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
-from ewe.verification.mentions import Mention
-from ewe.verification.names import find_name, quoted_names
-from ewe.verification.phrases import settle
-from ewe.verification.quantities import find_number
-from ewe.verification.stems import is_irregular_past
-from ewe.verification.tokens import Token, tokenize
-from ewe.verification.values import Name
-from ewe.verification.wordlists import (
+from ewe.text.english import (
     AUXILIARIES,
     DETERMINERS,
     FUNCTION_WORDS,
@@ -24,8 +13,16 @@ from ewe.verification.wordlists import (
     PREPOSITIONS,
     PRONOUNS,
     TIME_NOUNS,
+    is_irregular_past,
     words_of,
 )
+from ewe.verification.value_comparison.coreference import Discourse
+from ewe.verification.value_comparison.dates_and_numbers import find_date, find_number
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
+from ewe.verification.value_comparison.parts_of_speech import Item, ItemKind, is_governed, settle
+from ewe.verification.value_comparison.proper_names import find_name, quoted_names
+from ewe.verification.value_comparison.tokens import Mention, Token, tokenize
+from ewe.verification.value_comparison.values import Name
 
 _RELATIVES = words_of("who which whom whose where when while whereas although though because that")
 _CONJUNCTIONS = words_of("and but or")

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ewe.verification.frames import Argument, Frame, Role
-from ewe.verification.lexicon import ONCE_IN_A_LIFE, ONCE_PER_RESULT, ONE_PLACE, ONE_WAY, NameKind
-from ewe.verification.values import Agreement, Moment, Name, Quantity, Term, Value, compare
+from ewe.verification.value_comparison.frames import Argument, Frame, Role
+from ewe.verification.value_comparison.lexicon import ONCE_IN_A_LIFE, ONCE_PER_RESULT, ONE_PLACE, ONE_WAY, NameKind
+from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Term, Value, compare
 
 _PLACES = frozenset({Role.PLACE, Role.SITE, Role.SOURCE})
 _MAKERS = frozenset({Role.SUBJECT, Role.AGENT})

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ewe.verification.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
-from ewe.verification.mentions import Mention, month_at, norm_at
-from ewe.verification.tokens import Token
-from ewe.verification.values import Name
-from ewe.verification.wordlists import FUNCTION_WORDS, MONTHS, WEEKDAYS, words_of
+from ewe.text.english import FUNCTION_WORDS, MONTHS, WEEKDAYS, words_of
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
+from ewe.verification.value_comparison.tokens import Mention, Token, month_at, norm_at
+from ewe.verification.value_comparison.values import Name
 
 _QUOTED = re.compile(
     r"“([^“”]{2,80})”|\"([^\"]{2,80})\"|(?<!\w)‘([^‘’]{2,80})’(?!\w)|(?<![*\w])\*{1,2}([^*]{2,80})\*{1,2}|_([^_]{2,80})_"

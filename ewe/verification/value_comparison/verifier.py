@@ -1,17 +1,26 @@
-"""A verifier without weights: claims are checked by comparing their values with those of retrieved sentences."""
+"""The value comparison as a verifier, and as a judge of pairs: names, numbers and dates of one subject and relation.
+
+The last resort where no model can run, and the measure that a model has to beat.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ewe.config import VerificationConfig
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.claims import ParsedClaim, extract_claims
-from ewe.verification.comparison import checkable_arguments, compare_frames
-from ewe.verification.evidence import EvidenceFinder
-from ewe.verification.evidence_weighing import Balance, Decision, Piece, decide, source_weight
+from ewe.verification.combination import Decision, source_weight
+from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair, checked
+from ewe.verification.value_comparison.claims import ParsedClaim, extract_claims
+from ewe.verification.value_comparison.evidence_finder import EvidenceFinder, read_sentences
+from ewe.verification.value_comparison.frame_comparison import checkable_arguments, compare_frames
+from ewe.verification.value_comparison.value_verdict import Balance, Piece, decide
 
 
 class ValueVerifier:
@@ -57,6 +66,13 @@ class ValueVerifier:
         return decision
 
 
+def make_value_verifier(
+    retriever: Retriever, settings: VerificationConfig, veracity_weighting: bool, assume_complete: bool
+) -> ValueVerifier:
+    """The verifier "values": compares names, numbers and dates; of the settings only evidence_top_k plays a part."""
+    return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
+
+
 def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[Balance]) -> bool:
     """Whether nothing credible states a value of a plain claim that has no verdict."""
     plain = decision.verdict is Verdict.INCONCLUSIVE and not (claim.frame.negated or claim.frame.restricted)
@@ -73,3 +89,43 @@ def _result(judged: Sequence[tuple[ParsedClaim, Decision]]) -> VerificationResul
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
         claims.append(replace(claim.claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
     return VerificationResult(tuple(claims), tuple(evidence.values()))
+
+
+_TITLE_LENGTH = 100
+
+
+class ValueJudge:
+    """Refuted if any value of the claim is contradicted, supported if all are stated, else inconclusive.
+
+    Rows are 1 at the verdict. Evidence of the form "Title: text" is read under its title.
+    """
+
+    def __init__(self) -> None:
+        self._splitter = SentenceSplitter()
+
+    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """float32 [pairs, 3], one-hot: supported, refuted, inconclusive."""
+        rows = np.zeros((len(pairs), 3))
+        for index, (evidence, claim) in enumerate(pairs):
+            rows[index, COLUMNS.index(self._verdict(evidence, claim))] = 1.0
+        return checked(rows, len(pairs), "values")
+
+    def _verdict(self, evidence: str, claim: str) -> Verdict:
+        claims = extract_claims(VerificationRequest("", "", claim), self._splitter)
+        if not claims:
+            return COLUMNS[INCONCLUSIVE]
+        title, mark, text = evidence.partition(": ")
+        titled = bool(mark) and len(title) <= _TITLE_LENGTH and title[-1:] not in ".!?"
+        passage = Passage("evidence", text, title) if titled else Passage("evidence", evidence)
+        verdicts = [self._decide(parsed, passage).verdict for parsed in claims]
+        if Verdict.REFUTED in verdicts:
+            return Verdict.REFUTED
+        return Verdict.SUPPORTED if set(verdicts) == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+
+    def _decide(self, claim: ParsedClaim, passage: Passage) -> Decision:
+        balances = [Balance(assume_complete=False) for _ in range(1 + len(checkable_arguments(claim.frame)))]
+        for sentence in read_sentences(passage, self._splitter):
+            for stated in sentence.frames:
+                for balance, finding in zip(balances, compare_frames(claim.frame, stated), strict=True):
+                    balance.add(Piece(passage, sentence.text, 1.0), finding)
+        return decide(balances[0], balances[1:], claim.frame.negated, claim.frame.restricted)

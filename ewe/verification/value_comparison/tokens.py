@@ -1,12 +1,14 @@
-"""Sentences as tokens with their places, for the value comparison."""
+"""Sentences as tokens with their places, and the values that tokens state."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ewe.text.english import HEDGES, MONTHS, stem
 from ewe.text.words import fold
-from ewe.verification.stems import stem
+from ewe.verification.value_comparison.values import Value
 
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)*)(?P<suffix>st|nd|rd|th|['’]?s)?(?![^\W_])"
@@ -64,3 +66,29 @@ def _token(match: re.Match[str]) -> Token:
     if kind == "initials":
         norm = norm.replace(".", "")
     return Token(text, norm, stem(norm), match.start(), match.end(), kind, possessive=possessive)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A value and the tokens [first, last) that state it."""
+
+    value: Value
+    first: int
+    last: int
+
+
+def is_hedge(tokens: Sequence[Token], i: int) -> bool:
+    """Whether token i or the one before it makes the number behind it a bound or an approximation."""
+    return any(token.norm in HEDGES for token in tokens[max(0, i - 1) : i + 1])
+
+
+def month_at(tokens: Sequence[Token], i: int) -> int | None:
+    """1 to 12 if token i is the name of a month."""
+    if not 0 <= i < len(tokens) or not tokens[i].is_capital:
+        return None
+    return MONTHS.get(tokens[i].norm)
+
+
+def norm_at(tokens: Sequence[Token], i: int) -> str:
+    """The folded word at i, or an empty one outside the sentence."""
+    return tokens[i].norm if 0 <= i < len(tokens) else ""

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ewe.protocols import Retriever
+from ewe.text.english import stem
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
-from ewe.verification.claims import ParsedClaim
-from ewe.verification.clauses import parse_frames
-from ewe.verification.discourse import Discourse
-from ewe.verification.frames import Frame
-from ewe.verification.lexicon import WORDS_OF_RELATION, relation_speaks
-from ewe.verification.reading import find_mentions
-from ewe.verification.stems import stem
-from ewe.verification.tokens import tokenize
-from ewe.verification.values import Agreement, Name, compare
+from ewe.verification.value_comparison.claims import ParsedClaim
+from ewe.verification.value_comparison.coreference import Discourse
+from ewe.verification.value_comparison.frame_parser import parse_frames
+from ewe.verification.value_comparison.frames import Frame
+from ewe.verification.value_comparison.lexicon import WORDS_OF_RELATION, relation_speaks
+from ewe.verification.value_comparison.tagging import find_mentions
+from ewe.verification.value_comparison.tokens import tokenize
+from ewe.verification.value_comparison.values import Agreement, Name, compare
 
 _MAX_LEAD = 2  # Sentences before the deciding one that an excerpt may take along.
 _CACHED_PASSAGES = 4096

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ewe.verification.discourse import Discourse
-from ewe.verification.frames import Argument, Frame, Role
-from ewe.verification.items import Item, ItemKind
-from ewe.verification.lexicon import KIND_OF_NOUN, ONCE_IN_A_LIFE, ONCE_PER_RESULT, NameKind
-from ewe.verification.values import Agreement, Moment, Name, Quantity, Term
-from ewe.verification.wordlists import FUNCTION_WORDS, RESTRICTIONS
+from ewe.text.english import FUNCTION_WORDS, RESTRICTIONS
+from ewe.verification.value_comparison.coreference import Discourse
+from ewe.verification.value_comparison.frames import Argument, Frame, Role
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, ONCE_IN_A_LIFE, ONCE_PER_RESULT, NameKind
+from ewe.verification.value_comparison.parts_of_speech import Item, ItemKind
+from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Term
 
 _PERSONAL = frozenset(
     {"birth", "death", "study", "teach", "marry", "live", "retire", "award", "member", "work", "nationality", "travel"}

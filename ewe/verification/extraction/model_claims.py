@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from ewe.errors import EWEError
+from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import fold
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
 from ewe.verification.extraction.protocol import ExtractionError
-from ewe.verification.stems import stem
-from ewe.verification.wordlists import FUNCTION_WORDS
 
 NO_CLAIM = "No verifiable claim."
 _BEFORE = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ewe.verification.items import Item, ItemKind
-from ewe.verification.values import Moment, Name
+from ewe.verification.value_comparison.parts_of_speech import Item, ItemKind
+from ewe.verification.value_comparison.values import Moment, Name
 
 _BREAKS = frozenset(",;:–—()[]")
 _LINKING = (ItemKind.COPULA, ItemKind.AUXILIARY)
