@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.attributes import can_both_hold
+from ewe.longterm.scoring.attributes import can_both_hold, same_attribute
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 
 MOST_NEIGHBOURS = 16
@@ -23,7 +23,8 @@ class Relation:
     """How a memory that is there stands to a new text; all in [0, 1], probabilities of the judge.
 
     supports: that the memory entails the text; supported: that the text entails the memory; contradiction: that either
-    rules out the other one (the greater of both directions; 0 where the words say that both can hold).
+    rules out the other one (the greater of both directions; 0 where the words say that both can hold). Two values of one
+    attribute never support each other, whatever a judge says.
     """
 
     memory: Memory
@@ -54,9 +55,10 @@ def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Rel
         0.0 if can_both_hold(memory.content, text) else float(max(one[REFUTED], other[REFUTED]))
         for memory, one, other in zip(neighbours, there, back, strict=True)
     ]
+    alike = [not same_attribute(memory.content, text) for memory in neighbours]
     return [
-        Relation(memory, float(one[SUPPORTED]), float(other[SUPPORTED]), contradiction)
-        for memory, one, other, contradiction in zip(neighbours, there, back, against, strict=True)
+        Relation(memory, float(one[SUPPORTED]) * may, float(other[SUPPORTED]) * may, contradiction)
+        for memory, one, other, contradiction, may in zip(neighbours, there, back, against, alike, strict=True)
     ]
 
 

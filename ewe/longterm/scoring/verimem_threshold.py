@@ -26,12 +26,13 @@ class Action(StrEnum):
 class VeracityThreshold:
     """theta(q) = theta_base + phi criticality(q), cut to [0, 1] (verimem-a.txt, 2.4; T_v of verimem-b.txt).
 
-    base: typically 0.5 in the paper; scale: phi, for which it gives no value. disregard_below: the veracity under
-    which a memory is not even used with a warning.
+    base: typically 0.5 in the paper; scale: phi, for which it gives no value: with 0.2 no question asks for more than
+    a user's plain word, 0.7 (`WRITE_TIME_PRIOR`). disregard_below: the veracity under which a memory is not even used
+    with a warning.
     """
 
     base: float = 0.5
-    scale: float = 0.3
+    scale: float = 0.2
     disregard_below: float = 0.2
 
     def __post_init__(self) -> None:
