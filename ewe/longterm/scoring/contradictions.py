@@ -23,8 +23,8 @@ class Relation:
     """How a memory that is there stands to a new text; all in [0, 1], probabilities of the judge.
 
     supports: that the memory entails the text; supported: that the text entails the memory; contradiction: that either
-    rules out the other one (the greater of both directions; 0 where the words say that both can hold). Two values of one
-    attribute never support each other, whatever a judge says.
+    rules out the other one (the greater of both directions; 0 where the words say that both can hold). Two values of
+    one attribute never support each other, whatever a judge says.
     """
 
     memory: Memory
