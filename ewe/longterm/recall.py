@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.criticality import asks_who_said
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
 from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
 from ewe.longterm.scoring.verimem_threshold import Action, CriticalityEstimator, VeracityThreshold
@@ -166,14 +165,12 @@ class Recaller:
     def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
         if not score.usable:
             return Action.DISREGARD
-        action = self._rules.threshold.action(
+        return self._rules.threshold.action(
             score.belief,
             state.theta,
             can_revalidate=can_revalidate,
             can_look_up=can_look_up and state.lookups > 0,
         )
-        # Who said it is no question of its truth; the warning tells that it is most likely false.
-        return Action.USE_WITH_UNCERTAINTY if action is Action.DISREGARD and asks_who_said(state.query) else action
 
     def _revalidated(self, candidate: Candidate, state: _Round) -> bool:
         """Whether trusted passages moved the memory; if so, `state` has it as it is now."""

@@ -1,4 +1,4 @@
-"""How much depends on a right answer to a query, and whether it asks what is true or who said it."""
+"""How much depends on a right answer to a query."""
 
 from __future__ import annotations
 
@@ -39,10 +39,6 @@ _CASUAL = re.compile(
     r"\b(joke|poem|haiku|story|limerick|brainstorm|fun|favou?rite|small talk|roleplay|pretend|hello|hi|thanks)\b"
 )
 _CASUAL_FACTOR = 0.4
-_SAYING = re.compile(
-    r"\b(who|whom|which \w+|(?:did|does|has) \w+)\b.{0,30}?"
-    r"\b(sa(?:y|ys|id)|t(?:ell|ells|old)|claim(?:s|ed)?|mention(?:s|ed)?|stated?|wrote|written)\b"
-)
 
 
 def _pattern(stems: str) -> re.Pattern[str]:
@@ -73,8 +69,3 @@ def estimate_criticality(query: str) -> float:
         if found > 1:
             spared *= 1.0 - weight / 2
     return (1.0 - spared) * (_CASUAL_FACTOR if _CASUAL.search(text) else 1.0)
-
-
-def asks_who_said(query: str) -> bool:
-    """Whether an English query asks who said something, or what somebody said: a false memory answers that as well."""
-    return _SAYING.search(fold(query)) is not None
