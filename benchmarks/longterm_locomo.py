@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
+from ewe.eval.memory.selective_sets import locomo_evidence, locomo_sessions
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
@@ -42,7 +41,6 @@ _DEPTHS = (2, 5, 10)
 _TUNED_ON = 3  # conversations
 _CANDIDATES = 40
 _RELIABILITY = 0.7  # of what a user says (verimem-b.txt, write time)
-_TURN = re.compile(r"D\d+:\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +72,11 @@ def read(path: Path) -> list[Conversation]:
 def conversation_of(row: dict[str, Any]) -> Conversation:
     """One conversation of the set's file."""
     scope, memories, ended = Scope(row["sample_id"]), [], 0.0
-    for key, turns in row["conversation"].items():
-        if not isinstance(turns, list):
-            continue
-        said = datetime.strptime(row["conversation"][f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        at = said.timestamp()
+    for at, turns in locomo_sessions(row["conversation"]):
         ended = max(ended, at)
         memories += [memory_of(turn, scope, at) for turn in turns]
     there = {memory.id for memory in memories}
-    questions = [
-        Question(item["question"], _CATEGORIES[item["category"]], frozenset(_TURN.findall(" ".join(item["evidence"]))))
-        for item in row["qa"]
-    ]
+    questions = [Question(item["question"], _CATEGORIES[item["category"]], locomo_evidence(item)) for item in row["qa"]]
     return Conversation(scope, memories, [one for one in questions if one.evidence and one.evidence <= there], ended)
 
 

@@ -107,9 +107,7 @@ def _play(
     bench: Bench, systems: Sequence[str], chat: ChatModel | None, setup: Setup, findings: FindingsFile[Finding]
 ) -> None:
     """Plays what the findings lack, under a progress bar."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from ewe.cli.terminal import progress_bar
     from ewe.errors import ConfigError
     from ewe.eval.memory.answerers import ModelAnswerer
     from ewe.eval.memory.bench import run
@@ -118,8 +116,7 @@ def _play(
     if answerer is None:
         raise ConfigError(f"{bench.name} has no exact reader: name who answers with --model")
     own = [finding for finding in findings.records if finding.bench == bench.name]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with progress_bar() as progress:
         task = progress.add_task(bench.name, total=len(systems) * len(bench.items), completed=len(own))
 
         def take(finding: Finding) -> None:

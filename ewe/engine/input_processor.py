@@ -22,7 +22,7 @@ from ewe.memory.working_memory import WorkingMemory
 from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
-from ewe.types import Lane, MemoryOptions
+from ewe.types import Lane, MemoryOptions, ScoredPassage
 
 if TYPE_CHECKING:
     from ewe.engine.neighbours import Neighbours
@@ -82,7 +82,7 @@ class InputProcessor:
             policy=self._config.policy,
             settings=self._config.model_dump(mode="json"),
         )
-        self._keeper.plan(first, passages, Lane.RETRIEVAL, required=True)
+        self._keeper.plan(first, [ScoredPassage(passage, 0.0) for passage in passages], Lane.RETRIEVAL, required=True)
         return first
 
     def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence as Batch
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.veracity import unit_weight
 from ewe.memory.working_memory import MemorySnapshot
-from ewe.types import Lane, Passage, ScoredPassage
+from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:
     from ewe.engine.nest import NearestNeighbours
@@ -43,45 +43,37 @@ class MemoryKeeper:
     def plan(
         self,
         sequence: Sequence,
-        passages: Batch[Passage],
+        hits: Batch[ScoredPassage],
         lane: Lane,
         required: bool = False,
-        owners: Mapping[str, str] | None = None,
-        scores: Mapping[str, float] | None = None,
     ) -> None:
         """Queues the passages that are new to the memory, oldest first; those already there become the newest.
 
         Of more passages than the lane has room for (beside those queued before) the last ones count. Left out, with a
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
-        owners: by passage id, whose alone a passage is; its unit is shared with nobody else. scores: by passage id.
+        A passage with an owner makes a unit that is shared with nobody else.
         """
         config = self._config
         capacity = config.retrieval_units if lane is Lane.RETRIEVAL else config.verification_units
         room = capacity - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
-        for passage in reversed(passages):
+        for hit in reversed(hits):
             if len(chosen) == room:
                 break
-            unit = self._prepare(sequence, passage, lane, (owners or {}).get(passage.id, ""), required)
+            unit = self._prepare(sequence, hit, lane, required)
             if unit is not None and unit.is_new_to(sequence.schedule.pending_units + chosen):
-                unit.score = (scores or {}).get(passage.id, 0.0)
                 chosen.append(unit)
         for unit in reversed(chosen):
             if not sequence.memory.renew(unit.unit_text.token_ids, lane):
                 sequence.schedule.pending_units.append(unit)
 
     def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
-        """Queues what a retrieval found, best first: the best becomes the newest unit, or the first to be copied from.
-
-        A passage with an owner makes a unit that is shared with nobody else.
-        """
-        owners = {hit.passage.id: hit.owner for hit in found}
+        """Queues what was found, best first: the best becomes the newest unit, or the first to be copied from."""
         if sequence.neighbours is None:
-            passages, scores = [hit.passage for hit in reversed(found)], {hit.passage.id: hit.score for hit in found}
-            self.plan(sequence, passages, Lane.RETRIEVAL, owners=owners, scores=scores)
+            self.plan(sequence, found[::-1], Lane.RETRIEVAL)
             return
         for hit in found:
-            unit = self._prepare(sequence, hit.passage, None, hit.owner)
+            unit = self._prepare(sequence, hit, None)
             if unit is not None and unit.is_new_to(sequence.schedule.pending_units):
                 sequence.schedule.pending_units.append(unit)
 
@@ -228,18 +220,19 @@ class MemoryKeeper:
             sequence.schedule.prefix = None
 
     def _prepare(
-        self, sequence: Sequence, passage: Passage, lane: Lane | None, owner: str, required: bool = False
+        self, sequence: Sequence, hit: ScoredPassage, lane: Lane | None, required: bool = False
     ) -> PendingUnit | None:
         """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
+        passage = hit.passage
         weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
         assert self._unit_tokenizer is not None
         salt = sequence.request.asked.salt
-        salt = f"{salt}\0{owner}" if owner else salt  # what has an owner is shared with nobody else
+        salt = f"{salt}\0{hit.owner}" if hit.owner else salt  # what has an owner is shared with nobody else
         reason = "its veracity is 0"
         if weight is not None:
             tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
             try:
-                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), salt)
+                return PendingUnit(passage, lane, weight, tokenizer.encode(passage), salt, hit.score)
             except InvalidRequestError as error:
                 if required:
                     raise

@@ -10,7 +10,7 @@ from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sentence_checks import Attempt, SentenceState, described
 from ewe.engine.sequence import Sequence
 from ewe.protocols import FeedbackBuilder
-from ewe.types import Lane, Verdict, VerificationResult
+from ewe.types import Lane, ScoredPassage, Verdict, VerificationResult
 
 _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
 
@@ -122,7 +122,8 @@ class Rewriter:
 
     def _add_feedback(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         assert self._feedback is not None
-        self._keeper.plan(sequence, self._feedback.build(result), Lane.VERIFICATION)
+        hits = [ScoredPassage(passage, 0.0) for passage in self._feedback.build(result)]
+        self._keeper.plan(sequence, hits, Lane.VERIFICATION)
         # Under the same memory the same words would come again: the next wording is drawn at a higher temperature.
         sequence.feedback.hot_sentence = None if sequence.schedule.pending_units else index
 

@@ -23,7 +23,8 @@ from ewe.eval.memory.mark_metrics import (
     key_point_coverage,
 )
 from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, read, read_records
-from ewe.eval.memory.systems import Answerer, Asked, MemorySystem, Question, StoreSystem
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
+from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.tables import Curves, save_curves
 from ewe.longterm.mark_search import MARKSearch
 from ewe.longterm.recall import Recalled

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ewe.errors import ConfigError
 from ewe.eval.memory.mark_metrics import sentences
-from ewe.eval.memory.systems import Asked
+from ewe.eval.memory.protocol import Asked
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Note, Notes, Turn
 from ewe.text.words import words
 

@@ -24,7 +24,7 @@ from ewe.eval.memory.mma_probe import (
     relative_uncertainty,
 )
 from ewe.eval.memory.mma_reader import FormJudge, read
-from ewe.eval.memory.systems import Answerer, MemorySystem, Question, Reply
+from ewe.eval.memory.protocol import Answerer, MemorySystem, Question, Reply
 from ewe.verification.judges.protocol import Judge
 
 _CASES = 100

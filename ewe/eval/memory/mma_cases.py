@@ -18,7 +18,7 @@ from typing import Any
 
 from ewe.errors import InvalidRequestError
 from ewe.eval.memory.mma_images import Picture, draw
-from ewe.eval.memory.systems import Turn
+from ewe.eval.memory.protocol import Turn
 from ewe.longterm.records import MemorySource
 
 TRUE, FALSE, UNKNOWN = "TRUE", "FALSE", "UNKNOWN"

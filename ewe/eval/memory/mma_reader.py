@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
-from ewe.eval.memory.systems import Asked
+from ewe.eval.memory.protocol import Asked
 from ewe.longterm.recall import Recalled
 
 Fact = tuple[str, str]

@@ -11,8 +11,8 @@ from typing import Any
 from ewe.errors import ConfigError
 from ewe.eval.memory.bench import AREA, Finding, Setup, by_system, risk_curve
 from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Reply
 from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
-from ewe.eval.memory.systems import Answerer, Asked, MemorySystem, Reply
 from ewe.eval.qa_questions import contains
 from ewe.eval.tables import Curves, save_curves
 from ewe.longterm.scoring.mma_abstention import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from ewe.errors import InvalidRequestError
 from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN, VERDICTS
-from ewe.eval.memory.systems import Question, Turn
+from ewe.eval.memory.protocol import Question, Turn
 from ewe.longterm.records import MemorySource
 
 _VERDICT_FORM = "Answer with one word: TRUE, FALSE, or UNKNOWN if the memories do not settle it."
@@ -86,31 +86,38 @@ def locomo_items(path: Path, count: int | None) -> dict[str, Item]:
 def _conversation(row: Mapping[str, Any], most: int | None) -> Item:
     said = dict(_turns(row["conversation"]))
     end = max(turn.at for turn in said.values()) + _DAY
-    there = [one for one in row["qa"] if one["category"] == _ADVERSARIAL or _evidence(one) & said.keys()]
+    there = [one for one in row["qa"] if one["category"] == _ADVERSARIAL or locomo_evidence(one) & said.keys()]
     # The file is sorted by session; its first questions would all be about the first ones.
     chosen = there if most is None else Random(row["sample_id"]).sample(there, min(most, len(there)))
     queries = []
     for one in chosen:
         due = one["category"] == _ADVERSARIAL
-        right = () if due else (str(one["answer"]), *(said[name].text for name in sorted(_evidence(one) & said.keys())))
+        told = () if due else tuple(said[name].text for name in sorted(locomo_evidence(one) & said.keys()))
+        right = () if due else (str(one["answer"]), *told)
         question = Question(one["question"], end, UNKNOWN if due else right[0], (UNKNOWN, "yes", "no"), _BRIEF_FORM)
         queries.append(Query(question, right))
     return Item(tuple(said.values()), tuple(queries))
 
 
-def _turns(sessions: Mapping[str, Any]) -> Iterator[tuple[str, Turn]]:
-    for key, turns in sessions.items():
+def _turns(conversation: Mapping[str, Any]) -> Iterator[tuple[str, Turn]]:
+    for at, turns in locomo_sessions(conversation):
+        for number, turn in enumerate(turns):
+            source = MemorySource("user", turn["speaker"], _SPEAKER_RELIABILITY)
+            text = f"{turn['speaker']}: {turn['text']}"
+            yield turn["dia_id"], Turn(text, source, at + number, turn.get("blip_caption", ""))
+
+
+def locomo_sessions(conversation: Mapping[str, Any]) -> Iterator[tuple[float, list[dict[str, Any]]]]:
+    """When each session of a row's `conversation` was (seconds since 1970), and its turns as the set has them."""
+    for key, turns in conversation.items():
         if isinstance(turns, list):
-            date = sessions[f"{key}_date_time"]
-            at = datetime.strptime(date, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).timestamp()
-            for number, turn in enumerate(turns):
-                source = MemorySource("user", turn["speaker"], _SPEAKER_RELIABILITY)
-                text = f"{turn['speaker']}: {turn['text']}"
-                yield turn["dia_id"], Turn(text, source, at + number, turn.get("blip_caption", ""))
+            said = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            yield said.timestamp(), turns
 
 
-def _evidence(question: Mapping[str, Any]) -> set[str]:
-    return set(_TURN.findall(" ".join(question["evidence"])))
+def locomo_evidence(question: Mapping[str, Any]) -> frozenset[str]:
+    """The ids of the turns that a question's `evidence` names."""
+    return frozenset(_TURN.findall(" ".join(question["evidence"])))
 
 
 def _read(path: Path) -> str:

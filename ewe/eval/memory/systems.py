@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 from ewe.errors import ConfigError
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question, Reply, Turn
 from ewe.longterm.open import rules_of
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
@@ -32,77 +33,6 @@ IMAGE = "image"  # in the metadata of what a picture shows: its path, empty wher
 UNFLAGGED = "verimem no uncertainty"
 _ALL = VeracityThreshold(0.0, 0.0, 0.0)
 _AS_WRITTEN = FirstVeracity(contradictions=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What is said, by whom and when (seconds since 1970), with an image, if any, and what it shows in words."""
-
-    text: str
-    source: MemorySource
-    at: float
-    caption: str = ""
-    image: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, when (seconds since 1970), and how to answer (form). truth: known to oracle and grader only.
-
-    choices: what a coin chooses from. only: "text" or "image" leaves out memories of the other kind.
-    """
-
-    text: str
-    at: float
-    truth: str
-    choices: tuple[str, ...]
-    form: str = ""
-    only: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with what was recalled for it, best first; weighed: whether a model is told how far it is believed."""
-
-    question: Question
-    recalled: tuple[Recalled, ...]
-    weighed: bool = True
-
-    @property
-    def confidence(self) -> float:
-        """The greatest belief among what was recalled, in [0, 1]; 0 where nothing was."""
-        return max((one.belief for one in self.recalled), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a system said, its confidence in [0, 1], and what it had recalled."""
-
-    text: str
-    confidence: float
-    recalled: tuple[Recalled, ...] = ()
-
-
-Answerer = Callable[[Sequence[Asked]], Sequence[str]]
-"""A model or an exact reader: one text per question; nonsense and errors are texts as well, and scored as such."""
-
-
-class MemorySystem(Protocol):
-    """Remembers turns and answers questions about them."""
-
-    name: str
-
-    def begin(self, item: str) -> None:
-        """From here on everything belongs to this item; nothing of another one is remembered."""
-        ...
-
-    def remember(self, turn: Turn) -> None:
-        """Takes in one turn; turns come in the order of their times."""
-        ...
-
-    def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """One reply per question."""
-        ...
 
 
 def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -> dict[str, Callable[[], MemoryRules]]:
@@ -190,8 +120,12 @@ class StoreSystem:
             if self.name == UNFLAGGED:
                 kept = tuple(replace(one, action=Action.USE) for one in kept)
             asked.append(Asked(question, kept, self.name not in ("none", UNFLAGGED)))
-        said = self.answerer(asked)
-        return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+        return _replies(self.answerer, asked)
+
+
+def _replies(answerer: Answerer, asked: Sequence[Asked]) -> list[Reply]:
+    said = answerer(asked)
+    return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
 
 
 def _modality(one: Recalled) -> str:
@@ -215,9 +149,7 @@ class NoMemory:
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """As the protocol says."""
-        asked = [Asked(question, self._found(question), False) for question in questions]
-        said = self.answerer(asked)
-        return [Reply(text, one.confidence, one.recalled) for text, one in zip(said, asked, strict=True)]
+        return _replies(self.answerer, [Asked(question, self._found(question), False) for question in questions])
 
     def _found(self, question: Question) -> tuple[Recalled, ...]:
         hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ewe.eval.memory.bench import Finding, Setup, by_system, save_plot, summarise
-from ewe.eval.memory.systems import Answerer, Asked, MemorySystem, Question, StoreSystem
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
+from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.memory.verimem_world import DAY, Fact, FormJudge, Library, Task, fact_of, make_tasks, stated
 from ewe.longterm.scoring.verimem_threshold import Action
 from ewe.verification.judges.protocol import Judge

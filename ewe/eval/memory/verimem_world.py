@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.eval.memory.systems import Turn
+from ewe.eval.memory.protocol import Turn
 from ewe.longterm.records import MemorySource
 from ewe.types import Passage, ScoredPassage
 

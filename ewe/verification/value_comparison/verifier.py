@@ -5,7 +5,7 @@ The last resort where no model can run, and the measure that a model has to beat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from ewe.types import Evidence, Passage, Verdict, VerificationRequest, Verificat
 from ewe.verification.combination import Decision, source_weight
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair, checked
 from ewe.verification.value_comparison.claims import ParsedClaim, extract_claims
-from ewe.verification.value_comparison.evidence_finder import EvidenceFinder, read_sentences
+from ewe.verification.value_comparison.evidence_finder import EvidenceFinder, ReadSentence, read_sentences
 from ewe.verification.value_comparison.frame_comparison import checkable_arguments, compare_frames
 from ewe.verification.value_comparison.value_verdict import Balance, Piece, decide
 
@@ -51,17 +51,13 @@ class ValueVerifier:
 
     def _judge(self, claim: ParsedClaim, passages: Sequence[Passage]) -> Decision:
         """The verdict of one claim from all sentences of its passages."""
-        frame = claim.frame
-        balances = [Balance(self._assume_complete) for _ in range(1 + len(checkable_arguments(frame)))]
-        for passage in passages:
-            weight = source_weight(passage.veracity) if self._weighting else 1.0
-            for sentence in self._finder.read(passage):
-                piece = Piece(passage, sentence.text, weight)
-                for stated in sentence.frames:
-                    for balance, finding in zip(balances, compare_frames(frame, stated), strict=True):
-                        balance.add(piece, finding)
-        decision = decide(balances[0], balances[1:], frame.negated, frame.restricted)
-        if self._assume_complete and _is_unstated(claim, decision, balances[1:]):
+        pieces = [
+            (Piece(passage, sentence.text, source_weight(passage.veracity) if self._weighting else 1.0), sentence)
+            for passage in passages
+            for sentence in self._finder.read(passage)
+        ]
+        decision, values = _decide(claim, pieces, self._assume_complete)
+        if self._assume_complete and _is_unstated(claim, decision, values):
             return Decision(Verdict.REFUTED, 1.0)
         return decision
 
@@ -71,6 +67,19 @@ def make_value_verifier(
 ) -> ValueVerifier:
     """The verifier "values": compares names, numbers and dates; of the settings only evidence_top_k plays a part."""
     return ValueVerifier(retriever, settings.evidence_top_k or 16, veracity_weighting, assume_complete)
+
+
+def _decide(
+    claim: ParsedClaim, pieces: Iterable[tuple[Piece, ReadSentence]], assume_complete: bool
+) -> tuple[Decision, Sequence[Balance]]:
+    """The verdict of a claim from sentences, and what they say of each of its values."""
+    frame = claim.frame
+    balances = [Balance(assume_complete) for _ in range(1 + len(checkable_arguments(frame)))]
+    for piece, sentence in pieces:
+        for stated in sentence.frames:
+            for balance, finding in zip(balances, compare_frames(frame, stated), strict=True):
+                balance.add(piece, finding)
+    return decide(balances[0], balances[1:], frame.negated, frame.restricted), balances[1:]
 
 
 def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[Balance]) -> bool:
@@ -117,15 +126,8 @@ class ValueJudge:
         title, mark, text = evidence.partition(": ")
         titled = bool(mark) and len(title) <= _TITLE_LENGTH and title[-1:] not in ".!?"
         passage = Passage("evidence", text, title) if titled else Passage("evidence", evidence)
-        verdicts = [self._decide(parsed, passage).verdict for parsed in claims]
+        pieces = [(Piece(passage, one.text, 1.0), one) for one in read_sentences(passage, self._splitter)]
+        verdicts = [_decide(parsed, pieces, assume_complete=False)[0].verdict for parsed in claims]
         if Verdict.REFUTED in verdicts:
             return Verdict.REFUTED
         return Verdict.SUPPORTED if set(verdicts) == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
-
-    def _decide(self, claim: ParsedClaim, passage: Passage) -> Decision:
-        balances = [Balance(assume_complete=False) for _ in range(1 + len(checkable_arguments(claim.frame)))]
-        for sentence in read_sentences(passage, self._splitter):
-            for stated in sentence.frames:
-                for balance, finding in zip(balances, compare_frames(claim.frame, stated), strict=True):
-                    balance.add(Piece(passage, sentence.text, 1.0), finding)
-        return decide(balances[0], balances[1:], claim.frame.negated, claim.frame.restricted)
