@@ -1,4 +1,4 @@
-"""docs/reference.md and docs/trace.md name what the code has: settings, defaults, fields, commands, events."""
+"""docs/reference.md and docs/streaming.md name what the code has: settings, defaults, fields, commands, events."""
 
 import ast
 import dataclasses
@@ -104,7 +104,7 @@ def first_arguments(method: str) -> set[str]:
 
 
 def test_trace_events() -> None:
-    [events] = [rows for rows in tables("trace.md").values() if [row[0] for row in rows[:1]] == ["`start`"]]
+    [events] = [rows for rows in tables("streaming.md").values() if [row[0] for row in rows[:1]] == ["`start`"]]
     assert {row[0].strip("`") for row in events} == first_arguments("record")
 
 
