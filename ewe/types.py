@@ -202,7 +202,7 @@ class Sentence:
 class TraceEvent:
     """One thing that happened to a request.
 
-    time_s: seconds since the request arrived; num_tokens: generated tokens kept at that moment. docs/trace.md lists
+    time_s: seconds since the request arrived; num_tokens: generated tokens kept at that moment. docs/streaming.md lists
     the kinds and the keys of `data`.
     """
 

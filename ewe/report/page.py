@@ -29,7 +29,7 @@ def write_page(path: str | Path, generations: Sequence[Generation], title: str =
 
 
 def page_data(generation: Generation) -> dict[str, Any]:
-    """What the page draws of one generation; docs/trace.md describes it."""
+    """What the page draws of one generation; docs/streaming.md describes it."""
     axis = build_axis(generation)
     start = next((event.data for event in generation.trace if event.kind == "start"), {})
     return {

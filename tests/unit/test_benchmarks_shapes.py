@@ -1,14 +1,12 @@
-"""Limits on paper: the bytes are those of transformers' models, and the table in the docs is the script's."""
+"""Limits on paper: the bytes are those of transformers' models."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from benchmarks.shapes import LLAMA, head_dim, step_seconds, table, token_bytes, weight_bytes
+from benchmarks.shapes import LLAMA, head_dim, step_seconds, token_bytes, weight_bytes
 
 
 @pytest.mark.parametrize("name", LLAMA)
@@ -31,8 +29,3 @@ def test_more_gpus_read_less_each_and_what_does_not_fit_has_no_limit() -> None:
     assert two is not None
     assert four is not None
     assert two / 2 < four < two / 1.9
-
-
-def test_the_docs_show_the_scripts_table() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert table() in text

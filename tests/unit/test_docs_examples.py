@@ -1,22 +1,33 @@
-"""What the pages show: Python that compiles and imports what exists, commands and make targets that exist."""
+"""What the pages show: Python that compiles, commands, options, settings, files and make targets that exist.
+
+tests/e2e/test_docs_snippets.py runs the Python.
+"""
 
 import ast
 import importlib
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
+from pydantic import BaseModel
 from typer.main import get_command
 
 from ewe.cli.main import app
 from ewe.config import Config
-from ewe.server.settings import resolve_settings
+from ewe.eval.systems import read_sweep
+from ewe.server.settings import ServerSettings, resolve_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FAMILIES = re.compile(r"<!-- families:begin -->\n(.*)\n<!-- families:end -->")
+GROUPS = {name for name, field in Config.model_fields.items() if isinstance(field.default, BaseModel)}
+# `group.name`, `group.name: value` or `group.name=value`, in running text and tables.
+SETTING = re.compile(rf"`({'|'.join(GROUPS)})\.(\w+)(?:(?:: |=)([\w.|]+))?`")
+FILE = re.compile(r"`((?:ewe|kernels|benchmarks|scripts|tests|configs|docs)/[\w./-]+)`")
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -32,7 +43,8 @@ def test_python_compiles_and_imports_what_exists(page: str, code: str) -> None:
 
 
 def shell_lines(start: str) -> list[str]:
-    lines = [line.split("  #")[0].strip() for _, body in blocks("sh") for line in body.splitlines()]
+    whole = [line for _, body in blocks("sh") for line in body.replace("\\\n", " ").splitlines()]
+    lines = [re.sub(r"^(\w+=\S+ )+", "", line.split("  #")[0].strip()) for line in whole]
     return [line for line in lines if line.startswith(start)]
 
 
@@ -62,6 +74,37 @@ def test_make_targets_exist(line: str) -> None:
 @pytest.mark.parametrize("line", shell_lines("python -m "))
 def test_modules_exist(line: str) -> None:
     assert find_spec(line.split()[2]) is not None  # importing it may need an extra
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_and_files_named_in_the_text_exist(page: Path) -> None:
+    text = page.read_text()
+    for group, name, value in SETTING.findall(text):
+        known = type(Config.model_fields[group].default).model_fields
+        assert name in known or re.search(rf"`{group}\.{name}\*", text), f"{group}.{name}"
+        for one in filter(None, value.split("|")):
+            Config().override([f"{group}.{name}={one}"])
+    for name in re.findall(r"`server\.(\w+)", text):
+        assert name in ServerSettings.model_fields, name
+    for file in FILE.findall(text):
+        assert (ROOT / file).exists(), file
+
+
+@pytest.mark.parametrize(("page", "body"), blocks("yaml"))
+def test_yaml_is_settings_a_sweep_or_a_table(page: str, body: str, tmp_path: Path) -> None:
+    (tmp_path / "page.yaml").write_text(body)
+    read = yaml.safe_load(body)
+    if read.keys() <= Config.model_fields.keys():
+        Config.from_yaml(tmp_path / "page.yaml")
+    elif "points" in read:
+        assert len(read_sweep(tmp_path / "page.yaml").systems) > 1
+    else:
+        assert page in ("datastores.md", "server.md"), "neither sources with their veracity nor a scrape job"
+
+
+@pytest.mark.parametrize("line", [line for _, body in blocks("json") for line in body.splitlines()])
+def test_json_is_json(line: str) -> None:
+    json.loads(line)
 
 
 def test_the_named_families_are_those_that_are_tested() -> None:

@@ -1,4 +1,4 @@
-"""docs/reference.md and docs/trace.md name what the code has: settings, defaults, fields, commands, events."""
+"""docs/reference.md and docs/streaming.md name what the code has: settings, defaults, fields, commands, events."""
 
 import ast
 import dataclasses
@@ -104,16 +104,24 @@ def first_arguments(method: str) -> set[str]:
 
 
 def test_trace_events() -> None:
-    [events] = [rows for rows in tables("trace.md").values() if [row[0] for row in rows[:1]] == ["`start`"]]
+    [events] = [rows for rows in tables("streaming.md").values() if [row[0] for row in rows[:1]] == ["`start`"]]
     assert {row[0].strip("`") for row in events} == first_arguments("record")
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub and the site give to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
+    for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "results" / "README.md"]:
         visible = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
-        for target in re.findall(r"\]\(([^)#]+)", visible):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", visible):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+                linked = page.parent / target if target else page
+                assert linked.exists(), f"{page.name}: {target}"
+                assert not anchor or anchor in anchors(linked), f"{page.name}: {target}#{anchor}"
 
 
 def test_every_page_is_in_the_site_and_in_its_index() -> None:
