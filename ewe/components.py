@@ -101,7 +101,7 @@ def make_components(
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever)
     live = None
     if memories is not None or config.longterm.path is not None:
-        from ewe.longterm.open import open_memories
+        from ewe.longterm.factory import open_memories
 
         live = open_memories(config, retriever, checker, memories)
     return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None))

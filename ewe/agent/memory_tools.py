@@ -13,9 +13,8 @@ from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.verimem_sources import write_time_prior
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
-from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncertainty, veracity_uncertainty
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
+from ewe.longterm.scoring.verimem import TAU, veracity_uncertainty, write_time_prior
 from ewe.longterm.search import address, visible
 from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever
@@ -180,8 +179,7 @@ def memory_status(one: Recalled, threshold: float, instead: str = "") -> str:
 
 def caution(text: str, uncertainty: float) -> str:
     """What to be careful about with a text: that little is known of it (u over tau), that it gives orders."""
-    seek = action_on_uncertainty(uncertainty) is MemoryUse.SEEK_EVIDENCE
-    return (_UNCERTAIN if seek else "") + (_ORDERS if addresses_the_reader(text) else "")
+    return (_UNCERTAIN if uncertainty > TAU else "") + (_ORDERS if addresses_the_reader(text) else "")
 
 
 def said_by(source: MemorySource) -> str:

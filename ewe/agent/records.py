@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.types import Passage
 
 _LABEL = re.compile(r"\bM[1-9]\d*\b")

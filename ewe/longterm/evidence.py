@@ -10,9 +10,8 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
-from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY
-from ewe.longterm.scoring.verimem_forms import VeracityUpdate
-from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
+from ewe.longterm.scoring.forms import VeracityUpdate
+from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY, evidence_conflict, recall_uncertainty
 from ewe.longterm.search import scope_and_id
 from ewe.longterm.store import Change, MemoryStore
 from ewe.text.prompt_injection import addresses_the_reader

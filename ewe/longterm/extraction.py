@@ -10,7 +10,7 @@ from ewe.conversation import Conversation
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.attributes import is_personal
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
-from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
+from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.sampling import SamplingParams
 from ewe.text.english import FUNCTION_WORDS, stem

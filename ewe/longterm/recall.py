@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.scoring.default import DefaultScorer
+from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
-from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
-from ewe.longterm.scoring.verimem_threshold import Action, CriticalityEstimator, VeracityThreshold
-from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncertainty, recall_uncertainty
+from ewe.longterm.scoring.review_policy import ReviewPolicy
+from ewe.longterm.scoring.threshold import Action, CriticalityEstimator, VeracityThreshold, estimate_criticality
+from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR, recall_uncertainty
 from ewe.longterm.search import Found, MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
@@ -23,12 +25,28 @@ _Key = tuple[Scope, str]
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryRules:
+    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
+
+    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
+    for one query.
+    """
+
+    scorer: MemoryScorer = field(default_factory=DefaultScorer)
+    threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
+    first: First = field(default_factory=FirstVeracity)
+    criticality: CriticalityEstimator = estimate_criticality
+    reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
+    update: VeracityUpdate = bayesian
+    checks: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """A memory that was found for a query, and what is done with it.
 
     belief: of the scorer, in [0, 1]; uncertainty: of that belief, in [0, 1]; similarity: the score of the search over
     its best one; action: what was done last; tried: the actions before; replaced_by: what was looked up in its place.
-    use: whether evidence should be sought first.
     """
 
     memory: Memory
@@ -38,11 +56,6 @@ class Recalled:
     action: Action
     tried: tuple[Action, ...] = ()
     replaced_by: Memory | None = None
-
-    @property
-    def use(self) -> MemoryUse:
-        """What its uncertainty asks for (verimem-a.txt, 2.5)."""
-        return action_on_uncertainty(self.uncertainty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +68,6 @@ class Recall:
     used: tuple[Recalled, ...]
     disregarded: tuple[Recalled, ...]
     threshold: float
-
-
-@dataclass(frozen=True, slots=True)
-class RecallRules:
-    """Who scores, what is asked for, and where to look things up.
-
-    trusted: passages to check memories by; without them, or without a judge to read them, memories below the threshold
-    are used with a warning or not at all. checks: at most so many memories are checked again, and so many looked up,
-    for one query.
-    """
-
-    scorer: MemoryScorer
-    threshold: VeracityThreshold
-    criticality: CriticalityEstimator
-    trusted: Retriever | None
-    checks: int
 
 
 @dataclass(slots=True)
@@ -86,7 +83,11 @@ class _Round:
 
 
 class Recaller:
-    """Finds, scores and checks memories for a query; counting those that are used is left to who uses them."""
+    """Finds, scores and checks memories for a query; counting those that are used is left to who uses them.
+
+    trusted: passages to check memories by; without them, or without a judge to read them, memories below the threshold
+    are used with a warning or not at all.
+    """
 
     def __init__(
         self,
@@ -94,12 +95,13 @@ class Recaller:
         search: MemorySearch,
         evidence: EvidenceBook,
         writer: MemoryWriter,
-        rules: RecallRules,
+        rules: MemoryRules,
+        trusted: Retriever | None,
         clock: Clock,
     ) -> None:
         self._store, self._search, self._evidence, self._writer = store, search, evidence, writer
-        self._rules, self._clock = rules, clock
-        self._checks = rules.checks if rules.trusted is not None and evidence.can_weigh else 0
+        self._rules, self._trusted, self._clock = rules, trusted, clock
+        self._checks = rules.checks if trusted is not None and evidence.can_weigh else 0
 
     def recall(
         self,
@@ -194,8 +196,7 @@ class Recaller:
         )
 
     def _passages(self, query: str) -> list[Passage]:
-        trusted = self._rules.trusted
-        return [] if trusted is None else [hit.passage for hit in trusted.retrieve([query], _PASSAGES)[0]]
+        return [] if self._trusted is None else [hit.passage for hit in self._trusted.retrieve([query], _PASSAGES)[0]]
 
 
 def _key(memory: Memory) -> _Key:

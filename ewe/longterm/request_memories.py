@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from ewe.errors import InvalidRequestError
+from ewe.longterm.evidence import is_memory
 from ewe.longterm.extraction import ConversationMemory
-from ewe.longterm.learning import Lesson, learn
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.search import as_passage, visible
+from ewe.longterm.search import as_passage, scope_and_id, visible
 from ewe.longterm.service import MemoryService
-from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
+from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage, Verdict
 
 EVENTS = (
     *("recalled", "verified", "promoted", "remembered", "reviewed"),
@@ -104,9 +105,7 @@ class RequestMemories:
                 self._counts["not_learnt"] += 1
                 return
             self._waiting += 1
-        told = question if options.remember and generation.index == 0 else ""
-        lesson = Lesson(generation, tuple(evidence), Scope(options.user, options.agent), scopes_of(options), told)
-        self._thread.submit(self._learn, lesson)
+        self._thread.submit(self._learn, generation, tuple(evidence), options, question)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether everything that was to be learnt is, within this time."""
@@ -149,11 +148,23 @@ class RequestMemories:
         self._count("recalled", len(used))
         return [_as_hit(one) for one in used]
 
-    def _learn(self, lesson: Lesson) -> None:
+    def _learn(
+        self, generation: Generation, evidence: tuple[Evidence, ...], options: MemoryOptions, question: str
+    ) -> None:
+        """An answer counts as one recall of each memory behind it, however often it looked."""
+        scope = Scope(options.user, options.agent)
         try:
-            learn(self.service, lesson, self._rules.promote, self._count)
-            if lesson.told and self.conversations is not None:
-                self._count("remembered", len(self.conversations.remember(lesson.told, lesson.scope)))
+            used = retrieved_memories(generation, scopes_of(options))
+            self.service.count_recalls(map(scope_and_id, used))
+            if evidence and self.service.can_weigh:
+                self._count("verified", len(self.service.apply_verdicts(used, evidence)))
+            if self._rules.promote:
+                supporting = (piece.passage for piece in evidence if piece.stance is Verdict.SUPPORTED)
+                proofs = {passage.id: passage for passage in supporting}
+                for sentence in generation.sentences:
+                    self._count("promoted", len(self.service.promote(sentence, proofs, scope)))
+            if question and options.remember and generation.index == 0 and self.conversations is not None:
+                self._count("remembered", len(self.conversations.remember(question, scope)))
         except Exception as error:  # the answer has gone out: nobody else could be told
             self.failed("learning", error)
         finally:
@@ -174,6 +185,23 @@ def scopes_of(options: MemoryOptions) -> tuple[Scope, ...]:
         return (Scope(),)
     seen = visible(options.user, options.agent)
     return seen if options.scope == "all" else tuple(scope for scope in seen if not scope.shared)
+
+
+def retrieved_memories(generation: Generation, seen: Sequence[Scope]) -> list[str]:
+    """The memories of the scopes `seen` that retrieval brought to an answer, as ids of passages.
+
+    A request's own documents may have any id, so they do not count.
+    """
+    retrievals = (event.data["passages"] for event in generation.trace if event.kind == "retrieval")
+    found = (hit["id"] for passages in retrievals for hit in passages)
+    return [name for name in dict.fromkeys(found) if is_memory(name) and _scope_of(name) in seen]
+
+
+def _scope_of(passage_id: str) -> Scope | None:
+    try:
+        return scope_and_id(passage_id)[0]
+    except InvalidRequestError:  # a datastore's passage with a name like a memory's
+        return None
 
 
 def _as_hit(recalled: Recalled) -> ScoredPassage:

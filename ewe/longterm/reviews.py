@@ -16,7 +16,7 @@ from types import TracebackType
 from ewe.errors import ConfigError
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, Revision, Scope
-from ewe.longterm.scoring.verimem_review import ReviewPolicy
+from ewe.longterm.scoring.review_policy import ReviewPolicy
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
 

@@ -4,49 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ewe.lazy import warm
 from ewe.longterm.embedding import BackgroundEmbedding
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
-from ewe.longterm.neighbours import Neighbourhood
-from ewe.longterm.recall import Recall, Recaller, RecallRules
+from ewe.longterm.recall import MemoryRules, Recall, Recaller
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.contradictions import agreeing
-from ewe.longterm.scoring.criticality import estimate_criticality
-from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import First, FirstVeracity
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
-from ewe.longterm.scoring.protocol import MemoryScorer
-from ewe.longterm.scoring.verimem_forms import VeracityUpdate, bayesian
-from ewe.longterm.scoring.verimem_review import ReviewPolicy
-from ewe.longterm.scoring.verimem_sources import write_time_prior
-from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
+from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import Change, MemoryStore
-from ewe.longterm.writing import MemoryWriter
+from ewe.longterm.writing import MemoryWriter, Neighbourhood
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRules:
-    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
-
-    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
-    for one query.
-    """
-
-    scorer: MemoryScorer = field(default_factory=DefaultScorer)
-    threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
-    first: First = field(default_factory=FirstVeracity)
-    criticality: CriticalityEstimator = estimate_criticality
-    reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
-    update: VeracityUpdate = bayesian
-    checks: int = 2
 
 
 class MemoryService:
@@ -81,8 +56,7 @@ class MemoryService:
         self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
         self._neighbourhood = Neighbourhood(search, judge)
         self._writer = MemoryWriter(store, self._neighbourhood, self._evidence, clock, rules.first)
-        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted, rules.checks)
-        self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
+        self._recaller = Recaller(store, search, self._evidence, self._writer, rules, trusted, clock)
 
     def warm(self) -> None:
         """Has judge and encoder load their models, if they have any."""

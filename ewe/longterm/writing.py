@@ -7,32 +7,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
-from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.attributes import is_personal, same_attribute
-from ewe.longterm.scoring.contradictions import LEAST_AGREEMENT, Relation, agreeing, contradicted
+from ewe.longterm.scoring.contradictions import (
+    LEAST_AGREEMENT,
+    MOST_NEIGHBOURS,
+    Relation,
+    agreeing,
+    contradicted,
+    relations,
+)
 from ewe.longterm.scoring.default import voice_of
-from ewe.longterm.scoring.first import First
+from ewe.longterm.scoring.forms import First
+from ewe.longterm.search import MemorySearch, visible
 from ewe.longterm.store import Change, MemoryStore
+from ewe.text.words import words
+from ewe.verification.judges.protocol import Judge
 
 _ROUNDS = 4  # Under ever more writers the last comparison has to do.
+_WIDER = 6  # So many times the neighbours are looked through for other voices.
 
 
 class MemoryWriter:
     """Adds memories to one scope at a time; nothing outside that scope is ever changed by it.
 
-    A new memory is marked as contradicting any neighbour that whoever reads it can see; of the neighbours only those of
-    its own scope are marked as well, so that nobody moves what others see by writing to themselves. Safe to call from
-    several threads: memories that are written at the same time are compared with each other as well.
+    A new memory is marked as contradicting any neighbour that its reader can see; only neighbours of its own scope are
+    marked as well. Safe to call from several threads.
     """
 
     def __init__(
-        self,
-        store: MemoryStore,
-        neighbourhood: Neighbourhood,
-        evidence: EvidenceBook,
-        clock: Clock,
-        first: First,
+        self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock, first: First
     ) -> None:
         self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
         self._first = first
@@ -59,9 +63,8 @@ class MemoryWriter:
         memory, JudgeError as the judge does.
         """
         content = " ".join(content.split())
-        memory = Memory(
-            _id_of(content), content, kind, source, scope, dict(metadata or {}), valid_from=valid_from
-        )  # fmt: skip
+        about = dict(metadata or {})
+        memory = Memory(_id_of(content), content, kind, source, scope, about, valid_from=valid_from)
         memory, there = self._known(memory, contradicts)
         rounds, found = 0, list[Relation]()
         while there is None:
@@ -187,3 +190,48 @@ def supersedes(memory: Memory, relation: Relation) -> bool:
 
 def _begin(memory: Memory) -> float:
     return memory.created_at if memory.valid_from is None else memory.valid_from
+
+
+class Neighbourhood:
+    """Compares a memory with those closest to it, of all scopes that whoever reads it can see."""
+
+    def __init__(self, search: MemorySearch, judge: Judge | None) -> None:
+        self._search, self._judge = search, judge
+
+    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
+        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
+
+        known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError.
+        """
+        if not words(memory.content):
+            return []
+        scopes = visible(memory.scope.user, memory.scope.agent)
+        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
+        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
+        chosen = neighbours([other for other in others if other.valid_until is None])
+        if self._judge is None:
+            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
+        asked = {_key(one.memory): one for one in known}
+        new = [other for other in chosen if _key(other) not in asked]
+        asked |= {_key(one.memory): one for one in relations(memory.content, new, self._judge)}
+        return [asked[_key(other)] for other in chosen]
+
+
+def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
+    """At most `most` of the memories found (closest first): half the closest, half the closest of each other voice.
+
+    Without the second half fifty copies of one source would hide what they contradict. Left places go to the closest.
+    """
+    chosen, rest = list(found[: most // 2]), list(found[most // 2 :])
+    heard = {voice_of(memory) for memory in chosen}
+    for memory in rest:
+        if len(chosen) < most and voice_of(memory) not in heard:
+            heard.add(voice_of(memory))
+            chosen.append(memory)
+    taken = set(map(_key, chosen))
+    left = [memory for memory in rest if _key(memory) not in taken]
+    return chosen + left[: most - len(chosen)]
+
+
+def _key(memory: Memory) -> tuple[Scope, str, str]:
+    return memory.scope, memory.id, memory.content

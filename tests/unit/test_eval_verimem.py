@@ -11,7 +11,7 @@ from ewe.eval.memory.verimem import measure, open_benches, read
 from ewe.eval.memory.verimem_world import Task, make_tasks, stated, statement
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 
 MILL, HALL = ("owner", "Bafo Mill"), ("river", "Bafo Hall")
 

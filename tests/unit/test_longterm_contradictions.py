@@ -48,7 +48,6 @@ def test_what_contradicts_comes_surest_first_and_what_agrees_does_so_both_ways()
     )
     found = relations(NEW, [ONE, TWO, THREE], judge)
     assert contradicted(found) == [TWO, ONE]
-    assert contradicted(found, 0.9) == [TWO]
     assert agreeing(found) == [THREE]
     only_there = relations(NEW, [THREE], Table({("three", "new"): (0.9, 0, 0.1)}))
     assert agreeing(only_there) == []

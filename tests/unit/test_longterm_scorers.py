@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.default import DefaultScorer, contradict, voice_of
 from ewe.longterm.scoring.mark import PRESETS
@@ -187,10 +186,3 @@ def test_ids_of_different_scopes_and_voices_without_id():
     assert voice_of(one) == ("user", "ann")
     assert not contradict(one, one)
     assert contradict(one, remembered("b", contradicts=("a",)))
-
-
-def test_settings_are_checked():
-    with pytest.raises(ConfigError):
-        DefaultScorer(half_life_days=0.0)
-    with pytest.raises(ConfigError):
-        MMAScorer(least=1.5)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.mark_search import MARKSearch
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import MARKScorer, NoScorer
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.search import MemorySearch, address, visible
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Sentence, Verdict
 

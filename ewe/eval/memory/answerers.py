@@ -14,7 +14,7 @@ from ewe.conversation import Conversation
 from ewe.eval.memory.protocol import Asked
 from ewe.eval.memory.systems import IMAGE
 from ewe.longterm.recall import Recalled
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 
 if TYPE_CHECKING:
     from ewe.config import Config

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.eval.intervals import Interval
+from ewe.eval.memory.abstention import RiskCoverage, risk_coverage
 from ewe.eval.memory.protocol import Answerer, MemorySystem
 from ewe.eval.memory.systems import open_system
 from ewe.eval.tables import Curves, save_bars, save_curves
-from ewe.longterm.scoring.mma_abstention import RiskCoverage, risk_coverage
 from ewe.verification.judges.protocol import Judge
 
 AREA = "area"

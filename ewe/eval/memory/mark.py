@@ -29,9 +29,9 @@ from ewe.eval.tables import Curves, save_curves
 from ewe.longterm.mark_search import MARKSearch
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource
+from ewe.longterm.scoring import mark
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
-from ewe.longterm.scoring.mark_retention import EXAMPLE_POLICY
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.search import MemorySearch
 from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.veracity import word_cosines
@@ -210,14 +210,14 @@ class _Experiments:
 
     def _give_feedback(self, memories: Sequence[Memory], right: bool) -> None:
         """The asker says of what was injected whether it served; what the retention policy makes of it (appendix 1)."""
-        system, policy = self._store, EXAMPLE_POLICY
+        system = self._store
         for number, memory in enumerate(memories):
             voice = MemorySource("user", f"asker {len(self.said)} {number}", 0.7)
             system.service.feedback(system.scope, memory.id, right, voice)
             now = system.store.get(system.scope, memory.id)
-            trust = policy.trust(self._trust.get(now.id, policy.initial_trust), now.correct_count, now.recall_count)
+            trust = mark.trust(self._trust.get(now.id, mark.INITIAL_TRUST), now.correct_count, now.recall_count)
             self._trust[now.id] = trust
-            kept = policy.retains(trust, policy.persistence(now.recall_count, now.incorrect_count))
+            kept = mark.retains(trust, mark.persistence(now.recall_count, now.incorrect_count))
             self.values["kept"].append(float(kept))
 
 

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ewe.errors import ConfigError
-from ewe.eval.memory.bench import AREA, Finding, Setup, by_system, risk_curve
-from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
-from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Reply
-from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
-from ewe.eval.qa_questions import contains
-from ewe.eval.tables import Curves, save_curves
-from ewe.longterm.scoring.mma_abstention import (
+from ewe.eval.memory.abstention import (
     Outcomes,
     abstains,
     risk_coverage,
@@ -23,6 +17,12 @@ from ewe.longterm.scoring.mma_abstention import (
     threshold_for_risk,
     utility,
 )
+from ewe.eval.memory.bench import AREA, Finding, Setup, by_system, risk_curve
+from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Reply
+from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
+from ewe.eval.qa_questions import contains
+from ewe.eval.tables import Curves, save_curves
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge
 

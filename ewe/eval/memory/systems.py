@@ -13,16 +13,15 @@ from typing import Any
 
 from ewe.errors import ConfigError
 from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question, Reply, Turn
-from ewe.longterm.open import rules_of
-from ewe.longterm.recall import Recalled
+from ewe.longterm.factory import rules_of
+from ewe.longterm.recall import MemoryRules, Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity, unmoved
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, source_prior
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.scoring.verimem_forms import unmoved
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder

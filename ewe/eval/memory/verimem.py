@@ -12,7 +12,7 @@ from ewe.eval.memory.bench import Finding, Setup, by_system, save_plot, summaris
 from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
 from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.memory.verimem_world import DAY, Fact, FormJudge, Library, Task, fact_of, make_tasks, stated
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.verification.judges.protocol import Judge
 
 _TASKS = 25  # of each suite

@@ -62,12 +62,12 @@ def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Rel
     ]
 
 
-def contradicted(found: Sequence[Relation], least: float = LEAST_STRENGTH) -> list[Memory]:
-    """The memories that the text contradicts at least that surely, the surest first."""
-    strong = [relation for relation in found if relation.contradiction >= least]
+def contradicted(found: Sequence[Relation]) -> list[Memory]:
+    """The memories that the text surely contradicts, the surest first."""
+    strong = [relation for relation in found if relation.contradiction >= LEAST_STRENGTH]
     return [relation.memory for relation in sorted(strong, key=lambda relation: -relation.contradiction)]
 
 
-def agreeing(found: Sequence[Relation], least: float = LEAST_AGREEMENT) -> list[Memory]:
-    """The memories that say what the text says: each entails the other at least that surely."""
-    return [one.memory for one in found if min(one.supports, one.supported) >= least > one.contradiction]
+def agreeing(found: Sequence[Relation]) -> list[Memory]:
+    """The memories that say what the text says: each surely entails the other."""
+    return [one.memory for one in found if min(one.supports, one.supported) >= LEAST_AGREEMENT > one.contradiction]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.checks import check_positive
 from ewe.longterm.scoring.protocol import Candidate, Score
 from ewe.longterm.scoring.verimem import log_odds
 from ewe.retrieval.veracity import half_life_decay
@@ -32,7 +31,6 @@ class DefaultScorer:
     name = "default"
 
     def __init__(self, half_life_days: float = 30.0) -> None:
-        check_positive(half_life_days=half_life_days)
         self._half_life_days = half_life_days
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:

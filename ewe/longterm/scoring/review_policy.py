@@ -9,36 +9,29 @@ from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.checks import check_positive, check_settings
 from ewe.retrieval.veracity import half_life_decay
 
 _SECONDS_PER_DAY = 86400.0
+_HALF_LIFE_DAYS = 30.0  # after which time without a change a memory is half overdue
+_HALF_USE = 5.0  # the number of recalls that counts half
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPolicy:
     """How urgent another look at a memory is: longest unchecked, least believed and most used first.
 
-    half_life_days: after which time without a change a memory is half overdue; half_use: the number of recalls that
-    counts half; least: the priority under which nothing is reviewed.
+    least: the priority under which nothing is reviewed.
     """
 
-    half_life_days: float = 30.0
-    half_use: float = 5.0
     least: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_positive(half_life_days=self.half_life_days, half_use=self.half_use)
-        check_settings(least=self.least)
 
     def priority(self, memory: Memory, now: float) -> float:
         """overdue (1 + (1 - v) + use) / 3, in [0, 1]; now: unix seconds.
 
-        overdue = 1 - 2^(-days since the last change / half_life), use = recalls / (recalls + half_use). verimem-b.txt
-        names old, low and often used memories and gives no formula. Age multiplies, so that a memory which stays low
-        after a check is not checked again at once; the others add up, so that none is ever left out for good.
+        overdue = 1 - 2^(-days since the last change / 30), use = recalls / (recalls + 5): our form, as verimem-b.txt
+        gives none. Age multiplies, so that a memory which stays low after a check is not checked again at once.
         """
-        overdue = 1.0 - half_life_decay((now - memory.updated_at) / _SECONDS_PER_DAY, self.half_life_days)
+        overdue = 1.0 - half_life_decay((now - memory.updated_at) / _SECONDS_PER_DAY, _HALF_LIFE_DAYS)
         return overdue * self._at_most(memory)
 
     def due_at(self, memory: Memory) -> float:
@@ -46,7 +39,7 @@ class ReviewPolicy:
         overdue = self.least / self._at_most(memory)
         if overdue >= 1.0:
             return math.inf
-        return memory.updated_at - self.half_life_days * math.log2(1.0 - overdue) * _SECONDS_PER_DAY
+        return memory.updated_at - _HALF_LIFE_DAYS * math.log2(1.0 - overdue) * _SECONDS_PER_DAY
 
     def plan(self, memories: Iterable[Memory], now: float, budget: int) -> list[Memory]:
         """The at most `budget` most urgent memories, the most urgent first; equal ones by scope and id.
@@ -61,7 +54,7 @@ class ReviewPolicy:
 
     def _at_most(self, memory: Memory) -> float:
         """The priority of a memory that is wholly overdue."""
-        use = memory.recall_count / (memory.recall_count + self.half_use)
+        use = memory.recall_count / (memory.recall_count + _HALF_USE)
         return (1.0 + (1.0 - memory.veracity) + use) / 3.0
 
 

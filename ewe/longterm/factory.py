@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.scoring.forms import FirstOfTextA, FirstVeracity, averaged, bayesian_as_written, first_of_text_b
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier

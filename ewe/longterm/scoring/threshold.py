@@ -1,10 +1,65 @@
-"""How much depends on a right answer to a query."""
+"""VeriMem: how much depends on a query, how much veracity it asks for, and what to do with memories that have less."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
+from ewe.errors import InvalidRequestError
 from ewe.text.words import fold
+
+CriticalityEstimator = Callable[[str], float]
+"""A query to how much depends on a right answer, in [0, 1]."""
+
+
+class Action(StrEnum):
+    """What becomes of a memory for one query: used as it is, or one of the four ways below the threshold."""
+
+    USE = "use"
+    REVALIDATE = "revalidate"
+    EXTERNAL_LOOKUP = "external_lookup"
+    USE_WITH_UNCERTAINTY = "use_with_uncertainty"
+    DISREGARD = "disregard"
+
+
+@dataclass(frozen=True, slots=True)
+class VeracityThreshold:
+    """theta(q) = theta_base + phi criticality(q), cut to [0, 1] (verimem-a.txt, 2.4; T_v of verimem-b.txt).
+
+    base: typically 0.5 in the paper; scale: phi, for which it gives no value: with 0.2 no question asks for more than
+    a user's plain word, 0.7 (`WRITE_TIME_PRIOR`). disregard_below: the veracity under which a memory is not even used
+    with a warning.
+    """
+
+    base: float = 0.5
+    scale: float = 0.2
+    disregard_below: float = 0.2
+
+    def of(self, criticality: float) -> float:
+        """theta of a query of that criticality, both in [0, 1]."""
+        return min(max(self.base + self.scale * criticality, 0.0), 1.0)
+
+    def action(
+        self, veracity: float, threshold: float, *, can_revalidate: bool = False, can_look_up: bool = False
+    ) -> Action:
+        """What to do with a relevant memory (verimem-a.txt, 2.4; verimem-b.txt, veracity-aware retrieval).
+
+        threshold: theta(q). At or over it: use. Below: validate it again if that is possible, else look the matter up,
+        else use it with a warning, or disregard it where it is most likely false. Raises InvalidRequestError for a
+        threshold outside [0, 1].
+        """
+        if not 0.0 <= threshold <= 1.0:
+            raise InvalidRequestError(f"threshold must lie in [0, 1], got {threshold!r}")
+        if veracity >= threshold:
+            return Action.USE
+        if can_revalidate:
+            return Action.REVALIDATE
+        if can_look_up:
+            return Action.EXTERNAL_LOOKUP
+        return Action.DISREGARD if veracity < self.disregard_below else Action.USE_WITH_UNCERTAINTY
+
 
 # Per group: how much one sign of it says, and stems of English words; a stem may stop inside a word where it ends in -.
 _STAKES: tuple[tuple[float, str], ...] = (
@@ -54,7 +109,7 @@ _SIGNS = (*((weight, _pattern(stems)) for weight, stems in _STAKES), _DECISION)
 
 
 def estimate_criticality(query: str) -> float:
-    """criticality(q) in [0, 1] from the words of an English query (verimem-a.txt, 2.4, which leaves it open).
+    """criticality(q) in [0, 1] from the words of an English query (verimem-a.txt, 2.4, leaves it open).
 
     Each group of signs (health, law, money, safety, words that ask for exactness, a decision that hangs on it) counts
     with what it says, a second sign of a group with half of that; groups are combined as 1 - prod(1 - w). Words of play
