@@ -62,7 +62,7 @@ class EngineClient:
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
         self._pipeline: PipelineDriver | None = None
         if config.policy in PIPELINES:
-            from ewe.pipelines.open import open_pipeline
+            from ewe.pipelines.driver import open_pipeline
 
             self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
 

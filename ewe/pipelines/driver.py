@@ -25,6 +25,7 @@ from ewe.pipelines.prompts import PromptMaker
 from ewe.pipelines.run import Run
 from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
 from ewe.placement import PlacedPrompt
+from ewe.registry import PIPELINES
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, Passage, Query
@@ -192,3 +193,10 @@ class PipelineDriver:
         """Has the engine's thread call it; called by a worker's."""
         with suppress(EngineDeadError):  # whoever waits for the answer is told
             self._do(lambda _: on_done())
+
+
+def open_pipeline(engine: Engine, do: Do, deliver: Callable[[Sequence, Generation], None]) -> PipelineDriver:
+    """What runs the engine's policy; do and deliver are `PipelineDriver`'s."""
+    settings = engine.config.pipeline
+    pipeline = PIPELINES.make(engine.config.policy, settings=settings, **dict(settings))
+    return PipelineDriver(pipeline, engine, do, deliver)
