@@ -14,26 +14,16 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.errors import EWEError, InvalidRequestError, JudgeError
 from ewe.eval.factuality import Answer, Found, Grade, Preference, Record
-from ewe.eval.graders import Grader
+from ewe.eval.graders import Grader, Part
 from ewe.eval.preferences import compare
 from ewe.eval.prompt_sets import Item
 from ewe.eval.systems import System
-from ewe.retrieval.source import PassageSource
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, GenerationStats
 from ewe.verification.endpoint.protocol import Completer
 
 _MOST_FAILURES = 3  # of a judge in a row; then it is taken for broken
 _COMPARED_AT_ONCE = 16  # answers, each shown in both orders
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Prompts with one grader; datastore: what all systems retrieve from (None: what their settings name)."""
-
-    items: Sequence[Item]
-    grader: Grader
-    datastore: PassageSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ewe.checked import NO_CLAIM, CheckedSentence
 from ewe.checking import check_text
 from ewe.errors import JudgeError
-from ewe.eval.prompt_sets import Item
+from ewe.eval.prompt_sets import Item, PromptSet
 from ewe.protocols import Verifier
+from ewe.retrieval.datastore import Datastore
+from ewe.retrieval.source import PassageSource
 from ewe.types import Claim, Verdict
 from ewe.world.grader import grade
 from ewe.world.people import Fact
 from ewe.world.prompts import WorldPrompt
 from ewe.world.world import World
+
+WORLD_SETTINGS = ("scheduler.max_num_seqs=32",)
 
 
 class Grader(Protocol):
@@ -53,6 +58,30 @@ class WorldGrader:
         found = grade(self._world, self._prompts[item.id], text)
         stated = [(fact, Verdict.SUPPORTED) for fact in found.true] + [(fact, Verdict.REFUTED) for fact in found.false]
         return sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Prompts with one grader; datastore: what all systems retrieve from (None: what their settings name)."""
+
+    items: Sequence[Item]
+    grader: Grader
+    datastore: PassageSource | None = None
+
+
+def world_parts(seeds: Sequence[int], people: int, poisoned: float = 0.0) -> tuple[PromptSet, list[Part]]:
+    """A life of every one of `people` people in the world of each seed, which has passages and a grader of its own.
+
+    poisoned: the share of passages that state something false. Raises ConfigError for a world that cannot be.
+    """
+    parts = []
+    for seed in seeds:
+        world = World.generate(seed, people, poisoned)
+        prompts = {f"{seed}/{number}": prompt for number, prompt in enumerate(world.prompts(("life",)))}
+        items = tuple(Item(name, prompt.text, prompt.text, seed) for name, prompt in prompts.items())
+        parts.append(Part(items, WorldGrader(world, prompts), Datastore(world.passages)))
+    name = f"world, {poisoned:.0%} poisoned" if poisoned else "world"
+    return PromptSet(name, tuple(item for part in parts for item in part.items)), parts
 
 
 def _claim(fact: Fact, verdict: Verdict) -> Claim:

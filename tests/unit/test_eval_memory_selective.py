@@ -123,7 +123,7 @@ def test_the_reader_of_claims_weighs_what_it_recalled():
 def test_a_bench_plays_and_draws(sets, tmp_path):
     counted = CountedJudge(WordJudge())
     found = locomo_items(sets / "locomo" / "conversations.json", None)
-    bench = SelectiveBench("locomo", found, counted, quote, {"scorer_judge": counted})
+    bench = SelectiveBench("locomo", found, counted, quote, counted)
     findings: list[Finding] = []
     run(bench, ["oracle", "none", "mma judged"], quote, (), findings.append)
     rows = {row.system: row.figures for row in summarise(bench, ["oracle", "none", "mma judged"], findings)}

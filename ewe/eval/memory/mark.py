@@ -6,15 +6,13 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ewe.eval.memory.answerers import ModelAnswerer
-from ewe.eval.memory.bench import Finding, Setup, by_system
+from ewe.eval.memory.bench import Bench, Finding, Setup, by_system
 from ewe.eval.memory.mark_metrics import (
     Similarity,
     alpha_study,
@@ -22,11 +20,10 @@ from ewe.eval.memory.mark_metrics import (
     information_capture,
     key_point_coverage,
 )
-from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, read, read_records
-from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
+from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, best_of_kinds, read, read_records
+from ewe.eval.memory.protocol import Asked, MemorySystem, Question
 from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.tables import Curves, save_curves
-from ewe.longterm.mark_search import MARKSearch
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring import mark
@@ -37,7 +34,6 @@ from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_pat
 from ewe.retrieval.veracity import word_cosines
 from ewe.text.words import words
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
-from ewe.verification.judges.protocol import Judge
 
 _RECORDS = 107  # as in the paper's experiment 3
 _DAY = 86400.0
@@ -54,21 +50,16 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-@dataclass
-class MARKBench:
+class MARKBench(Bench):
     """All experiments on one set of records are one item: the memories of all conversations are searched together.
 
     One in five of the wrong answers is first corrected wrongly by another user (the paper's section 5).
     """
 
-    records: Mapping[str, Record]
-    similarity: Similarity
-    reader: Answerer | None
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = None
-    items: Sequence[str] = ("medmcqa",)
-    name: str = "mark"
+    name, columns, items = "mark", _COLUMNS, ("medmcqa",)
+
+    def __init__(self, records: Mapping[str, Record], similarity: Similarity) -> None:
+        self.records, self.similarity, self.reader = records, similarity, partial(read, records=records)
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Experiment 1 for every system; 2 to 4 for those with a store."""
@@ -97,10 +88,8 @@ def open_benches(setup: Setup) -> list[MARKBench]:
     or where it is missing by their words.
     """
     records = read_records(setup.data or Path("shared/data"), setup.cases or _RECORDS)
-    reader = partial(read, records=records)
-    if builtin_encoder_path() is None:
-        return [MARKBench(records, word_cosines, reader)]
-    return [MARKBench(records, _Cosines(SentenceEncoder()), reader)]
+    similarity = word_cosines if builtin_encoder_path() is None else _Cosines(SentenceEncoder())
+    return [MARKBench(records, similarity)]
 
 
 class _Experiments:
@@ -182,9 +171,10 @@ class _Experiments:
         """What the search service takes: the best of each kind."""
         system = self._store
         system.now = at
-        found = MARKSearch(MemorySearch(system.store), system.rules.scorer).search(record.asked(), [system.scope], at)
-        system.service.count_recalls((memory.scope, memory.id) for memory in found.values())
-        return list(found.values())
+        search = MemorySearch(system.store)
+        found = best_of_kinds(search, system.rules.scorer, record.asked(), system.scope, at)
+        system.service.count_recalls((memory.scope, memory.id) for memory in found)
+        return found
 
     def _reply(
         self, record: Record, at: float, memories: Sequence[Memory], told: Sequence[str] = (), again: bool = False

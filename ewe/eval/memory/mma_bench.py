@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ewe.eval.memory.bench import AREA, Finding, Setup, plot_risk
+from ewe.eval.memory.bench import AREA, Bench, Finding, Setup
 from ewe.eval.memory.mma_cases import TRUTHS, UNKNOWN, VERDICTS, Case, CoreQuestion, make_cases, read_case
 from ewe.eval.memory.mma_probe import (
     STEPS,
@@ -40,21 +37,22 @@ _BRIEF = "Answer in a few words."
 _SURE = "Answer in one sentence and end with a line of this form: Confidence: number between 0 and 1"
 
 
-@dataclass
-class MMABench:
+class MMABench(Bench):
     """Generated cases with an exact reader, or a public one, whose questions want a confidence within a range."""
 
-    cases: Mapping[str, Case]
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = field(default_factory=FormJudge)
-    reader: Answerer | None = read
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "mma-bench"
+    name = "mma-bench"
 
-    @property
-    def items(self) -> Sequence[str]:
-        """The cases' ids."""
-        return list(self.cases)
+    def __init__(
+        self,
+        cases: Iterable[Case],
+        columns: Mapping[str, str],
+        judge: Judge,
+        reader: Answerer | None = None,
+        captions: bool = True,
+    ) -> None:
+        self.cases = {case.id: case for case in cases}
+        self.items = list(self.cases)
+        self.columns, self.judge, self.reader, self.parts = columns, judge, reader, {"captions": captions}
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """One case: its dialogue, its core questions, its probe."""
@@ -68,10 +66,6 @@ class MMABench:
         probed, said = probe(system, case) if case.claim else ({}, [])
         return Finding(self.name, system.name, item, {**values, **probed}, [one.text for one in [*replies, *said]])
 
-    def plot(self, findings: Sequence[Finding], path: Path) -> None:
-        """Risk over coverage of the verdicts by their wagers (mma.txt, figure 6b's form)."""
-        plot_risk(findings, path)
-
 
 def open_benches(setup: Setup) -> list[MMABench]:
     """Generated cases, or the one of a file."""
@@ -79,10 +73,9 @@ def open_benches(setup: Setup) -> list[MMABench]:
         from ewe.verification.judges.cached import CachedJudge
         from ewe.verification.judges.load import load_judge
 
-        case = read_case(setup.data)
-        return [MMABench({case.id: case}, _RANGED, CachedJudge(load_judge("builtin")), None)]
+        return [MMABench([read_case(setup.data)], _RANGED, CachedJudge(load_judge("builtin")))]
     made = make_cases(setup.cases or _CASES, setup.seed, setup.images)
-    return [MMABench({case.id: case for case in made}, parts={"captions": setup.images is None})]
+    return [MMABench(made, _COLUMNS, FormJudge(), read, captions=setup.images is None)]
 
 
 def probe(system: MemorySystem, case: Case) -> tuple[dict[str, list[float]], list[Reply]]:

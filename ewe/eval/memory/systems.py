@@ -71,7 +71,7 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
 
 
 @dataclass(slots=True)
-class StoreSystem:
+class StoreSystem(MemorySystem):
     """A store of this engine under one scorer; every item has a scope of its own. The store stays the caller's.
 
     answerer: says what the recalled memories answer. judge: finds contradictions on write. top_k: memories per
@@ -99,18 +99,18 @@ class StoreSystem:
         )  # fmt: skip
 
     def begin(self, item: str) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.scope = Scope(item)
 
     def remember(self, turn: Turn) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.now = turn.at
         shown = f"{turn.text} [image: {turn.caption}]" if turn.caption and self.captions else turn.text
         image = {IMAGE: str(turn.image or "")} if turn.caption or turn.image else {}
         self.service.add(shown, self.scope, turn.source, "turn", image)
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         asked = []
         for question in questions:
             self.now = question.at
@@ -132,7 +132,7 @@ def _modality(one: Recalled) -> str:
 
 
 @dataclass(slots=True)
-class NoMemory:
+class NoMemory(MemorySystem):
     """Forgets every turn; with trusted passages it answers by what it finds among them (RAG)."""
 
     name: str
@@ -140,14 +140,8 @@ class NoMemory:
     trusted: Retriever | None = None
     top_k: int = 8
 
-    def begin(self, item: str) -> None:
-        """Nothing to do."""
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
-
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         return _replies(self.answerer, [Asked(question, self._found(question), False) for question in questions])
 
     def _found(self, question: Question) -> tuple[Recalled, ...]:
@@ -163,16 +157,10 @@ class NoMemory:
 
 
 @dataclass(slots=True)
-class Oracle:
+class Oracle(MemorySystem):
     """Knows the truth: what can be had at most."""
 
     name: str = "oracle"
-
-    def begin(self, item: str) -> None:
-        """Nothing to do."""
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """The truth; all points on it where points are asked for."""
@@ -180,7 +168,7 @@ class Oracle:
 
 
 @dataclass(slots=True)
-class Coin:
+class Coin(MemorySystem):
     """Chooses by chance, the same at every run: what costs nothing."""
 
     name: str = "coin"
@@ -188,11 +176,8 @@ class Coin:
     item: str = field(init=False, default="")
 
     def begin(self, item: str) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.item = item
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """One of the choices."""
