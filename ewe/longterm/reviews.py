@@ -11,7 +11,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from ewe.errors import ConfigError
 from ewe.longterm.evidence import Clock, EvidenceBook
@@ -170,9 +169,7 @@ class BackgroundReviews:
     def __enter__(self) -> BackgroundReviews:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:

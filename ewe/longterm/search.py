@@ -14,8 +14,8 @@ import numpy as np
 from ewe.errors import InvalidRequestError
 from ewe.longterm.dates import asked_date
 from ewe.longterm.records import Memory, Scope
-from ewe.longterm.store.moments import Moment
 from ewe.longterm.store.reading import MemoryReader
+from ewe.longterm.store.rows import Moment
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Passage
 

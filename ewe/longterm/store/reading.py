@@ -15,11 +15,12 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.moments import MOMENT_COLUMNS, Moment
 from ewe.longterm.store.rows import (
     MEMORY_COLUMNS,
+    MOMENT_COLUMNS,
     REVISION_COLUMNS,
     Deletion,
+    Moment,
     memory_of,
     revision_of,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
@@ -19,15 +19,15 @@ from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, m
 from ewe.longterm.store.session import Session
 
 ADDED = "added"
+_REPLACED = ("veracity", "uncertainty", "content", "contradicts", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
 
-    valid: valid_from and valid_until, either of which may be None (open).
-
-    A higher veracity, or feedback that a memory is correct, confirms it at the time of the revision.
+    valid: valid_from and valid_until, either of which may be None (open). A higher veracity, or feedback that a memory
+    is correct, confirms it at the time of the revision.
     """
 
     veracity: float | None = None
@@ -41,18 +41,14 @@ class Change:
 
     def apply(self, memory: Memory, at: float) -> Memory:
         """The memory after the change. Raises InvalidRequestError if it would be none."""
-        since, until = (memory.valid_from, memory.valid_until) if self.valid is None else self.valid
         confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
+        new: dict[str, Any] = {name: value for name in _REPLACED if (value := getattr(self, name)) is not None}
+        if self.valid is not None:
+            new |= {"valid_from": self.valid[0], "valid_until": self.valid[1]}
         return replace(
             memory,
+            **new,
             updated_at=at,
-            veracity=memory.veracity if self.veracity is None else self.veracity,
-            uncertainty=memory.uncertainty if self.uncertainty is None else self.uncertainty,
-            content=memory.content if self.content is None else self.content,
-            contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
-            metadata=memory.metadata if self.metadata is None else self.metadata,
-            valid_from=since,
-            valid_until=until,
             correct_count=memory.correct_count + self.correct,
             incorrect_count=memory.incorrect_count + self.incorrect,
             confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
@@ -98,9 +94,7 @@ class MemoryStore(MemoryReader):
     def __enter__(self) -> MemoryStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
