@@ -76,12 +76,7 @@ class CheckedText:
     @property
     def verdict(self) -> Verdict:
         """Refuted if any sentence is; supported if all that hold claims are; not_checked if none holds any."""
-        verdicts = {item.sentence.verdict for item in self.sentences} - {Verdict.NOT_CHECKED}
-        if not verdicts:
-            return Verdict.NOT_CHECKED
-        if Verdict.REFUTED in verdicts:
-            return Verdict.REFUTED
-        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+        return Verdict.of_all({item.sentence.verdict for item in self.sentences} - {Verdict.NOT_CHECKED})
 
     @property
     def num_conflicts(self) -> int:

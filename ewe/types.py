@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, get_args
@@ -19,6 +20,15 @@ class Verdict(StrEnum):
     REFUTED = "refuted"
     INCONCLUSIVE = "inconclusive"
     NOT_CHECKED = "not_checked"
+
+    @classmethod
+    def of_all(cls, verdicts: Set[Verdict]) -> Verdict:
+        """Refuted if any is; supported if all are; not_checked without any; else inconclusive."""
+        if not verdicts:
+            return cls.NOT_CHECKED
+        if cls.REFUTED in verdicts:
+            return cls.REFUTED
+        return cls.SUPPORTED if verdicts == {cls.SUPPORTED} else cls.INCONCLUSIVE
 
 
 class Lane(StrEnum):
@@ -163,12 +173,7 @@ class VerificationResult:
     @property
     def verdict(self) -> Verdict:
         """Refuted if any claim is; supported if all claims are; not_checked without claims; else inconclusive."""
-        verdicts = {claim.verdict for claim in self.claims}
-        if not verdicts:
-            return Verdict.NOT_CHECKED
-        if Verdict.REFUTED in verdicts:
-            return Verdict.REFUTED
-        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+        return Verdict.of_all({claim.verdict for claim in self.claims})
 
     @property
     def score(self) -> float:

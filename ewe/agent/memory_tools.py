@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ewe.agent.records import MemoryUsed
+from ewe.agent.result import MemoryUsed
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.recall import Recalled
@@ -72,9 +72,7 @@ class MemoryTools:
         assert self._memories is not None
         if len(content) > _MOST_REMEMBERED:
             raise InvalidRequestError(f"a memory has at most {_MOST_REMEMBERED} characters: keep one fact at a time")
-        if addresses_the_reader(content) or spells_control_tokens(content):
-            raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
-        memory = self._memories.add(content, self._scope, self._source)
+        memory = self._memories.add(fact(content), self._scope, self._source)
         against = [self._label(other) for other in self._contradicted(memory)]
         status = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}, remembered"
         if against:
@@ -180,6 +178,13 @@ def memory_status(one: Recalled, threshold: float, instead: str = "") -> str:
 def caution(text: str, uncertainty: float) -> str:
     """What to be careful about with a text: that little is known of it (u over tau), that it gives orders."""
     return (_UNCERTAIN if uncertainty > TAU else "") + (_ORDERS if addresses_the_reader(text) else "")
+
+
+def fact(content: str) -> str:
+    """A text that is to be remembered; raises InvalidRequestError for one that gives orders."""
+    if addresses_the_reader(content) or spells_control_tokens(content):
+        raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
+    return content
 
 
 def said_by(source: MemorySource) -> str:

@@ -21,7 +21,7 @@ from ewe.engine.request import Prompt, Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
-from ewe.pipelines.prompts import PromptMaker
+from ewe.pipelines.asking import PromptMaker
 from ewe.pipelines.run import Run
 from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
 from ewe.placement import PlacedPrompt

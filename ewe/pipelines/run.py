@@ -15,7 +15,7 @@ from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job
 from ewe.errors import EWEError
 from ewe.pipelines.answer import ComposedAnswer
-from ewe.pipelines.prompts import answer_params, inner_params, seed_of
+from ewe.pipelines.asking import answer_params, inner_params, seed_of
 from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Step, Verify, Write
 from ewe.sampling import SamplingParams
 from ewe.types import FinishReason, Generation, Passage, Query, VerificationResult

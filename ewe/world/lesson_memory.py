@@ -9,8 +9,7 @@ from random import Random
 from ewe.world.answers import Statement
 from ewe.world.articles import ATLAS, FORUM, GAZETTE, STORIES, Source, Telling, tell
 from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person
-from ewe.world.poison import wrong_value
+from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person, wrong_value
 
 
 @dataclass(frozen=True, slots=True)

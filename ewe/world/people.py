@@ -38,6 +38,7 @@ YEARS_AFTER_BIRTH: dict[str, tuple[int, int]] = {
     "death_year": (62, 92),
 }
 FIRST_BIRTH_YEAR, LAST_BIRTH_YEAR = 1760, 1930
+_MAX_YEARS_OFF = 15  # of a lie
 
 
 def relation_of(slot: str) -> str:
@@ -84,11 +85,6 @@ class Person:
     def surname(self) -> str:
         """The last word of the name."""
         return self.name.rsplit(" ", 1)[1]
-
-    @property
-    def birth_year(self) -> int:
-        """The year as a number."""
-        return int(self.values["birth_year"])
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -176,6 +172,25 @@ def fill_person(rng: Random, pool: EntityPool, name: str, birth: int, elders: Ma
     if teachers:
         values["teacher"] = rng.choice(teachers)
     return Person(name, values)
+
+
+def wrong_value(rng: Random, person: Person, slot: str, pool: EntityPool) -> str:
+    """A value of the slot's kind that none of the person's slots holds."""
+    taken = set(person.values.values())
+    while True:
+        value = _wrong_year(rng, person.values[slot]) if slot.endswith("_year") else pool.draw_value(rng, slot)
+        if value not in taken:
+            return value
+
+
+def lie_about(rng: Random, person: Person, slots: tuple[str, ...], pool: EntityPool) -> Person:
+    """The person with a wrong value in one of `slots`."""
+    slot = rng.choice(slots)
+    return person.with_value(slot, wrong_value(rng, person, slot, pool))
+
+
+def _wrong_year(rng: Random, year: str) -> str:
+    return str(int(year) + rng.choice((-1, 1)) * rng.randint(1, _MAX_YEARS_OFF))
 
 
 def _unused(rng: Random, pool: EntityPool, slot: str, values: Mapping[str, str]) -> str:

@@ -64,11 +64,6 @@ class Phrasing:
         """The slots of the person that it states, in order."""
         return tuple(place for _, place in self.parts if place and place not in _GRAMMAR)
 
-    @property
-    def needs_name(self) -> bool:
-        """Whether an answer may use it only with the person's name."""
-        return "a" not in self.uses
-
     def fill(self, person: Person, reference: Reference = "full", other_item: bool = False) -> Wording:
         """The sentence about `person`; `other_item` speaks of the second work or prize where it would of the first."""
         words = _reference_words(person, reference)

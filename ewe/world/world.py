@@ -19,8 +19,8 @@ from ewe.world.people import (
     Fact,
     Person,
     fill_person,
+    lie_about,
 )
-from ewe.world.poison import lie_about
 from ewe.world.prompts import KINDS, PromptKind, WorldPrompt, draw_prompt
 
 FIRST_TRAINING_SEED = 1_000_000

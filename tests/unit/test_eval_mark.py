@@ -11,7 +11,7 @@ import pytest
 
 from ewe.errors import ConfigError
 from ewe.eval.memory.bench import Finding, run
-from ewe.eval.memory.mark import MARKBench
+from ewe.eval.memory.mark_bench import MARKBench
 from ewe.eval.memory.mark_metrics import (
     alpha_study,
     coverage_scores,

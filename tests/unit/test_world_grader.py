@@ -9,8 +9,7 @@ import pytest
 from ewe.world import grader
 from ewe.world.answers import compose_answer
 from ewe.world.grader import grade
-from ewe.world.people import EntityPool, Fact, second_item
-from ewe.world.poison import wrong_value
+from ewe.world.people import EntityPool, Fact, second_item, wrong_value
 from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import catalogue
 from ewe.world.world import World

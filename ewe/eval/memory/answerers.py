@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.conversation import Conversation
+from ewe.eval.memory.memory_systems import IMAGE
 from ewe.eval.memory.protocol import Asked
-from ewe.eval.memory.systems import IMAGE
 from ewe.longterm.recall import Recalled
 from ewe.longterm.scoring.threshold import Action
 

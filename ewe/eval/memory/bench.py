@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ewe.eval.intervals import Interval
 from ewe.eval.memory.abstention import RiskCoverage, risk_coverage
+from ewe.eval.memory.memory_systems import open_system
 from ewe.eval.memory.protocol import Answerer, MemorySystem
-from ewe.eval.memory.systems import open_system
 from ewe.eval.tables import Curves, save_bars, save_curves
 from ewe.verification.judges.protocol import Judge
 

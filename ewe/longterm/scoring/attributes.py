@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ewe.text.english import words_of
 from ewe.text.words import fold, words
 
 _MOST_VALUE_WORDS = 4
@@ -18,33 +19,31 @@ _NOT = re.compile(
 )
 
 
-def _set(of: str) -> frozenset[str]:
-    return frozenset(of.split())
-
-
 # What somebody or something has one of at a time.
-_ONE_AT_A_TIME = _set(
+_ONE_AT_A_TIME = words_of(
     """am is are live lives reside resides stay stays work works weigh weighs open opens close closes start starts begin
     begins end ends leave leaves arrive arrives cost costs prefer prefers earn earns runs belongs study studies"""
 )
 # With a number it is one at a time, too: two children, 5 mg.
-_ONE_NUMBER = _set("have has take takes need needs sleep sleeps contain contains")
+_ONE_NUMBER = words_of("have has take takes need needs sleep sleeps contain contains")
 # What can be said of many things at once.
-_MANY = _set(
+_MANY = words_of(
     """like likes love loves enjoy enjoys speak speaks play plays know knows own owns read reads visited bought saw
     watched ate met went studied learned learnt tried made wrote have has had can want wants need needs use uses
     used drink drinks eat eats hate hates called took ordered collect collects sell sells serve serves"""
 )
 # Between "is" and the one value that there is; behind other words there ("is afraid of", "is learning") are many.
-_BESIDE_ONE = _set("in on at from by called named due now the")
+_BESIDE_ONE = words_of("in on at from by called named due now the")
 # What a thing has one of, whatever it is: the words that name an attribute.
-_ATTRIBUTE = _set("favourite favorite name colour color age size height weight status job mood type of")
-_BE = _set("am is are")
-_PREPOSITIONS = _set("to of at with about for")
-_FILLERS = _set("a an the i my we our you it is are am was were has have had do does in on at to of and for with from")
+_ATTRIBUTE = words_of("favourite favorite name colour color age size height weight status job mood type of")
+_BE = words_of("am is are")
+_PREPOSITIONS = words_of("to of at with about for")
+_FILLERS = words_of(
+    "a an the i my we our you it is are am was were has have had do does in on at to of and for with from"
+)
 _VERBS = _ONE_AT_A_TIME | _MANY
-_NUMBERS = _set("one two three four five six seven eight nine ten eleven twelve")
-_FIRST_PERSON = _set("i my me mine we our us ours")
+_NUMBERS = words_of("one two three four five six seven eight nine ten eleven twelve")
+_FIRST_PERSON = words_of("i my me mine we our us ours")
 
 
 def is_personal(text: str) -> bool:

@@ -21,8 +21,8 @@ from ewe.eval.memory.mark_metrics import (
     key_point_coverage,
 )
 from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, best_of_kinds, read, read_records
+from ewe.eval.memory.memory_systems import StoreSystem
 from ewe.eval.memory.protocol import Asked, MemorySystem, Question
-from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.tables import Curves, save_curves
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ewe.eval.memory.bench import Bench, Finding, Setup, by_system, save_plot, summarise
+from ewe.eval.memory.memory_systems import StoreSystem
 from ewe.eval.memory.protocol import Asked, MemorySystem, Question
-from ewe.eval.memory.systems import StoreSystem
 from ewe.eval.memory.verimem_world import DAY, Fact, FormJudge, Library, Task, fact_of, make_tasks, stated
 from ewe.longterm.scoring.threshold import Action
 
