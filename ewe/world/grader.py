@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ewe.world.answers import LEAD_INS
 from ewe.world.people import Fact, Person, relation_of
 from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, catalogue
@@ -17,6 +16,8 @@ _WORD = r"[A-Z][a-z]+"
 _NAMES = rf"{_WORD}(?: {_WORD})*"
 _PRONOUNS = {"S": "[Hh]e|[Ss]he|[Tt]hey", "O": "him|her|them", "P": "[Hh]is|[Hh]er|[Tt]heir"}
 _GRAMMAR = {"was": "was|were", "he": "he|she|they", "his": "his|her|their"}
+LEAD_INS = ("In comparison, ", "By contrast, ")
+"""What may stand before the second sentence of a comparison."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -58,11 +59,6 @@ class Grade:
     def unparsed(self) -> tuple[str, ...]:
         """The sentences that were not understood."""
         return tuple(sentence.text for sentence in self.sentences if not sentence.parsed)
-
-    @property
-    def num_stated(self) -> int:
-        """N, the number of facts stated, true or false."""
-        return len(self.true) + len(self.false)
 
     @property
     def coverage(self) -> float:

@@ -31,10 +31,6 @@ class ValueSpan:
     end: int
     fact: Fact
 
-    def shifted(self, by: int) -> ValueSpan:
-        """The same value in a text in which the sentence begins `by` code points later."""
-        return ValueSpan(self.start + by, self.end + by, self.fact)
-
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -112,9 +108,3 @@ def phrasings(topic: str, use: Use, named: bool = True) -> tuple[Phrasing, ...]:
         and ("p" in phrasing.uses if use == "passage" else "a" in phrasing.uses or (named and "A" in phrasing.uses))
         and not any("2" in slot for slot in phrasing.slots)
     )
-
-
-@cache
-def list_phrasings(topic: str) -> tuple[Phrasing, ...]:
-    """The phrasings that name both of a person's works or prizes in one sentence."""
-    return tuple(_parse(topic, uses, text) for uses, text in LISTS[topic])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from pathlib import Path
 from random import Random
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from builtin_training.answers import compose_answer
+
 from ewe.errors import ConfigError
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.world import names
-from ewe.world.answers import compose_answer
 from ewe.world.articles import ATLAS, SOURCES
 from ewe.world.builtin import builtin_datastore, load_world
 from ewe.world.people import SLOTS
