@@ -1,7 +1,4 @@
-"""AsyncLLM: the Python interface of the engine for asyncio.
-
-All else is LLM's.
-"""
+"""AsyncLLM: the Python interface of the engine for asyncio."""
 
 from __future__ import annotations
 

@@ -16,10 +16,7 @@ _DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence with its claims and verdict, and the evidence for and against them.
-
-    notes: what a reader should know of how they came about, in words of the verifier.
-    """
+    """A sentence with its claims and verdict, the evidence for and against them, and the verifier's notes."""
 
     sentence: Sentence
     evidence: tuple[Evidence, ...] = ()
@@ -52,11 +49,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """A text with all of its sentences, in order.
-
-    Sentence positions are code points of `text`. error: what the verifier failed with, if it did; the sentences that it
-    failed on are `not_checked` and say so.
-    """
+    """A text with its sentences in order, by code points of `text`; error: what the verifier failed with, if it did."""
 
     text: str
     sentences: tuple[CheckedSentence, ...]

@@ -1,7 +1,4 @@
-"""One running engine and the requests that are under way in it; what LLM and AsyncLLM both stand on.
-
-Callbacks come from the engine's thread.
-"""
+"""One running engine and the requests that are under way in it. Callbacks come from the engine's thread."""
 
 from __future__ import annotations
 
@@ -180,10 +177,7 @@ def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer:
 
 
 def with_named(config: Config, **given: object) -> Config:
-    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError.
-
-    Objects are left to whoever uses them.
-    """
+    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError."""
     values = config.model_dump(exclude_unset=True)
     named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
     if "longterm" in named:

@@ -1,7 +1,4 @@
-"""LLM: the Python interface of the engine.
-
-`ewe/async_llm.py` is the same for asyncio.
-"""
+"""LLM: the Python interface of the engine."""
 
 from __future__ import annotations
 
@@ -180,10 +177,7 @@ class LLM:
         ]
 
     def tool_use(self, tools: Batch[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
-        """How conversations with this model use tools in OpenAI's form; None without any that may be called.
-
-        Raises InvalidRequestError.
-        """
+        """How conversations with this model use tools in OpenAI's form; None without any that may be called."""
         return self.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
 
     def stream(

@@ -11,10 +11,7 @@ MARK, PROMPT_MARK = "{memory}", "{prompt}"
 
 @dataclass(frozen=True, slots=True)
 class PlacedPrompt:
-    """A prompt with a place for the memory: `before`, the units, `after` (design 2.6).
-
-    text: the whole prompt for a request that can have no memory.
-    """
+    """A prompt with a place for the memory: `before`, the units, `after` (design 2.6); text: without memory."""
 
     text: str
     before: str

@@ -104,10 +104,7 @@ class MemoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a request looks for; memory: whose long-term memories may be found beside passages.
-
-    top_k: how many passages at most (None: as many as the settings say).
-    """
+    """What a request looks for: passages (None: as many as the settings say), beside them long-term memories."""
 
     text: str
     memory: MemoryOptions = field(default_factory=MemoryOptions)
@@ -161,10 +158,7 @@ class VerificationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """Claims with their verdicts, and the evidence behind them (for feedback and for the reader).
-
-    notes: what a reader should know of how they came about (evidence in conflict, passages that give orders).
-    """
+    """Claims with their verdicts, the evidence behind them, and notes on how they came about."""
 
     claims: tuple[Claim, ...] = ()
     evidence: tuple[Evidence, ...] = ()

@@ -154,10 +154,7 @@ def as_completer(model: LLM | Completer | str, params: SamplingParams | None = N
 
 
 def engine_completer(llm: LLM, params: SamplingParams) -> Completer:
-    """An `LLM` as a completer; raises CompletionError where it fails, or is cut at its limit of tokens.
-
-    Memories reach the model as observations, and a step is no fact to learn: the engine's own memories stay out of it.
-    """
+    """An `LLM` without its memories as a completer; raises CompletionError where it fails or is cut at its limit."""
     apart = MemoryOptions(scope="none") if llm.config.longterm.path is not None else None
 
     def ask(prompt: str) -> str:

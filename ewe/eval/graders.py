@@ -26,10 +26,7 @@ class Grader(Protocol):
     """Finds and judges the claims of an answer."""
 
     def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
-        """The judged claims of a text that is not empty, and how many of its sentences could not be read.
-
-        Raises EWEError where there is no judging it.
-        """
+        """The judged claims of a text, and how many of its sentences could not be read. Raises EWEError."""
         ...
 
 

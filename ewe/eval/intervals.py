@@ -31,10 +31,7 @@ class Interval:
 
     @classmethod
     def of_mean(cls, values: Sequence[float]) -> Interval:
-        """The mean of at least one value, by 10,000 draws with replacement; the same at every call.
-
-        For a paired difference give the differences.
-        """
+        """The mean of at least one value, by 10,000 draws with replacement; the same at every call."""
         sample, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(0)
         rows = max(1, _AT_ONCE // len(sample))
         sizes = [min(rows, DRAWS - first) for first in range(0, DRAWS, rows)]

@@ -1,7 +1,4 @@
-"""The prompts of a factuality evaluation: the paper's four sets by name, or any others.
-
-Reads no files.
-"""
+"""The prompts of a factuality evaluation: the paper's four sets by name, or any others."""
 
 from __future__ import annotations
 

@@ -41,10 +41,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked: questions, the passages that distractors are drawn from, systems, tokens per answer.
-
-    num_timed: how many of the questions are also asked one at a time, for tokens and times.
-    """
+    """Questions, passages to draw distractors from, systems, tokens per answer; num_timed: asked one at a time."""
 
     questions: Sequence[Question]
     pool: Sequence[Passage]

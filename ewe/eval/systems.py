@@ -50,8 +50,7 @@ def systems_of(policies: Sequence[str]) -> tuple[System, ...]:
 def read_sweep(path: Path) -> Sweep:
     """The systems of a YAML file: every point of `points` in every line of `series`, under the shared `settings`.
 
-    points, series: name -> {group.key: value}, where what a line says counts most; series may be left
-    out. Raises ConfigError naming what is wrong.
+    points, series (which counts most): name -> {group.key: value}. Raises ConfigError naming what is wrong.
     """
     values = load_yaml(path)
     surplus = sorted(map(str, set(values) - _SWEEP_KEYS))

@@ -93,10 +93,7 @@ class EvidenceBook:
             )
 
     def settling(self, memory: Memory, passages: Sequence[Passage]) -> Passage | None:
-        """The first passage that surely supports or refutes a memory; None if none that counts does, or nobody judges.
-
-        Raises JudgeError as the judge does.
-        """
+        """The first passage that surely supports or refutes a memory; None without one. Raises JudgeError."""
         counting = [passage for passage in passages if _counts(passage)]
         if self._judge is None or not counting:
             return None

@@ -83,10 +83,7 @@ def open_service(
 
 
 def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:
-    """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
-
-    verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.
-    """
+    """The rules of a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it."""
     made = SCORERS.make(scorer, judge=judge)
     if scorer == "verimem-a":
         return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged)

@@ -60,10 +60,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What a query brought back: what may be used, best first, then what may be used with a warning; what may not.
-
-    threshold: the veracity that was asked for, in [0, 1].
-    """
+    """What a query brought back: what may be used, best first, warnings last; what may not; the veracity asked for."""
 
     used: tuple[Recalled, ...]
     disregarded: tuple[Recalled, ...]

@@ -50,11 +50,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """Where a memory came from.
-
-    kind: what sort of source ("user", "document", "tool", "model", ...); id: which one; reliability: how far it can be
-    believed, in [0, 1].
-    """
+    """Where a memory came from: kind ("user", "tool", ...), which one, and how far it can be believed, in [0, 1]."""
 
     kind: str = "unknown"
     id: str = ""

@@ -51,9 +51,7 @@ class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
     reviews: run from now on, until `close`. conversations: keeps what users tell; None: nobody asks a model for it.
-
-    Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
-    counted.
+    Learning has a thread of its own. What fails is logged and counted.
     """
 
     def __init__(
@@ -94,10 +92,7 @@ class RequestMemories:
     def learn(
         self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
     ) -> None:
-        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once.
-
-        With `options.remember` facts of the question become memories, too, once for all answers to it.
-        """
+        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once."""
         if options.scope == "none":
             return
         with self._changed:
@@ -122,10 +117,7 @@ class RequestMemories:
         self.service.warm()
 
     def close(self) -> None:
-        """Ends the reviews, learns what is still to be learnt, and closes the store if it owns it.
-
-        Waits for either no longer than the rules' patience.
-        """
+        """Ends the reviews, learns what is left (within the rules' patience), and closes a store of its own."""
         patience_s = self._rules.patience_s
         if self._reviews is not None and not self._reviews.stop(patience_s):
             _log.warning("closed while a memory was reviewed")

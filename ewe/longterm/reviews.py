@@ -1,8 +1,4 @@
-"""Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own.
-
-A review is one transaction: whatever is interrupted, a memory was either checked, with its revision, or its turn is
-still to come.
-"""
+"""Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own."""
 
 from __future__ import annotations
 
@@ -62,10 +58,7 @@ class Reviewer:
         self._failed: set[tuple[Scope, str]] = set()
 
     def plan(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Memory]:
-        """The at most `budget` most urgent memories (None: of all scopes); reads each memory once.
-
-        Those whose check failed come last: one that can never be checked does not hold up the others.
-        """
+        """The at most `budget` most urgent memories (None: of all scopes); reads each memory once."""
         due = self._due(budget, scopes)
         if not due and self._failed:
             self._failed.clear()

@@ -174,8 +174,7 @@ class MemoryService:
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
         """Takes the memories from a conversation with a user (MARK's builder service) into one scope.
 
-        What the user told is believed as a user is, what a model inferred as a model's guess (`write_time_prior`).
-        Raises CompletionError as the builder does.
+        Each is believed as its source is (`write_time_prior`). Raises CompletionError as the builder does.
         """
         memories = []
         for note in builder.build(conversation).notes:
@@ -186,20 +185,13 @@ class MemoryService:
         return memories
 
     def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
-        """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed.
-
-        Every memory that was checked gets a revision, so that its turn comes again after the others. Raises as
-        `reviewer` does, and whatever the retriever of trusted passages raises.
-        """
+        """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed."""
         reviewer = self.reviewer()
         revisions = (reviewer.check(memory) for memory in reviewer.plan(budget, scopes))
         return [revision for revision in revisions if revision is not None]
 
     def reviewer(self) -> Reviewer:
-        """What checks memories one by one, or in the background (`ewe.longterm.reviews`).
-
-        Raises ConfigError without trusted passages or a judge.
-        """
+        """What checks memories one by one; raises ConfigError without trusted passages or a judge."""
         return Reviewer(self.store, self._evidence, self._trusted, self._reviews, self._clock)
 
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:

@@ -99,10 +99,7 @@ class MemoryWriter:
             return self._store.get(scope, memory_id)
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
-        """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays.
-
-        Raises InvalidRequestError if the scope holds no such memory.
-        """
+        """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays."""
         self._store.get(scope, memory_id)
         new = self.add(content, scope, by, metadata={"corrects": memory_id}, contradicts=[memory_id])
         if new.id != memory_id:
@@ -177,10 +174,7 @@ def _id_of(content: str) -> str:
 
 
 def supersedes(memory: Memory, relation: Relation) -> bool:
-    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust.
-
-    What one says of oneself is nobody else's to replace.
-    """
+    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust."""
     other = relation.memory
     same_voice = voice_of(memory) == voice_of(other)
     may = same_voice or (memory.source.reliability >= other.veracity and not is_personal(memory.content))

@@ -31,10 +31,7 @@ class PromptMaker:
     def own(
         self, prompt: str | PlacedPrompt, passages: Sequence[Passage], begin: str, frame: str = ""
     ) -> PlacedPrompt | str:
-        """The request's prompt with passages at its memory mark, or framed if it has none, and the text so far.
-
-        frame: see `Ask`.
-        """
+        """The request's prompt with passages at its memory mark, or framed if it has none, and the text so far."""
         if frame:
             begin, passages = begin + frame.replace("{passages}", self._listed(passages).strip()), ()
         placed = split_at_mark(prompt) if isinstance(prompt, str) and self._is_marked else prompt

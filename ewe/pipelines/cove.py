@@ -40,10 +40,7 @@ _QUESTION = re.compile(r"\s*\d{1,2}[.)]\s+(\S.*\?)\s*")
 
 
 class ChainOfVerification:
-    """Revises a draft by what the model says when it is asked for its facts one by one.
-
-    retrieves: whether each question is answered under passages.
-    """
+    """Revises a draft by what the model says of its facts, one by one; retrieves: under passages."""
 
     composes = retrieves = False
 

@@ -1,8 +1,4 @@
-"""Runs pipelines over one engine: their generations are sequences like any other, their retrievals and checks are jobs
-of the engine's own workers.
-
-No thread of its own, and none waits.
-"""
+"""Runs pipelines over one engine: generations are its sequences, retrievals and checks jobs of its workers."""
 
 from __future__ import annotations
 

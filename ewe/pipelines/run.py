@@ -1,7 +1,4 @@
-"""One answer on its way through a pipeline: its steps become sequences and jobs, their results go back into it.
-
-All of it happens in the engine's thread, and nothing here waits.
-"""
+"""One answer on its way through a pipeline: its steps become sequences and jobs, their results go back into it."""
 
 from __future__ import annotations
 

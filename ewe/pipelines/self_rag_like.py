@@ -184,10 +184,7 @@ def yes_probability(reply: Reply) -> float:
 
 
 def _expected(places: Sequence[Mapping[str, float]], group: Mapping[str, float]) -> float:
-    """What the group's tokens count on average at the first of the places where one of them is likeliest; 0 without.
-
-    At a single place they need not be likeliest.
-    """
+    """What the group's tokens count on average where one of them is likeliest (or at the only place); 0 without."""
     for scores in places:
         own = {name: math.exp(scores[name]) for name in group if name in scores}
         if own and (len(places) == 1 or max(scores, key=scores.__getitem__) in own):

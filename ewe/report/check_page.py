@@ -22,10 +22,9 @@ def check_page(
     against: str = "",
     title: str = "EWE verification",
 ) -> str:
-    """The page for one or several texts by name, as a string of HTML.
+    """The page for one or several texts by name, as HTML. against: what they were checked against, in words.
 
-    scores: per text figures by their names (precision, recall, f1, k). against: what the texts were checked against,
-    in words.
+    scores: per text figures by their names (precision, recall, f1, k).
     """
     found = scores or {}
     entries = [part for name, checked in texts.items() for part in _parts(name, checked, found.get(name, {}))]

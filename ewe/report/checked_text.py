@@ -1,7 +1,4 @@
-"""A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with.
-
-docs/guides/verification.md describes it.
-"""
+"""A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with."""
 
 from __future__ import annotations
 

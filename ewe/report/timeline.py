@@ -94,10 +94,7 @@ def _withdraw(axis: Axis, remaining: int, text: str) -> None:
 
 
 def build_lanes(events: Sequence[TraceEvent], axis: Axis) -> list[dict[str, Any]]:
-    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`.
-
-    A unit that a rewind brought back is there a second time.
-    """
+    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`."""
     units: dict[tuple[str, Any], dict[str, Any]] = {}
     stays: list[dict[str, Any]] = []
     for event, position in zip(events, axis.positions, strict=True):

@@ -1,7 +1,4 @@
-"""Passages: what the articles of the encyclopedia's sources say about people.
-
-Every sentence that states a fact names the person in full, so a passage can be understood on its own.
-"""
+"""Passages: what the articles of the encyclopedia's sources say about people."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ class SentenceGrade:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an answer states, each fact counted once however often it is said.
-
-    asked: the facts that the prompt asks for, all of them true.
-    """
+    """What an answer states, each fact once; asked: the facts that the prompt asks for, all of them true."""
 
     sentences: tuple[SentenceGrade, ...]
     asked: frozenset[Fact]

@@ -58,10 +58,7 @@ def second_item(slot: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing said of one person.
-
-    about: for the year of a work or prize, which one of them (a person has two); empty otherwise.
-    """
+    """One thing said of one person; about: for the year of a work or prize, which of the two; empty otherwise."""
 
     subject: str
     relation: str
@@ -104,10 +101,7 @@ class Person:
 
 @dataclass(frozen=True)
 class EntityPool:
-    """The places, schools, prizes and so on that the people of one world share, and the old teachers.
-
-    seats: the town where a school, an institute, ... stands.
-    """
+    """The places, schools, prizes and so on that the people of one world share, and the old teachers."""
 
     things: Mapping[str, tuple[str, ...]] = field(hash=False)
     elders: tuple[str, ...]
@@ -116,10 +110,7 @@ class EntityPool:
 
     @classmethod
     def draw(cls, rng: Random, split: Split, size: int) -> EntityPool:
-        """A pool with `size` towns and half as many of each other kind.
-
-        At least 4 of each, so that every value can be made wrong (a person has two prizes and two towns).
-        """
+        """A pool with `size` towns and half as many of each other kind; at least 4, so that values can be wrong."""
         half = max(4, size // 2)
         kinds = {
             "school": names.SCHOOL_KINDS,

@@ -45,28 +45,19 @@ class Outcomes(NamedTuple):
 
 
 def selective_score(outcomes: Outcomes, reward: float = 0.2) -> float:
-    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (mma.txt, table 3).
-
-    reward: alpha in [0, 1]. The paper prints values and no formula; this one gives them from the counts of table 6.
-    """
+    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (mma.txt, table 3)."""
     undue = reward * outcomes.undue_abstentions
     return (outcomes.right + outcomes.due_abstentions + undue) / outcomes.total
 
 
 def utility(outcomes: Outcomes, penalty: float = 1.0, reward: float = 0.2) -> float:
-    """right - lambda wrong + r abstentions, not divided by the number of questions (mma.txt, tables 7 and 8).
-
-    penalty: lambda >= 0; reward: r. The paper prints values and no formula; this one gives all of them.
-    """
+    """right - lambda wrong + r abstentions, not divided by the number of questions (mma.txt, tables 7 and 8)."""
     abstained = outcomes.due_abstentions + outcomes.undue_abstentions
     return outcomes.right - penalty * outcomes.wrong + reward * abstained
 
 
 def abstains(confidence: float, penalty: float = 1.0, reward: float = 0.2) -> bool:
-    """Whether abstaining is worth more than answering: C - lambda (1 - C) < r, the expected `utility` of one question.
-
-    confidence: C in [0, 1] that the answer is right; the threshold on it is (r + lambda) / (1 + lambda).
-    """
+    """Whether abstaining is worth more than answering: C - lambda (1 - C) < r, the expected `utility`."""
     return confidence - penalty * (1.0 - confidence) < reward
 
 

@@ -61,10 +61,7 @@ class ModelAnswerer:
 
 @contextmanager
 def open_model(name: str, config: Config | None = None, max_tokens: int = 32) -> Iterator[ChatModel]:
-    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification.
-
-    config: the engine's settings; None: those that belong to the model. Raises ConfigError.
-    """
+    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification."""
     from ewe.verification.endpoint import is_endpoint, open_endpoint
 
     if is_endpoint(name):

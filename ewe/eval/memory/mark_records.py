@@ -92,10 +92,7 @@ class QuotingBuilder(MemoryBuilder):
 
 
 def best_of_kinds(search: MemorySearch, scorer: MemoryScorer, query: str, scope: Scope, now: float) -> list[Memory]:
-    """MARK's search service: of the 20 most similar memories of each kind the usable one that the scorer ranks highest.
-
-    now: unix seconds.
-    """
+    """MARK's search service: of the 20 most similar memories of each kind the one that the scorer ranks highest."""
     [hits] = search.search([query], [scope], _DEPTH)
     best = max((hit.score for hit in hits), default=0.0)
     chosen = []
@@ -110,10 +107,7 @@ def best_of_kinds(search: MemorySearch, scorer: MemoryScorer, query: str, scope:
 
 
 def read(asked: Sequence[Asked], records: Mapping[str, Record]) -> list[str]:
-    """Chooses the option whose words stand in what was recalled or told most; by chance where none does.
-
-    What was recalled is quoted behind the choice.
-    """
+    """Chooses the option whose words stand in what was recalled or told most; by chance where none does."""
     by_question = {record.question: record for record in records.values()}
     return [_read(one, by_question) for one in asked]
 

@@ -190,10 +190,7 @@ def _lower(text: str) -> str:
 
 
 def read_case(path: Path) -> Case:
-    """A case in the public format: dialogue, and questions with the range in which a confidence is right.
-
-    Users A and B get the reliabilities of generated cases. Raises InvalidRequestError for another file.
-    """
+    """A case in the public format, with questions about confidence. Raises InvalidRequestError for another file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         dates = {row["phase"]: _seconds(row["date"]) for row in document["blueprint"]["timeline"]}

@@ -54,10 +54,7 @@ def core_score(verdict: str, points: Mapping[str, float], logic: str) -> float:
 
 
 def graded_core_score(verdict: str, logic: str) -> float:
-    """CoRe as the authors' public code has it: 1 if right, -0.2 for UNKNOWN where there is an answer, else -1.
-
-    The CoRe scores of tables 4, 5 and 9 follow from their accuracies in this form (90 cases: 30, 17, 30, 13).
-    """
+    """CoRe as the authors' public code has it: 1 if right, -0.2 for UNKNOWN where there is an answer, else -1."""
     if verdict == TRUTHS[logic]:
         return 1.0
     return -0.2 if verdict == UNKNOWN else -1.0

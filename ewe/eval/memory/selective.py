@@ -104,10 +104,7 @@ def open_benches(setup: Setup) -> list[SelectiveBench]:
 
 
 def read_claims(asked: Sequence[Asked], judge: Judge) -> list[str]:
-    """Verdicts on claims with their confidence, by a judge in the place of a model.
-
-    For and against a claim speaks the greatest belief times probability among the recalled memories.
-    """
+    """Verdicts on claims with their confidence, by a judge in the place of a model."""
     claims = [one.question.text.partition(": ")[2] for one in asked]
     pairs = [(one.memory.content, claim) for row, claim in zip(asked, claims, strict=True) for one in row.recalled]
     rows = iter(judge.judge(pairs))

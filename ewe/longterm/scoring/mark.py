@@ -86,10 +86,7 @@ def relevance(
 
 
 def trust(previous: float, correct: int, total: int) -> float:
-    """TS_t = alpha TS_{t-1} + (1 - alpha) (C_correct + w_v) / (C_total + w_s), in [0, 1].
-
-    previous: TS_{t-1} in [0, 1]; correct: validations as correct; total: recalls.
-    """
+    """TS_t = alpha TS_{t-1} + (1 - alpha) (C_correct + w_v) / (C_total + w_s), in [0, 1]."""
     return HISTORY * previous + (1.0 - HISTORY) * settled_trust(correct, total)
 
 

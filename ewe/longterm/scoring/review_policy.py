@@ -18,10 +18,7 @@ _HALF_USE = 5.0  # the number of recalls that counts half
 
 @dataclass(frozen=True, slots=True)
 class ReviewPolicy:
-    """How urgent another look at a memory is: longest unchecked, least believed and most used first.
-
-    least: the priority under which nothing is reviewed.
-    """
+    """How urgent another look at a memory is; least: the priority under which nothing is reviewed."""
 
     least: float = 0.1
 
@@ -42,10 +39,7 @@ class ReviewPolicy:
         return memory.updated_at - _HALF_LIFE_DAYS * math.log2(1.0 - overdue) * _SECONDS_PER_DAY
 
     def plan(self, memories: Iterable[Memory], now: float, budget: int) -> list[Memory]:
-        """The at most `budget` most urgent memories, the most urgent first; equal ones by scope and id.
-
-        Reads the memories once and holds no more than the budget. Raises InvalidRequestError for a negative budget.
-        """
+        """The at most `budget` most urgent memories; equal ones by scope and id. Raises InvalidRequestError below 0."""
         if budget < 0:
             raise InvalidRequestError(f"budget must be 0 or more memories, got {budget}")
         rated = ((-self.priority(memory, now), _place(memory), memory) for memory in memories)

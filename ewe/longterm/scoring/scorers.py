@@ -98,11 +98,7 @@ def entailment_support(texts: Sequence[str], judge: Judge, closeness: NDArray[np
 
 
 class MARKScorer:
-    """Ranked by the relevance score, believed by the trust score, used while the retention policy keeps it.
-
-    as_written: the paper's form of the score instead of ours. Trust is where the record's counts lead to
-    (`settled_trust`).
-    """
+    """Ranked by the relevance score (ours, or as_written), believed by the trust score, used while it is retained."""
 
     name = "mark"
 

@@ -166,19 +166,13 @@ def veracity_uncertainty(veracity: float) -> float:
 
 
 def evidence_conflict(judgements: NDArray[np.floating]) -> float:
-    """How far pieces of evidence contradict each other, in [0, 1]: the lesser of the greatest E and the greatest C.
-
-    judgements: float [pieces, 3]. verimem-b.txt only says that conflicting information counts.
-    """
+    """The lesser of the greatest E and the greatest C of evidence (float [pieces, 3]), in [0, 1]: our form."""
     rows = np.asarray(judgements, dtype=np.float64).reshape(-1, 3)
     return clipped(float(min(rows[:, 0].max(), rows[:, 1].max()))) if len(rows) else 0.0
 
 
 def recall_uncertainty(veracity: float, conflict: float = 0.0) -> float:
-    """U(m) = 1 - (1 - u(v)) (1 - conflict), in [0, 1]: our form of f_uncertain, which verimem-a.txt, 2.5, leaves open.
-
-    conflict: of evidence found on the way, in [0, 1].
-    """
+    """U(m) = 1 - (1 - u(v)) (1 - conflict), in [0, 1]: our form of f_uncertain (verimem-a.txt, 2.5)."""
     return clipped(1.0 - (1.0 - veracity_uncertainty(veracity)) * (1.0 - conflict))
 
 

@@ -1,7 +1,4 @@
-"""Memories as a file of JSON lines, out of a store and into one.
-
-Vectors and words are left out, since they are made from the contents.
-"""
+"""Memories as a file of JSON lines, without vectors and words, which are made from the contents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reading the memories of a store.
-
-Whatever is asked names the scopes it may see, but for the few questions of whoever runs the store.
-"""
+"""Reading the memories of a store: of the scopes that are named, but for what only its owner may ask."""
 
 from __future__ import annotations
 

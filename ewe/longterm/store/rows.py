@@ -108,10 +108,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(values: Mapping[str, Any]) -> Memory:
-    """The memory that `memory_json` wrote; fields that are missing get their defaults.
-
-    Raises InvalidRequestError for fields that are unknown or hold something else.
-    """
+    """The memory that `memory_json` wrote, with defaults; raises InvalidRequestError for unknown or wrong fields."""
     values = dict(values)
     try:
         if "scope" in values:

@@ -77,10 +77,7 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered.
-
-        Inside a transaction it sees what that has written so far.
-        """
+        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered."""
         me = get_ident()
         with self._free:
             # Snapshots that overlap would keep a writer waiting for ever.

@@ -106,10 +106,7 @@ class MemoryStore(MemoryReader):
         return self.restore((memory, [_first(memory, reason, evidence)]) for memory in memories)
 
     def restore(self, histories: Iterable[History]) -> AddResult:
-        """Adds memories with the histories that they bring, a transaction for every 1000.
-
-        Raises DatastoreError for a history that is not numbered from 1 without a gap.
-        """
+        """Adds memories with their histories, 1000 per transaction. Raises DatastoreError for one with a gap."""
         return add(self._session, self.lexicon, histories)
 
     def revise(
