@@ -1,7 +1,5 @@
 """AsyncLLM: the Python interface of the engine for asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as Batch

@@ -1,7 +1,5 @@
 """What checking a finished text gives: sentences with verdicts and evidence, and what they add up to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

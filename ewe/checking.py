@@ -1,7 +1,5 @@
 """Checking a finished text, sentence by sentence, against whatever a verifier knows."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

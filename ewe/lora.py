@@ -4,8 +4,6 @@ Once merged a model is like any other: it costs nothing when it runs, and units 
 are refused as another model's.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path

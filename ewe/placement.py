@@ -1,7 +1,5 @@
 """Where the memory stands in a prompt: the mark in a text, and the two texts around it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError

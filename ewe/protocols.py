@@ -1,7 +1,5 @@
 """What the engine asks of its retriever, verifier and feedback builder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Long-term memory as tools of the Model Context Protocol, for assistants that run elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import wraps

@@ -1,7 +1,5 @@
 """The tools over long-term memory that every run of an agent gets: search, remember, look up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """What an agent did: its steps, the memories it was shown, and why it stopped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

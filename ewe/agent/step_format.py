@@ -3,8 +3,6 @@
 Text that an agent was given stays data: no line, no bracket of a control token and no label of a step comes out of it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

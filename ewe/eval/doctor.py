@@ -1,7 +1,5 @@
 """Does a model read its memory? Twenty questions about invented things, asked in every way that memory can be given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """From the records of runs to the figures of a table: scores, intervals, paired differences, win rates, costs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

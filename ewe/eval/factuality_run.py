@@ -1,7 +1,5 @@
 """Has every system answer every prompt, and every answer graded and compared, as far as that is not done yet."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The table of a factuality evaluation for people: for the terminal, in Markdown, and drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who says what an answer claims and whether it is so: a judge with evidence, or the built-in world itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

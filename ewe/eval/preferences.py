@@ -1,7 +1,5 @@
 """Which of two answers is better, by a language model that sees them in both orders (AlpacaEval's form)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Questions with answers, each with the passage that answers it and others that do not."""
 
-from __future__ import annotations
-
 import json
 import re
 import string

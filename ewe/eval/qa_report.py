@@ -1,7 +1,5 @@
 """What asking found: shares with intervals, tokens and times, per system."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Questions asked without passages, with passages in the prompt, as memory units, and with what retrieval finds."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """The systems that a table compares: policies by name, and sweeps over settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

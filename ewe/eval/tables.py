@@ -1,7 +1,5 @@
 """Tables and plots that evaluations share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """VeriScore: how much of what long answers claim is supported, and whether they claim enough."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Dates that a question names, and how well the time of a memory fits them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

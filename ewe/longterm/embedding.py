@@ -1,7 +1,5 @@
 """Vectors of new memories, made in a thread of their own."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor

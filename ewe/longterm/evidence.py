@@ -1,7 +1,5 @@
 """What moves the veracity of a memory that is there: feedback, passages, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 

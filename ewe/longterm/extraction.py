@@ -1,7 +1,5 @@
 """Facts that people tell in a conversation, written down by a chat model and kept as memories."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ewe.config import Config, LongTermConfig

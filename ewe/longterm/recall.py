@@ -1,7 +1,5 @@
 """Reading memories for a query: in which order, how far believed, and what is done with those that are not enough."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """A memory, where it came from, who may see it, and what became of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Long-term memories in a running engine: brought to requests, and moved by what the checks of answers found."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter

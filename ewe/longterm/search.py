@@ -1,7 +1,5 @@
 """Looking for memories by words and by meaning at once, within the scopes that the asker may see."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

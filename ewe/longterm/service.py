@@ -1,7 +1,5 @@
 """Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

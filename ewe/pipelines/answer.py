@@ -1,7 +1,5 @@
 """The answer of a pipeline that does not come from one last generation: its text, sentences, stream and result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

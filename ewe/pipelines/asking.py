@@ -1,7 +1,5 @@
 """What the model reads when a pipeline asks, and how its text is drawn: each with its own random stream."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 The questions are answered without the draft in view, so that its mistakes are not repeated.
 """
 
-from __future__ import annotations
-
 import re
 
 from ewe.config import PipelineConfig

@@ -1,7 +1,5 @@
 """DRAGIN (Su et al. 2024): look ahead without documents; where information is needed, write one sentence under some."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

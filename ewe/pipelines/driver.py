@@ -1,7 +1,5 @@
 """Runs pipelines over one engine: generations are its sequences, retrievals and checks jobs of its workers."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping

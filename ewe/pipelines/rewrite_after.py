@@ -1,7 +1,5 @@
 """Rewriting afterwards, in the manner of RARR (Gao et al., 2023): write, check, edit what was refuted, check again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ewe.config import PipelineConfig

@@ -4,8 +4,6 @@ else by answers to yes/no questions.
 Sentences are written one after the other, the best candidate each time (a beam of one).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Generator, Mapping, Sequence

@@ -4,8 +4,6 @@ All data reaches a page as JSON and is drawn as text nodes; a content security p
 own script, by its hash.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator, Mapping
 from pathlib import Path

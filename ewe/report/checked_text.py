@@ -1,7 +1,5 @@
 """A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Turns what generations hold into what JSON can hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass

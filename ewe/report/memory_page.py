@@ -1,7 +1,5 @@
 """One memory as a self-contained HTML page: its scores over time, and every change with reason and evidence."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path

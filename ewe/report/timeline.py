@@ -3,8 +3,6 @@
 Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Texts that speak to whatever reads them instead of about something."""
 
-from __future__ import annotations
-
 import re
 
 _EARLIER = r"(?:the\s+|all\s+|any\s+|your\s+|these\s+|of\s+|my\s+)*(?:above|previous|prior|earlier|preceding|foregoing)"

@@ -1,7 +1,5 @@
 """Sentence boundaries in finished and in streaming text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

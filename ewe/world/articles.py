@@ -1,7 +1,5 @@
 """Passages: what the articles of the encyclopedia's sources say about people."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """Exact grading of answers: what facts a text states, and which of them are true in the world."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Prompts of four kinds: a life, one question, a list, a comparison."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import Literal

@@ -1,7 +1,5 @@
 """Sentences from phrasings: filling a phrasing with one person's names and values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache

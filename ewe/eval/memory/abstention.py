@@ -1,7 +1,5 @@
 """MMA: when to rather say nothing, and what that is worth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A benchmark of memory systems: what is played, what was found, and the table with its intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MARK's experiments 1 to 4 on MedMCQA, with its builder and search services around a model (mark.txt, 2 and 3)."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """MARK's scores of an answer against a reference: ICS, KPCS, AICS and the study of alpha (mark.txt, 2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

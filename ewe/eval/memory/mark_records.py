@@ -1,7 +1,5 @@
 """MedMCQA for MARK's experiments: questions with explanations, an exact reader, its builder and search services."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

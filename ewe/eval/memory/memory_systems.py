@@ -1,7 +1,5 @@
 """What remembers and answers in an evaluation: this engine's stores under each scorer, an oracle and a coin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """MMA-Bench on this engine's stores: core questions, the 3-step probe, CoRe, modalities, risk over coverage."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -5,8 +5,6 @@ the unreliable user's claim with a picture, S9-10 repetitions and, where somethi
 picture. What the picture shows makes the logic type (table 2).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The 3-step probe of MMA-Bench: what its replies say, and what they are worth (mma.txt, 3.3)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """An exact reader of the generated cases, and the judge of their statements."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Sequence

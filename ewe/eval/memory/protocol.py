@@ -1,7 +1,5 @@
 """What a memory system is in an evaluation: what it is told, what it is asked, and what it replies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Selective answering on FEVER and LoCoMo: what it is worth to abstain (mma.txt, appendices B and C)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

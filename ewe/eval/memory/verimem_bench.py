@@ -1,7 +1,5 @@
 """VeriMem's metrics on generated tasks: hallucination rate, bias amplification, retention, task completion."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

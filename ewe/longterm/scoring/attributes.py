@@ -1,7 +1,5 @@
 """What a short statement is about: whether a newer one replaces an older one, or both can hold."""
 
-from __future__ import annotations
-
 import re
 
 from ewe.text.english import words_of

@@ -1,7 +1,5 @@
 """What a new memory says of those that are there: whether it agrees with them or contradicts them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

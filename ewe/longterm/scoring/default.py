@@ -1,7 +1,5 @@
 """The engine's own scorer: stored veracity, and what contradicts it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

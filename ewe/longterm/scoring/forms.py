@@ -1,7 +1,5 @@
 """How far a new memory is believed and what evidence does to it: VeriMem in our forms and as its texts print it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

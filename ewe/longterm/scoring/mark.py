@@ -1,7 +1,5 @@
 """MARK: memories put in order by use, age, similarity and feedback (mark.txt, 1.2), and which are kept (appendix 1)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MARK's builder: memories taken from a conversation by a language model."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """What a scorer of memories is asked when a query found some, and what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """VeriMem: which memories are checked again, when there is time for some."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Iterable

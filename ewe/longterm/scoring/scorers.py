@@ -1,7 +1,5 @@
 """The papers' systems as scorers of what a query found, and none at all to compare with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """VeriMem: how much depends on a query, how much veracity it asks for, and what to do with memories that have less."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """VeriMem's numbers: the veracity of a new memory, how evidence changes it, and how little is known about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Finding memories by their meaning: by vectors of their contents."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Sequence
 

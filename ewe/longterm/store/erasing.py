@@ -1,7 +1,5 @@
 """Taking memories out of every table, and the receipt that says what was taken."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable

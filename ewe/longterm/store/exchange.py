@@ -1,7 +1,5 @@
 """Memories as a file of JSON lines, without vectors and words, which are made from the contents."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

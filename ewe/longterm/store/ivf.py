@@ -1,7 +1,5 @@
 """Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Reading the memories of a store: of the scopes that are named, but for what only its owner may ask."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file of vectors beside the database: a memory's vector lies at the place that its number names."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
