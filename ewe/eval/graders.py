@@ -14,8 +14,7 @@ from ewe.retrieval.source import PassageSource
 from ewe.types import Claim, Verdict
 from ewe.world.grader import grade
 from ewe.world.people import Fact
-from ewe.world.prompts import WorldPrompt
-from ewe.world.world import World
+from ewe.world.world import World, WorldPrompt
 
 WORLD_SETTINGS = ("scheduler.max_num_seqs=32",)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
 from ewe.longterm.recall import MemoryRules
-from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
+from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.forms import FirstOfTextA, FirstVeracity, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryService
@@ -30,9 +30,9 @@ def open_memories(
     ConfigError, or DatastoreError for the store.
     """
     settings = config.longterm
-    rules = RequestMemoryRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
+    patience_s = config.feedback.timeout
     if service is not None:
-        return RequestMemories(service, rules, reviews=_reviews(service, settings))
+        return RequestMemories(service, settings, reviews=_reviews(service, settings), patience_s=patience_s)
     assert settings.path is not None
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
@@ -42,7 +42,7 @@ def open_memories(
     opened = open_service(
         settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
     )
-    return RequestMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
+    return RequestMemories(opened, settings, reviews=_reviews(opened, settings), owns_store=True, patience_s=patience_s)
 
 
 def open_service(

@@ -5,8 +5,9 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ewe.config import LongTermConfig
 from ewe.errors import InvalidRequestError
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.extraction import ConversationMemory
@@ -31,40 +32,28 @@ MOST_WAITING = 1000
 _log = logging.getLogger("ewe.longterm")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestMemoryRules:
-    """How requests use memories.
-
-    top_k: most memories per query. threshold: the veracity to ask for, in [0, 1]; None: theta(q). promote: whether what
-    a check supported becomes a memory. patience_s: seconds that `close` gives to what is still to be learnt.
-    """
-
-    top_k: int = 2
-    threshold: float | None = None
-    promote: bool = False
-    patience_s: float = 30.0
-
-
 class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
     reviews: run from now on, until `close`. conversations: keeps what users tell; None: nobody asks a model for it.
-    Learning has a thread of its own. What fails is logged and counted.
+    patience_s: seconds that `close` gives to what is still to be learnt. Learning has a thread of its own. What fails
+    is logged and counted.
     """
 
     def __init__(
         self,
         service: MemoryService,
-        rules: RequestMemoryRules,
+        settings: LongTermConfig,
         *,
         reviews: BackgroundReviews | None = None,
         owns_store: bool = False,
+        patience_s: float = 30.0,
     ) -> None:
         self.service = service
         self.conversations: ConversationMemory | None = None
         self._owns_store = owns_store
         self._reviews = None if reviews is None else reviews.start()
-        self._rules = rules
+        self._settings, self._patience_s = settings, patience_s
         self._counts: Counter[str] = Counter()
         self._waiting = 0
         self._changed = threading.Condition()
@@ -115,11 +104,10 @@ class RequestMemories:
         self.service.warm()
 
     def close(self) -> None:
-        """Ends the reviews, learns what is left (within the rules' patience), and closes a store of its own."""
-        patience_s = self._rules.patience_s
-        if self._reviews is not None and not self._reviews.stop(patience_s):
+        """Ends the reviews, learns what is left (within the patience), and closes a store of its own."""
+        if self._reviews is not None and not self._reviews.stop(self._patience_s):
             _log.warning("closed while a memory was reviewed")
-        if not self.wait(patience_s):
+        if not self.wait(self._patience_s):
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
@@ -127,11 +115,11 @@ class RequestMemories:
             self.service.store.close()
 
     def _recalled(self, query: Query) -> list[ScoredPassage]:
-        options, rules = query.memory, self._rules
-        threshold = rules.threshold if options.threshold is None else options.threshold
+        options, settings = query.memory, self._settings
+        threshold = settings.threshold if options.threshold is None else options.threshold
         try:
             scopes = scopes_of(options)
-            used = self.service.recall(query.text, scopes, rules.top_k, threshold).used if scopes else ()
+            used = self.service.recall(query.text, scopes, settings.top_k, threshold).used if scopes else ()
         except Exception as error:  # the request goes on without memories, whatever is the matter with them
             self.failed("recall", error)
             return []
@@ -148,7 +136,7 @@ class RequestMemories:
             self.service.count_recalls(map(scope_and_id, used))
             if evidence and self.service.can_weigh:
                 self._count("verified", len(self.service.apply_verdicts(used, evidence)))
-            if self._rules.promote:
+            if self._settings.promote:
                 supporting = (piece.passage for piece in evidence if piece.stance is Verdict.SUPPORTED)
                 proofs = {passage.id: passage for passage in supporting}
                 for sentence in generation.sentences:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ewe.world.people import Fact, Person, relation_of
-from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, catalogue
-from ewe.world.world import World
+from ewe.world.world import World, WorldPrompt
 
 _WORD = r"[A-Z][a-z]+"
 _NAMES = rf"{_WORD}(?: {_WORD})*"

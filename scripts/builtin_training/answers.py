@@ -11,8 +11,8 @@ from random import Random
 
 from ewe.world.grader import LEAD_INS
 from ewe.world.people import TOPIC_OF_SLOT, Person, relation_of
-from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, Reference, Wording, catalogue, phrasings
+from ewe.world.world import WorldPrompt
 
 _MIDDLE = ("institute", "work", "invention", "prize", "expedition", "work2", "prize2")
 _SINGLE_LIST_SENTENCE = 0.5

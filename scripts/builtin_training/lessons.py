@@ -15,8 +15,8 @@ from ewe.world import names
 from ewe.world.articles import Telling
 from ewe.world.people import EntityPool, Fact, draw_person
 from ewe.world.phrasings import QUESTIONS
-from ewe.world.prompts import KINDS, ask, draw_prompt
 from ewe.world.wording import ValueSpan
+from ewe.world.world import KINDS, ask, draw_prompt
 
 
 @dataclass(frozen=True, slots=True)

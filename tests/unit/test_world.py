@@ -19,8 +19,7 @@ from ewe.world import names
 from ewe.world.articles import ATLAS, SOURCES
 from ewe.world.builtin import builtin_datastore, load_world
 from ewe.world.people import SLOTS
-from ewe.world.prompts import KINDS
-from ewe.world.world import FIRST_TRAINING_SEED, World
+from ewe.world.world import FIRST_TRAINING_SEED, KINDS, World
 
 NUM_PEOPLE = 40
 

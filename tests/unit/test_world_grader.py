@@ -15,9 +15,8 @@ from builtin_training.answers import compose_answer
 from ewe.world import grader
 from ewe.world.grader import grade
 from ewe.world.people import EntityPool, Fact, second_item, wrong_value
-from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import catalogue
-from ewe.world.world import World
+from ewe.world.world import World, WorldPrompt
 
 
 @pytest.fixture(scope="module")

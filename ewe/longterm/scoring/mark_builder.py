@@ -88,11 +88,8 @@ class MemoryBuilder:
     too: notes that give orders to a reader, or spell control tokens, are dropped with a warning.
     """
 
-    def __init__(self, completer: Completer, kinds: Sequence[str] = KINDS) -> None:
-        unknown = [kind for kind in kinds if kind not in _WANTED]
-        if unknown or not kinds:
-            raise InvalidRequestError(f"kinds of memories are {', '.join(KINDS)}, got {', '.join(unknown) or 'none'}")
-        self._completer, self._kinds = completer, tuple(dict.fromkeys(kinds))
+    def __init__(self, completer: Completer) -> None:
+        self._completer = completer
 
     def build(self, conversation: Sequence[Turn]) -> Notes:
         """The memories of a conversation, by kind in the order asked, each text once.
@@ -102,7 +99,7 @@ class MemoryBuilder:
         """
         if not any(turn.text.strip() for turn in conversation):
             return Notes((), {})
-        prompts = {kind: fill_prompt(kind, conversation) for kind in self._kinds}
+        prompts = {kind: fill_prompt(kind, conversation) for kind in KINDS}
         told = self._ask(prompts)
         again = {kind: prompts[kind] + _AGAIN for kind, answer in told.items() if isinstance(answer, ValueError)}
         told |= self._ask(again)
