@@ -21,10 +21,7 @@ class CheckedSentence:
     notes: tuple[str, ...] = ()
 
     def evidence_of(self, claim: Claim) -> tuple[Evidence, ...]:
-        """The evidence that speaks to one claim of the sentence.
-
-        Evidence that names no claim counts where the claim lists its passage and has the verdict of its stance.
-        """
+        """The evidence for one claim: what names it, or names none and backs its verdict with a passage it lists."""
         return tuple(
             item for item in self.evidence if (item.claim == claim.text if item.claim else _backs(item, claim))
         )

@@ -34,10 +34,9 @@ Answer = Generation | EngineDeadError
 
 
 class EngineClient:
-    """Starts an engine and hands requests to it.
+    """Starts an engine and hands requests to it; loaded: a model in memory already; on_load: hears of each step.
 
-    loaded: a model that is already in memory. on_load: hears of each step. torch and transformers are imported here,
-    not with this module: what can be checked without them has been checked by then.
+    torch and transformers are imported here: what can be checked without them has been checked by then.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ def with_named(config: Config, **given: object) -> Config:
 def resolve_config(model: str | None, config: Any) -> Config:
     """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
 
-    The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
+    The built-in model without settings brings its own. Raises ConfigError.
     """
     if isinstance(config, Config):
         values = config.model_dump(exclude_unset=True)

@@ -63,10 +63,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
-    """A passage with the retriever's score (higher is better; the scale is the retriever's own).
-
-    owner: whose alone it is, empty for what all may see; an encoded text with an owner is shared with nobody else.
-    """
+    """A passage with the retriever's own score (higher is better); owner: whose alone it is, empty for all."""
 
     passage: Passage
     score: float

@@ -25,10 +25,7 @@ class ToolError(EWEError):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call by its name.
-
-    description: for the model; parameters: JSON schema of an object, which the arguments must satisfy.
-    """
+    """A function that a model may call by its name; parameters: JSON schema of an object with its arguments."""
 
     name: str
     description: str
@@ -40,8 +37,7 @@ class Tool:
     def of(cls, function: Callable[..., Any]) -> Tool:
         """The tool of a plain function: every parameter has a type, and the docstring says what it does.
 
-        Arguments are taken strictly ("3" is no integer) and none that the signature does not name. Raises ConfigError
-        naming what is missing.
+        Arguments are taken strictly ("3" is no integer). Raises ConfigError naming what is missing.
         """
         name = getattr(function, "__name__", "")
         about = inspect.cleandoc(inspect.getdoc(function) or "")

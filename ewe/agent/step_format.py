@@ -73,8 +73,7 @@ class Reply:
 def read_step(reply: str) -> Reply:
     """The step that a reply consists of, of one of the two `FORMS`; the thought may be left out.
 
-    An answer goes on to the end of the reply, whatever it holds. Raises NoStepError for anything else: other text
-    before or after, two actions, an action with an answer, an observation, or an action that is no such JSON.
+    An answer goes on to the end of the reply, whatever it holds. Raises NoStepError for anything else.
     """
     parts = _parts(_THINKING.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply)
     labels = [label for label, _ in parts]

@@ -14,11 +14,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one system wrote to one prompt; error: why it could not.
-
-    wall_s: seconds of the run since the answer before it, so that they add up to the time of all. stats: as
-    `GenerationStats`.
-    """
+    """What one system wrote to one prompt; error: why it could not. wall_s: seconds since the answer before it."""
 
     system: str
     prompt: str

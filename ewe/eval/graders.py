@@ -64,10 +64,7 @@ class Part:
 
 
 def world_parts(seeds: Sequence[int], people: int, poisoned: float = 0.0) -> tuple[PromptSet, list[Part]]:
-    """A life of every one of `people` people in the world of each seed, which has passages and a grader of its own.
-
-    poisoned: the share of passages that state something false. Raises ConfigError for a world that cannot be.
-    """
+    """Lives of `people` people in the world of each seed; poisoned: share of false passages. Raises ConfigError."""
     parts = []
     for seed in seeds:
         world = World.generate(seed, people, poisoned)

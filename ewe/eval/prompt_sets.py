@@ -22,10 +22,9 @@ _BIOGRAPHY = "Tell me a bio of {}."
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One prompt of a set.
+    """One prompt of a set: what retrieval, verifier and judges are told (question), what the model is asked (text).
 
-    question: what retrieval, verifier and judges are told; text: what the model is asked. number: its place in the
-    whole set, from which the seed of its answer follows.
+    number: its place in the whole set, from which the seed of its answer follows.
     """
 
     id: str

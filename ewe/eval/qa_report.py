@@ -31,10 +31,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What one question costs when nothing of it is encoded yet, and after one of its passages has changed.
-
-    prompt_tokens, unit_tokens: tokens that went through the model. seconds: from the question to the first token.
-    """
+    """What one question costs (tokens, seconds to the first one), and again after one of its passages has changed."""
 
     question: str
     system: str

@@ -17,10 +17,7 @@ _SWEEP_KEYS = {"axis", "settings", "series", "points"}
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One row of a table: `key=value` settings on top of those that all rows share.
-
-    series, x: the line of a sweep's plot on which it lies, and where; both empty outside of sweeps.
-    """
+    """One row of a table: `key=value` settings on top of the shared ones; series, x: its place in a sweep's plot."""
 
     name: str
     settings: tuple[str, ...]

@@ -56,11 +56,7 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 
 
 class FactExtractor:
-    """Takes facts from what somebody says, one turn at a time; they are of English turns.
-
-    A model is asked for JSON of one form. Of what it writes, facts are kept that name their subject, speak to nobody
-    and use no telling word that was not said. Small models write little that passes.
-    """
+    """Takes facts from what somebody says in English: each names its subject and adds nothing to what was said."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat, self._splitter = chat, SentenceSplitter()
@@ -88,11 +84,7 @@ class FactExtractor:
 
 
 class ConversationMemory:
-    """Keeps what is told in conversations as memories of a service, each as a model's guess until it is checked.
-
-    What the turn refutes, for the service's judge, is left out. What is known is not kept twice, and a newer value
-    of the same attribute takes the place of an older one (`MemoryService.add`).
-    """
+    """Keeps what is told in conversations as memories, each once, as a model's guess that is still to be checked."""
 
     def __init__(self, service: MemoryService, chat: Chat) -> None:
         self._service, self._extractor = service, FactExtractor(chat)

@@ -78,11 +78,7 @@ class _Round:
 
 
 class Recaller:
-    """Finds, scores and checks memories for a query; counting those that are used is left to who uses them.
-
-    trusted: passages to check memories by; without them, or without a judge to read them, memories below the threshold
-    are used with a warning or not at all.
-    """
+    """Finds, scores and checks memories for a query; trusted: passages to check them by, if there is a judge."""
 
     def __init__(
         self,

@@ -69,11 +69,7 @@ class RequestMemories:
         return counts
 
     def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
-        """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails.
-
-        Their veracity is what the scorer believes, their score their share of the best similarity. Those of a user or
-        an agent have an owner.
-        """
+        """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails."""
         return [self._recalled(query) for query in queries]
 
     def learn(

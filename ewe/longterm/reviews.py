@@ -41,10 +41,7 @@ class Outlook:
 
 
 class Reviewer:
-    """Checks the memories that need it most by trusted passages (verimem-b.txt, triggering updates and efficiency).
-
-    Raises ConfigError without trusted passages or a judge.
-    """
+    """Checks the memories that need it most (verimem-b.txt). Raises ConfigError without trusted passages or a judge."""
 
     def __init__(
         self, store: MemoryStore, evidence: EvidenceBook, trusted: Retriever | None, policy: ReviewPolicy, clock: Clock

@@ -49,11 +49,9 @@ class MemorySearch:
     """Searches a store by words (BM25) and, with an encoder, by meaning too: 0.6 BM25 + 0.4 cosine, each over its best.
 
     Turns of a conversation (memories of the kind "turn" that were added one after the other) get a part of the scores
-    of the turns beside them, and what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2]. A
-    store without vectors is searched by words. least_cosine: what a memory's vector needs to be found by it (unit
-    vectors; of all-MiniLM-L6-v2 unless changed), so that a question about something else finds nothing by meaning.
-    Memories without a vector are found by their words. Safe to call from several threads. Raises ConfigError if another
-    encoder made the store's vectors.
+    of the turns beside them, and what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2].
+    least_cosine: what a memory's vector needs to be found by it. Safe to call from several threads. Raises ConfigError
+    if another encoder made the store's vectors.
     """
 
     def __init__(self, store: MemoryReader, encoder: Encoder | None = None, least_cosine: float = LEAST_COSINE) -> None:
@@ -68,8 +66,7 @@ class MemorySearch:
     ) -> list[list[Found]]:
         """Per query, at most `top_k` memories of exactly these scopes, best first; as_of: those that hold at that time.
 
-        Nothing in other scopes has any part in it: neither in what is found nor in its score. Raises ValueError if
-        top_k < 1.
+        Raises ValueError if top_k < 1.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")

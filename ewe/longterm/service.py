@@ -27,10 +27,9 @@ class MemoryService:
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
     there is feedback. evidence_judge: reads evidence in its place. trusted: passages to check memories by. encoder:
-    that of the store's vectors; new memories get theirs at once, or a moment later where they are made `in_background`
-    (call `close` then). clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
-    InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
-    judge does.
+    that of the store's vectors, which are made at once or, `in_background`, a moment later. clock: seconds since 1970.
+    Safe to call from several threads. Raises InvalidRequestError for memories that are not there or are none,
+    DatastoreError as the store does, JudgeError as the judge does.
     """
 
     def __init__(
@@ -150,11 +149,9 @@ class MemoryService:
         return self._evidence.verdicts(used, evidence)
 
     def promote(self, sentence: Sentence, sources: Mapping[str, Passage], scope: Scope) -> list[Memory]:
-        """The claims of a checked sentence as memories, with what proved each; none unless the sentence may become one.
+        """The claims of a supported sentence as memories, with their proofs; none if one rests on memories alone.
 
-        It may if it is supported, and a passage that is no memory stands behind every claim: neither unverified text
-        nor what memories say of each other promotes itself. Claims stand alone, and they are what was checked; the
-        sentence may hold more. sources: the passages of its evidence, by id.
+        sources: the passages of its evidence, by id.
         """
         if sentence.verdict is not Verdict.SUPPORTED:
             return []
@@ -170,10 +167,7 @@ class MemoryService:
         return memories
 
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
-        """Takes the memories from a conversation with a user (MARK's builder service) into one scope.
-
-        Each is believed as its source is (`write_time_prior`). Raises CompletionError as the builder does.
-        """
+        """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
         memories = []
         for note in builder.build(conversation).notes:
             said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")

@@ -29,11 +29,7 @@ _WIDER = 6  # So many times the neighbours are looked through for other voices.
 
 
 class MemoryWriter:
-    """Adds memories to one scope at a time; nothing outside that scope is ever changed by it.
-
-    A new memory is marked as contradicting any neighbour that its reader can see; only neighbours of its own scope are
-    marked as well. Safe to call from several threads.
-    """
+    """Adds memories to one scope at a time; of memories outside that scope none is ever changed. Safe in threads."""
 
     def __init__(
         self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock, first: First
@@ -55,12 +51,9 @@ class MemoryWriter:
     ) -> Memory:
         """The new memory, or the one that says the same words already.
 
-        A memory of the scope that gives another value for the same attribute, and is believed no more than this source,
-        ends where the new one begins: at `valid_from` (seconds since 1970), or now.
-
-        The same words from another voice that is believed support the memory that is there, else they change nothing.
-        `contradicts`: ids in the scope that it is known to contradict. Raises InvalidRequestError for what is no
-        memory, JudgeError as the judge does.
+        A memory of the scope that gives another value for the same attribute, and is believed no more than this
+        source, ends where the new one begins: at `valid_from` (seconds since 1970), or now. contradicts: ids in the
+        scope. Raises InvalidRequestError for what is no memory, JudgeError as the judge does.
         """
         content = " ".join(content.split())
         about = dict(metadata or {})
@@ -151,10 +144,7 @@ class MemoryWriter:
             return memory, self._store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
-        """Somebody else said the same; counted once per voice, as their feedback.
-
-        Whose word is believed 1/2 or less confirms nothing: a model that repeats what it read makes it no truer.
-        """
+        """Somebody else, who is believed more than 1/2, said the same; counted once per voice, as their feedback."""
         other_voice = voice_of(memory) != (source.kind, source.id or scope.user)
         if memory.scope == scope and other_voice and source.reliability > 0.5:
             self._evidence.feedback(memory.scope, memory.id, True, source)

@@ -12,10 +12,7 @@ from ewe.types import FinishReason, Generation, Sentence, VerificationResult
 
 
 class ComposedAnswer:
-    """What has been written of one answer. encode: from a text to its tokens; sequence: the request's own, never run.
-
-    is_full: whether the text has ended, at a stop string. latency_s: how long the last check took.
-    """
+    """What has been written of one answer. encode: a text's tokens; is_full: whether a stop string ended it."""
 
     def __init__(self, sequence: Sequence, encode: Callable[[str], list[int]]) -> None:
         self.text = ""

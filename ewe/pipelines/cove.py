@@ -1,7 +1,4 @@
-"""Chain of verification, "factor + revise" (Dhuliawala et al., 2024, section 3): draft, questions, answers, revision.
-
-The questions are answered without the draft in view, so that its mistakes are not repeated.
-"""
+"""Chain of verification, "factor + revise" (Dhuliawala et al., 2024): draft, questions, answers, revision."""
 
 import re
 

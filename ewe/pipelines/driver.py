@@ -28,10 +28,9 @@ Do = Callable[[Callable[[EngineCore], Any]], None]
 
 
 class PipelineDriver:
-    """All answers of an engine that are under way through its pipeline.
+    """All answers of an engine that are under way through its pipeline; called by the engine's thread, but for `check`.
 
-    do: has the engine's thread call something; deliver: takes the finished answers. `check` may be called from any
-    thread, everything else from the engine's.
+    do: has that thread call something; deliver: takes the finished answers.
     """
 
     def __init__(

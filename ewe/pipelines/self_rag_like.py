@@ -1,8 +1,4 @@
-"""Reflection in the manner of Self-RAG (Asai et al., 2024, section 3.3): by its own tokens where a model has them, or
-else by answers to yes/no questions.
-
-Sentences are written one after the other, the best candidate each time (a beam of one).
-"""
+"""Reflection in the manner of Self-RAG (Asai et al., 2024, section 3.3): by its tokens, or by yes/no questions."""
 
 import math
 import re

@@ -1,7 +1,6 @@
 """Self-contained HTML pages from a body, the frame of all pages, a style, scripts and data.
 
-All data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's
-own script, by its hash.
+Data reaches a page as JSON; a content security policy forbids everything but the page's own script, by its hash.
 """
 
 import base64

@@ -1,7 +1,4 @@
-"""Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included.
-
-Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
-"""
+"""Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -71,8 +71,7 @@ class Telling:
 def tell(rng: Random, person: Person, topic: str, source: Source, pool: EntityPool, other: Person | None) -> Telling:
     """A passage of 1 to 3 sentences that states all facts of `topic` about `person`, and often one more.
 
-    What is added: the person's next topic, so that one passage leads on to another; the same topic of `other`; or
-    background on the page's subject.
+    Added is the person's next topic, the same topic of `other`, or background on the page's subject.
     """
     title_slot, kind = rng.choice(PAGES[topic])
     title = person.name if title_slot == "name" else person.values[title_slot]

@@ -64,8 +64,7 @@ def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:
     """Reads an answer and compares what it states with the world.
 
     A pronoun stands for the person named last (the prompt's first subject at the start), a surname for that person
-    or a subject of the prompt. What is said of a person whom the world does not know is false. So is the year of a
-    prize or work that is not the person's; other years are judged on their own.
+    or a subject of the prompt. What is said of a person whom the world does not know is false.
     """
     current = prompt.subjects[0]
     sentences = []

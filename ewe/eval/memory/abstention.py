@@ -10,10 +10,7 @@ from ewe.errors import InvalidRequestError
 
 
 class Outcomes(NamedTuple):
-    """How many questions were answered rightly and wrongly, and how many abstentions were due and not due.
-
-    At least one of them. An abstention is due where the question has no answer in the evidence ("not enough info").
-    """
+    """Counts of questions answered rightly and wrongly, and of abstentions due (there is no answer) and not due."""
 
     right: int
     wrong: int

@@ -73,8 +73,7 @@ class StoreSystem(MemorySystem):
     """A store of this engine under one scorer; every item has a scope of its own. The store stays the caller's.
 
     answerer: says what the recalled memories answer. judge: finds contradictions on write. top_k: memories per
-    question. captions: whether what an image shows is remembered in words. `service` and `scope` are there for
-    feedback, corrections and reviews.
+    question. captions: whether what an image shows is remembered in words.
     """
 
     name: str

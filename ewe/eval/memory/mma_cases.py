@@ -1,8 +1,6 @@
 """Cases after MMA-Bench: half a year of dialogue with a reliable and an unreliable user, whose truth is known.
 
-Ten sessions in four phases (mma.txt, 3.3): S1-4 statements that records settle, S5-7 chatter about similar things, S8
-the unreliable user's claim with a picture, S9-10 repetitions and, where something can be known, at times a second
-picture. What the picture shows makes the logic type (table 2).
+Ten sessions in four phases (mma.txt, 3.3); what the pictures show makes the logic type (table 2).
 """
 
 import json
@@ -52,10 +50,7 @@ class CoreQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Turns in the order of their times, what is asked when (seconds since 1970), and the claim that is probed.
-
-    logic: A to D; claim: empty where nothing is probed.
-    """
+    """Turns in the order of their times, when it is asked (seconds since 1970), and the claim probed; logic: A to D."""
 
     id: str
     logic: str

@@ -41,8 +41,7 @@ class Relation:
 def relations(text: str, neighbours: Sequence[Memory], judge: Judge) -> list[Relation]:
     """One relation per neighbour, in their order: the judge is asked once, for both directions of every pair.
 
-    neighbours: the memories closest to the text, the closest first, at most `MOST_NEIGHBOURS`. Both texts are data for
-    the judge, whatever they say. Raises JudgeError as the judge does.
+    neighbours: the closest first, at most `MOST_NEIGHBOURS`. Raises JudgeError as the judge does.
     """
     if len(neighbours) > MOST_NEIGHBOURS:
         raise InvalidRequestError(f"at most {MOST_NEIGHBOURS} neighbours are compared, got {len(neighbours)}")

@@ -18,12 +18,8 @@ class DefaultScorer:
                                 max(1, o_j)^(2^(-lead_ij / half_life)) - 1)
 
     where o are the odds v / (1 - v), and lead_ij is by how many days i was said or confirmed later than j (0 if it was
-    not). Of one rival this is Bayes' rule between the two; several rivals are told to exclude each other too, so they
-    share what i does not get. What is believed less than 1/2 speaks against nobody, a source has one voice however
-    often it says a thing, and an old statement loses its say against a newer one while it keeps it against older ones.
-    Against its own source only what was said later counts: a correction. A memory that nothing contradicts does not
-    fade: facts do not become false by being old. Contradictions are those that were found on write
-    (`Memory.contradicts`). Ranked by similarity times belief.
+    not). Of one rival this is Bayes' rule between the two. Against its own source only what was said later counts: a
+    correction. Contradictions are those found on write (`Memory.contradicts`). Ranked by similarity times belief.
     """
 
     name = "default"

@@ -88,10 +88,7 @@ def bayesian(memory: Memory, judgements: NDArray[np.floating], reliability: Sequ
 
 
 def averaged(memory: Memory, judgements: NDArray[np.floating], reliability: Sequence[float], now: float) -> float:
-    """The moving average of verimem-a.txt, 2.3.2, as printed: old memories fall, whatever is said of them.
-
-    match_i is E + N / 2, so that a source which says nothing is neither a match nor none.
-    """
+    """The moving average of verimem-a.txt, 2.3.2, as printed; match_i is E + N / 2, which the paper leaves open."""
     matches = np.clip(judgements[:, 0] + judgements[:, 2] / 2, 0.0, 1.0).tolist()
     decay = half_life_decay((now - memory.created_at) / _SECONDS_PER_DAY, _HALF_LIFE_DAYS)
     return verimem.updated_veracity(memory.veracity, verimem.verification_result(matches, reliability, decay))

@@ -109,9 +109,7 @@ _SIGNS = (*((weight, _pattern(stems)) for weight, stems in _STAKES), _DECISION)
 def estimate_criticality(query: str) -> float:
     """criticality(q) in [0, 1] from the words of an English query (verimem-a.txt, 2.4, leaves it open).
 
-    Each group of signs (health, law, money, safety, words that ask for exactness, a decision that hangs on it) counts
-    with what it says, a second sign of a group with half of that; groups are combined as 1 - prod(1 - w). Words of play
-    scale it down. A query without any sign has 0.
+    Groups of signs are combined as 1 - prod(1 - w), a second sign of a group with w / 2; words of play scale it down.
     """
     text = fold(query)
     spared = 1.0

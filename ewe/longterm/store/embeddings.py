@@ -20,11 +20,7 @@ _SAME = 1e-2  # other machines and batch sizes move a vector by less, another mo
 
 
 class VectorFile:
-    """float32 [numbers of memories, dimension], with holes where a memory has no vector.
-
-    Written through the file, read through a mapping of it, which all processes share. Raises DatastoreError for a full
-    disk and files that cannot be read or written.
-    """
+    """float32 [numbers of memories, dimension], with holes where a memory has no vector. Raises DatastoreError."""
 
     def __init__(self, folder: Path, number: int, dimension: int) -> None:
         self._path, self._dimension = folder / f"vectors-{number}.f32", dimension

@@ -27,10 +27,7 @@ class ImportReport:
 
 
 def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] | None = None) -> int:
-    """Writes the memories of these scopes (None: of all) as they are now; the file appears whole or not at all.
-
-    Only its owner may read it. Returns the number of memories. Raises DatastoreError if it cannot be written.
-    """
+    """Writes these scopes' memories (None: all), whole or not at all; how many. Raises DatastoreError."""
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     count = 0
@@ -55,12 +52,10 @@ def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] 
 
 
 def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
-    """Adds the memories of a file with their histories, and its log of deletions.
+    """Adds the memories of a file with their histories, and its log of deletions; again, if it was interrupted.
 
-    What is there already stays as it is. A memory that this store has deleted since it was made does not come back by
-    way of an old copy. A file can be imported again: an import that was interrupted goes on. Raises InvalidRequestError
-    naming the line that cannot be understood, and DatastoreError if the file cannot be read; up to 1000 memories before
-    it may not be in the store yet.
+    What is there already stays as it is, and what this store deleted stays deleted. Raises InvalidRequestError naming
+    the line that cannot be understood, and DatastoreError if the file cannot be read.
     """
     reading = _Reading(store, Path(path))
     result = store.restore(reading.histories())

@@ -1,7 +1,4 @@
-"""Finding memories by their words: BM25 over what a searcher may see, kept in the store's own tables.
-
-Every scope has words of its own, so that neither a hit nor a score tells anything of a scope that was not asked for.
-"""
+"""Finding memories by their words: BM25 in the store's own tables, every scope with words of its own."""
 
 from __future__ import annotations
 
@@ -80,9 +77,8 @@ class Lexicon:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
 
         Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once, of a
-        long query the 64 rarest; scores are above 0. The rarest words are read until they come to 10,000 postings; the
-        best 256 memories found by them (or `top_k`, if that is more) then get the scores of the other words too. So
-        with fewer postings the ranking is exact, and with more a memory without any of the rare words is not found.
+        long query the 64 rarest. The rarest words are read up to 10,000 postings; the best 256 memories (or `top_k`)
+        found by them get the scores of the other words too. So with fewer postings the ranking is exact.
         """
         marks = ",".join("?" * len(scopes))
         [(count, length)] = self._session.query(

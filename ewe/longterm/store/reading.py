@@ -65,10 +65,7 @@ class MemoryReader:
         return [revision_of(memory_id, values) for values in rows]
 
     def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
-        """Every memory of these scopes (None: of all, for whoever runs the store), as they were added.
-
-        Holds a thousand at a time; memories that are added meanwhile may appear at the end, but not in a `snapshot`.
-        """
+        """Every memory of these scopes (None: of all, for whoever runs the store), as they were added, in pages."""
         after = 0
         numbers = None if scopes is None else self.scope_numbers(scopes)
         while page := self._page(after, numbers):

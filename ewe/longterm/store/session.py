@@ -16,11 +16,7 @@ _ASKED_AT_ONCE = 500
 
 
 class Session:
-    """The store in a folder, open for reading, or for writing as the only one that does.
-
-    Safe to call from several threads, not to be carried across a fork. Raises DatastoreError, naming the file and what
-    to do, for damage, a full disk and files that may not be written.
-    """
+    """The store in a folder, open for reading, or for writing as the only one that does; as `MemoryStore` says."""
 
     def __init__(self, folder: Path, read_only: bool) -> None:
         self.folder = folder

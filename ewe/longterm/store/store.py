@@ -58,9 +58,8 @@ class Change:
 class MemoryStore(MemoryReader):
     """A folder with `memories.sqlite` (the one truth) and its vectors (made from it).
 
-    One process writes, any number read at the same time; each sees what was committed before it looked. What a method
-    returned from is on the disk. An id names one memory of one scope, so that no scope can be told from its ids what
-    another one holds. Every change but the count of recalls makes a revision, and revisions stay as long as their
+    One process writes, any number read at the same time; each sees what was committed before it looked. An id names one
+    memory of one scope. Every change but the count of recalls makes a revision, and revisions stay as long as their
     memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
     naming the file and what to do, for damage, a full disk and files that may not be written.
     """
@@ -154,8 +153,7 @@ class MemoryStore(MemoryReader):
     def delete(self, scope: Scope, ids: Iterable[str] | None = None, *, at: float, reason: str) -> int:
         """Deletes memories (None: all of the scope) with their histories, words and vectors; how many there were.
 
-        The log keeps scope, id, time and reason. The database overwrites what it frees, but traces can stay in it
-        where it moved rows about; `scrub` takes those away as well.
+        The log keeps scope, id, time and reason; `scrub` takes the last traces from the file.
         """
         with self._session.transaction() as connection:
             taken = self._eraser.delete(connection, scope, ids, at, reason)
@@ -165,9 +163,8 @@ class MemoryStore(MemoryReader):
     def erase(self, user: str, *, at: float, reason: str) -> list[Erasure]:
         """Deletes all memories of a user, with every agent, from all tables; what was taken, a receipt per agent.
 
-        The log forgets the user too: one entry stays, with a digest of the name, so that an old copy does not bring
-        the memories back. What memories of other scopes cite stays with them. `scrub` takes the last traces from the
-        file, as after `delete`. Raises InvalidRequestError for nobody.
+        The log forgets the user but for a digest of the name, so that an old copy does not bring the memories back.
+        `scrub` takes the last traces from the file. Raises InvalidRequestError for nobody.
         """
         if not user:
             raise InvalidRequestError("name the user whose memories are to be erased")
@@ -193,8 +190,7 @@ class MemoryStore(MemoryReader):
     def scrub(self) -> None:
         """Rewrites the database, so that nothing of what was deleted is left in any file of the store.
 
-        Takes about as long as copying the file. Raises DatastoreError while a reader holds on to what was there before:
-        close it, or let its snapshot end, and scrub again.
+        Raises DatastoreError while a reader holds on to what was there before.
         """
         self._wipe()
         if not self._session.rewrite():
