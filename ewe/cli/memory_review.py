@@ -86,7 +86,7 @@ def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[Me
     from ewe.config import RetrievalConfig
     from ewe.errors import DatastoreError
     from ewe.longterm.recall import MemoryRules
-    from ewe.longterm.scoring.review_policy import ReviewPolicy
+    from ewe.longterm.reviews import ReviewPolicy
     from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
     from ewe.verification.judges.load import load_judge

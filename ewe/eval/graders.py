@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ewe.checked import NO_CLAIM, CheckedSentence
 from ewe.checking import check_text
@@ -17,14 +16,6 @@ from ewe.world.people import Fact
 from ewe.world.world import World, WorldPrompt
 
 WORLD_SETTINGS = ("scheduler.max_num_seqs=32",)
-
-
-class Grader(Protocol):
-    """Finds and judges the claims of an answer."""
-
-    def claims(self, item: Item, text: str) -> tuple[list[Claim], int]:
-        """The judged claims of a text, and how many of its sentences could not be read. Raises EWEError."""
-        ...
 
 
 class JudgeGrader:
@@ -52,6 +43,10 @@ class WorldGrader:
         found = grade(self._world, self._prompts[item.id], text)
         stated = [(fact, Verdict.SUPPORTED) for fact in found.true] + [(fact, Verdict.REFUTED) for fact in found.false]
         return sorted((_claim(*item) for item in stated), key=lambda claim: claim.text), len(found.unparsed)
+
+
+Grader = JudgeGrader | WorldGrader
+"""Gives the judged claims of a text and how many of its sentences could not be read; raises EWEError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """What asking found: shares with intervals, tokens and times, per system."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 from rich.table import Table
 
@@ -89,11 +88,6 @@ def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
         changed_tokens=fmean(timing.changed_prompt_tokens + timing.changed_unit_tokens for timing in timings),
         changed_seconds=median(timing.changed_seconds for timing in timings),
     )
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as JSON holds them; shares in [0, 1], times in seconds."""
-    return [asdict(row) for row in rows]
 
 
 def rich_table(rows: Sequence[Row]) -> Table:

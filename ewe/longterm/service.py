@@ -1,11 +1,13 @@
 """Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews."""
 
+import logging
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ewe.lazy import warm
-from ewe.longterm.embedding import BackgroundEmbedding
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.recall import MemoryRules, Recall, Recaller
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
@@ -20,6 +22,45 @@ from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
+
+_log = logging.getLogger("ewe.longterm")
+
+
+class _ClosedError(Exception):
+    pass
+
+
+class BackgroundEmbedding:
+    """Gives the memories of a store vectors, soon after `start` was called; safe to call from several threads."""
+
+    def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
+        self._store, self._encoder = store, encoder
+        self._waiting, self._closed = threading.Event(), threading.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memory-vectors")
+
+    def start(self) -> None:
+        """Has every memory that has no vector given one; returns at once."""
+        if not self._waiting.is_set() and not self._closed.is_set():
+            self._waiting.set()
+            self._thread.submit(self._embed)
+
+    def close(self) -> None:
+        """Waits for the vectors that are being made, 256 at most; the others are made when the store is open again."""
+        self._closed.set()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _embed(self) -> None:
+        self._waiting.clear()
+        try:
+            self._store.embeddings.embed(self._encoder, progress=self._go_on)
+        except _ClosedError:
+            pass
+        except Exception as error:  # the memories are there, and found by their words
+            _log.warning("vectors of memories failed: %s: %s", type(error).__name__, error)
+
+    def _go_on(self, done: int, total: int) -> None:
+        if self._closed.is_set():
+            raise _ClosedError
 
 
 class MemoryService:

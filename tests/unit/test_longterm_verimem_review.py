@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.review_policy import ReviewPolicy
+from ewe.longterm.reviews import ReviewPolicy
 
 DAY = 86400.0
 NOW = 1000 * DAY

@@ -24,7 +24,7 @@ class Session:
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
         self._waiting = 0  # threads that wait to write
-        self._writing = False
+        self.in_transaction = False  # of any thread
         # A folder that holds no store gets no lock file.
         self._writer = WriterLock(folder) if not read_only and (folder / FILE_NAME).exists() else None
         try:
@@ -38,16 +38,6 @@ class Session:
     def path(self) -> Path:
         """The database file."""
         return self.folder / FILE_NAME
-
-    @property
-    def writes(self) -> bool:
-        """Whether this one may write."""
-        return self._writer is not None
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open, of any thread."""
-        return self._writing
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
@@ -76,7 +66,7 @@ class Session:
         with self._free:
             # Snapshots that overlap would keep a writer waiting for ever.
             self._free.wait_for(lambda: self._views[me] or not self._waiting)
-            if not self._views.total() and not self._writing:
+            if not self._views.total() and not self.in_transaction:
                 self.query("BEGIN")
                 self.query("SELECT 1 FROM state")  # the first read is what fixes the view
             self._views[me] += 1
@@ -85,7 +75,7 @@ class Session:
         finally:
             with self._free:
                 self._views[me] -= 1
-                if not self._views.total() and not self._writing:
+                if not self._views.total() and not self.in_transaction:
                     self.query("ROLLBACK")
                     self._views.clear()
                     self._free.notify_all()
@@ -97,17 +87,17 @@ class Session:
         Waits for the snapshots of other threads to end; other threads wait for it. Inside an open transaction it joins
         that one. Raises DatastoreError if the store is open for reading only, or inside a snapshot of this thread.
         """
-        if not self.writes:
+        if self._writer is None:
             raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
         with self._free, sqlite_errors(self.path):
             if self._views[get_ident()]:
                 raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
-            if self._writing:
+            if self.in_transaction:
                 yield self._connection
                 return
             self._wait_for_snapshots()
             self._connection.execute("BEGIN IMMEDIATE")
-            self._writing = True
+            self.in_transaction = True
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -117,13 +107,13 @@ class Session:
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
-                self._writing = False
+                self.in_transaction = False
                 self._free.notify_all()
 
     def _wait_for_snapshots(self) -> None:
         self._waiting += 1
         try:
-            self._free.wait_for(lambda: not self._views.total() and not self._writing)
+            self._free.wait_for(lambda: not self._views.total() and not self.in_transaction)
         finally:
             self._waiting -= 1
 
