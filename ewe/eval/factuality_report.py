@@ -10,7 +10,7 @@ from typing import Any
 
 from ewe.errors import InvalidRequestError
 from ewe.eval.factuality import Answer, Found, Key, Preference, Record
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 from ewe.eval.veriscore import ClaimCounts, ResponseScore, median_claims, score_response
 from ewe.types import Verdict
 from ewe.vocabulary import unknown

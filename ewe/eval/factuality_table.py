@@ -7,7 +7,7 @@ from rich.table import Table
 
 from ewe.eval import tables
 from ewe.eval.factuality_report import Report, Row
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 
 _F1, _REFUTED = "F1@K", "claims refuted"
 

@@ -8,7 +8,7 @@ from statistics import fmean, median
 from rich.table import Table
 
 from ewe.eval import tables
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 
 _TITLES = (
     "system", "questions", "exact", "contained", "prompt tokens", "unit tokens", "first token, ms",

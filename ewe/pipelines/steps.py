@@ -128,4 +128,3 @@ class Pipeline(Protocol):
 
     def run(self, question: str) -> Steps:
         """The steps of one answer to the question (of a conversation: the user's last message)."""
-        ...

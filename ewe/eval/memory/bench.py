@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.eval.intervals import Interval
 from ewe.eval.memory.abstention import RiskCoverage, risk_coverage
 from ewe.eval.memory.memory_systems import open_system
 from ewe.eval.memory.protocol import Answerer, MemorySystem
-from ewe.eval.tables import Curves, save_bars, save_curves
+from ewe.eval.tables import Curves, Interval, save_bars, save_curves
 from ewe.verification.judges.protocol import Judge
 
 AREA = "area"

@@ -16,9 +16,8 @@ SOURCE_PRIORS = {"user": 1.0, "knowledge": 0.9, "web": 0.7, "model": 0.6, "impor
 _SECONDS_PER_DAY = 86400.0
 _TOLERANCE = 1e-9
 
-Ablation = Literal["full", "st", "cs", "tc"]
+Ablation = Literal["st", "cs", "tc"]
 _KEPT: dict[Ablation, tuple[bool, bool, bool]] = {
-    "full": (True, True, True),
     "st": (True, True, False),
     "cs": (True, False, True),
     "tc": (False, True, True),

@@ -36,4 +36,3 @@ class MemoryScorer(Protocol):
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
         """One score per candidate, in their order; the answers do not depend on that order. now: unix seconds."""
-        ...
