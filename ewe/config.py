@@ -1,10 +1,8 @@
 """One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -82,7 +80,7 @@ class MemoryConfig(_Settings):
     precomputed: str | None = None
 
     @model_validator(mode="after")
-    def _template_has_text(self) -> MemoryConfig:
+    def _template_has_text(self) -> Self:
         if "{text}" not in self.unit_template:
             raise ValueError("unit_template must contain {text}")
         return self
@@ -282,7 +280,7 @@ class Config(_Settings):
     attribution: bool = False
 
     @model_validator(mode="after")
-    def _groups_agree(self) -> Config:
+    def _groups_agree(self) -> Self:
         if self.verifier not in (AUTO, NONE) and self.policy == "ewe" and self.memory.verification_units == 0:
             raise ValueError(
                 "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
@@ -301,7 +299,7 @@ class Config(_Settings):
         return self
 
     @model_validator(mode="after")
-    def _memories_have_their_place(self) -> Config:
+    def _memories_have_their_place(self) -> Self:
         """Memories need room, and their units weigh as much as they are believed, unless the settings say otherwise."""
         if self.longterm.path is None:
             return self
@@ -312,7 +310,7 @@ class Config(_Settings):
         return self
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Config:
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Settings from nested mappings; raises ConfigError naming the setting and the nearest known name."""
         try:
             return cls.model_validate(values)
@@ -320,10 +318,10 @@ class Config(_Settings):
             raise ConfigError(*(explain(item, cls) for item in error.errors())) from error
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> Config:
+    def from_yaml(cls, path: str | Path) -> Self:
         """Settings from a YAML file, those of the server left aside; raises ConfigError, for unknown settings too."""
         return cls.from_mapping(load_engine_yaml(path))
 
-    def override(self, assignments: Iterable[str]) -> Config:
+    def override(self, assignments: Iterable[str]) -> Self:
         """A copy with `group.key=value` assignments applied; values are parsed as YAML."""
-        return Config.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))
+        return self.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))

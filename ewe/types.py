@@ -1,11 +1,9 @@
 """Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from ewe.errors import InvalidRequestError
 
@@ -22,7 +20,7 @@ class Verdict(StrEnum):
     NOT_CHECKED = "not_checked"
 
     @classmethod
-    def of_all(cls, verdicts: Set[Verdict]) -> Verdict:
+    def of_all(cls, verdicts: Set[Self]) -> Self:
         """Refuted if any is; supported if all are; not_checked without any; else inconclusive."""
         if not verdicts:
             return cls.NOT_CHECKED

@@ -1,12 +1,10 @@
 """Python functions as tools of an agent."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NotRequired, get_type_hints
+from typing import Any, NotRequired, Self, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -34,7 +32,7 @@ class Tool:
     _function: Callable[..., Any]
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Tool:
+    def of(cls, function: Callable[..., Any]) -> Self:
         """The tool of a plain function: every parameter has a type, and the docstring says what it does.
 
         Arguments are taken strictly ("3" is no integer). Raises ConfigError naming what is missing.

@@ -81,7 +81,7 @@ def diagnose(config: Config, loaded: LoadedModel, on_answer: Callable[[], object
     first = ask(config, [System(NOTHING), System(PROMPT, 1), System(PROMPT, SEVERAL)])
     units = []
     for placement in placements():
-        settings = config.override([f"memory.placement={placement}"])
+        settings = config.override([f"memory.placement={placement}"]) if placement else config
         units.append(reading(placement, ask(settings, [System(UNITS, 1), System(UNITS, SEVERAL)]), UNITS))
     return Diagnosis(first[NOTHING], reading("", first, PROMPT), tuple(units))
 
@@ -108,7 +108,7 @@ def verdict(found: Diagnosis) -> list[str]:
                 f"Of {SEVERAL} units at once it reads less ({best.several}, {prompt.several} from its prompt): "
                 "keep few, with memory.retrieval_units and feedback.retrieval_top_k, or take an adapter trained for it."
             )
-    if found.reads:
+    if best.placement and found.reads:
         said.append(f"Set memory.placement to {best.placement}.")
     if found.nothing > prompt.total // 4:
         said.append(f"It answers {found.nothing} of {prompt.total} without any passage, so the figures say little.")

@@ -1,9 +1,8 @@
 """What a factuality evaluation finds, in the records that its files hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal
 from ewe.types import Claim, Verdict
@@ -60,7 +59,7 @@ class Found:
     preferences: dict[Key, Preference] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Found:
+    def of(cls, records: Iterable[Record]) -> Self:
         """All of them, in order."""
         found = cls()
         for record in records:

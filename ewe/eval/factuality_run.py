@@ -12,8 +12,7 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.errors import EWEError, InvalidRequestError, JudgeError
 from ewe.eval.factuality import Answer, Found, Grade, Preference, Record
-from ewe.eval.graders import Grader, Part
-from ewe.eval.preferences import compare
+from ewe.eval.graders import Grader, Part, compare
 from ewe.eval.prompt_sets import Item
 from ewe.eval.systems import System
 from ewe.sampling import SamplingParams

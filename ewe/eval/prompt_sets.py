@@ -1,10 +1,9 @@
 """The prompts of a factuality evaluation: the paper's four sets by name, or any others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Self
 
 from ewe.errors import ConfigError, InvalidRequestError
 
@@ -46,7 +45,7 @@ class PromptSet:
         """What tells these prompts from others."""
         return sha256(repr([(item.id, item.text) for item in self.items]).encode()).hexdigest()[:12]
 
-    def shard(self, index: int, count: int) -> PromptSet:
+    def shard(self, index: int, count: int) -> Self:
         """Part `index` of `count` (from 1 on): every count-th prompt."""
         return replace(self, items=self.items[index - 1 :: count])
 

@@ -1,12 +1,10 @@
 """Figures with intervals, tables and plots that evaluations share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.table import Table
@@ -26,7 +24,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of_share(cls, count: int, total: int) -> Interval:
+    def of_share(cls, count: int, total: int) -> Self:
         """`count` of `total` (at least 1), after Wilson (1927)."""
         value, spread = count / total, _Z**2 / total
         centre = (value + spread / 2) / (1 + spread)
@@ -34,7 +32,7 @@ class Interval:
         return cls(value, max(0.0, centre - half), min(1.0, centre + half))
 
     @classmethod
-    def of_mean(cls, values: Sequence[float]) -> Interval:
+    def of_mean(cls, values: Sequence[float]) -> Self:
         """The mean of at least one value, by 10,000 draws with replacement; the same at every call."""
         sample, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(0)
         rows = max(1, _AT_ONCE // len(sample))

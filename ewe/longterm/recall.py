@@ -132,38 +132,32 @@ class Recaller:
 
     def _settled(self, key: _Key, score: Score, state: _Round) -> list[Recalled]:
         """What becomes of a memory, and what was looked up in its place."""
-        candidate = state.found[key]
+        candidate, fresh = state.found[key], None
+        settled: list[Recalled] = []
         tried: list[Action] = []
         action = self._action(score, state, can_revalidate=state.checks > 0)
         if action is Action.REVALIDATE:
             state.checks -= 1
             tried.append(action)
             if self._revalidated(candidate, state):
-                score = self._scores(state)[key]
-                candidate = state.found[key]
+                score, candidate = self._scores(state)[key], state.found[key]
             action = self._action(score, state)
-        settled = []
-        fresh = None
         if action is Action.EXTERNAL_LOOKUP:
             state.lookups -= 1
             tried.append(action)
             fresh = self._looked_up(candidate.memory, state)
             action = Action.DISREGARD if fresh is not None else self._action(score, state, can_look_up=False)
             if fresh is not None:
-                settled.append(
-                    _recalled(Candidate(fresh, candidate.similarity), fresh.veracity, Action.EXTERNAL_LOOKUP)
-                )
+                instead = Candidate(fresh, candidate.similarity)
+                settled.append(_recalled(instead, fresh.veracity, Action.EXTERNAL_LOOKUP))
         return [*settled, replace(_recalled(candidate, score.belief, action, tuple(tried)), replaced_by=fresh)]
 
     def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
         if not score.usable:
             return Action.DISREGARD
-        return self._rules.threshold.action(
-            score.belief,
-            state.theta,
-            can_revalidate=can_revalidate,
-            can_look_up=can_look_up and state.lookups > 0,
-        )
+        can_look_up = can_look_up and state.lookups > 0
+        threshold = self._rules.threshold
+        return threshold.action(score.belief, state.theta, can_revalidate=can_revalidate, can_look_up=can_look_up)
 
     def _revalidated(self, candidate: Candidate, state: _Round) -> bool:
         """Whether trusted passages moved the memory; if so, `state` has it as it is now."""

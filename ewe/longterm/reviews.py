@@ -1,13 +1,12 @@
 """Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own."""
 
-from __future__ import annotations
-
 import heapq
 import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.evidence import Clock, EvidenceBook
@@ -151,7 +150,7 @@ class ReviewStatus:
     failed: int = 0
     last_error: str = ""
 
-    def with_one(self, one: Reviewed) -> ReviewStatus:
+    def with_one(self, one: Reviewed) -> Self:
         """The status after one more memory."""
         revision = one.revision
         moved = revision is not None and revision.veracity_after != revision.veracity_before
@@ -188,7 +187,7 @@ class BackgroundReviews:
         self._thread = threading.Thread(target=self._run, name="ewe-memory-reviews", daemon=True)
         self.status = ReviewStatus()
 
-    def start(self) -> BackgroundReviews:
+    def start(self) -> Self:
         """Begins the first round at once."""
         self._thread.start()
         return self
@@ -200,7 +199,7 @@ class BackgroundReviews:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def __enter__(self) -> BackgroundReviews:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """New memories: how far they are believed at first, what they contradict, and what became of copies."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +24,31 @@ from ewe.verification.judges.protocol import Judge
 
 _ROUNDS = 4  # Under ever more writers the last comparison has to do.
 _WIDER = 6  # So many times the neighbours are looked through for other voices.
+
+
+class Neighbourhood:
+    """Compares a memory with those closest to it, of all scopes that whoever reads it can see."""
+
+    def __init__(self, search: MemorySearch, judge: Judge | None) -> None:
+        self._search, self._judge = search, judge
+
+    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
+        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
+
+        known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError.
+        """
+        if not words(memory.content):
+            return []
+        scopes = visible(memory.scope.user, memory.scope.agent)
+        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
+        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
+        chosen = neighbours([other for other in others if other.valid_until is None])
+        if self._judge is None:
+            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
+        asked = {_key(one.memory): one for one in known}
+        new = [other for other in chosen if _key(other) not in asked]
+        asked |= {_key(one.memory): one for one in relations(memory.content, new, self._judge)}
+        return [asked[_key(other)] for other in chosen]
 
 
 class MemoryWriter:
@@ -174,31 +197,6 @@ def supersedes(memory: Memory, relation: Relation) -> bool:
 
 def _begin(memory: Memory) -> float:
     return memory.created_at if memory.valid_from is None else memory.valid_from
-
-
-class Neighbourhood:
-    """Compares a memory with those closest to it, of all scopes that whoever reads it can see."""
-
-    def __init__(self, search: MemorySearch, judge: Judge | None) -> None:
-        self._search, self._judge = search, judge
-
-    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
-        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
-
-        known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError.
-        """
-        if not words(memory.content):
-            return []
-        scopes = visible(memory.scope.user, memory.scope.agent)
-        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
-        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
-        chosen = neighbours([other for other in others if other.valid_until is None])
-        if self._judge is None:
-            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
-        asked = {_key(one.memory): one for one in known}
-        new = [other for other in chosen if _key(other) not in asked]
-        asked |= {_key(one.memory): one for one in relations(memory.content, new, self._judge)}
-        return [asked[_key(other)] for other in chosen]
 
 
 def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:

@@ -1,12 +1,10 @@
 """The world: people, what is true of them, and the passages that tell of it, truly or not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
-from typing import Literal
+from typing import Literal, Self
 
 from ewe.errors import ConfigError
 from ewe.types import Passage
@@ -58,7 +56,7 @@ class World:
     poisoned_ids: frozenset[str]
 
     @classmethod
-    def generate(cls, seed: int, num_people: int, poisoned: float = 0.0) -> World:
+    def generate(cls, seed: int, num_people: int, poisoned: float = 0.0) -> Self:
         """The world of a seed; `poisoned` is the share of all passages that state something false.
 
         The people and the wording of the other passages do not depend on `poisoned`. Raises ConfigError for fewer

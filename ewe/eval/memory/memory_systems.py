@@ -143,14 +143,11 @@ class NoMemory(MemorySystem):
 
     def _found(self, question: Question) -> tuple[Recalled, ...]:
         hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]
-        passages = [hit.passage for hit in hits]
-        memories = [
-            Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
-            for one in passages
-        ]
-        return tuple(
-            Recalled(memory, one.veracity, 0.0, 1.0, Action.USE) for memory, one in zip(memories, passages, strict=True)
-        )
+        found = []
+        for one in (hit.passage for hit in hits):
+            memory = Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
+            found.append(Recalled(memory, one.veracity, 0.0, 1.0, Action.USE))
+        return tuple(found)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,5 @@
 """Finding memories by their words: BM25 in the store's own tables, every scope with words of its own."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import math
@@ -23,6 +21,7 @@ _PROBE = "ÄŒapek's 1,904 well-known robots don't dream of 3.5 electric sheep. æ
 # Thai, Lao, Burmese, Khmer, kana, and Han characters.
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
 
+_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
 Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
 
 
@@ -152,9 +151,6 @@ class Lexicon:
                 rows = self._session.lookup(f"{part} AND memory IN", among, (*norm, number))
             for memory, share in rows:
                 scores[memory] += weight * share
-
-
-_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
 
 
 def _weight(count: int, frequency: int) -> float:

@@ -1,12 +1,10 @@
 """Memories and revisions as rows of tables and as JSON."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope, holds
@@ -46,7 +44,7 @@ class Moment:
     valid_from: float | None
     valid_until: float | None
 
-    def is_beside(self, other: Moment) -> bool:
+    def is_beside(self, other: Self) -> bool:
         """Whether two memories that were added one after the other are turns of one conversation."""
         together = abs(self.created_at - other.created_at) <= _SITTING
         return bool(self.is_turn and other.is_turn) and self.scope == other.scope and together

@@ -1,13 +1,11 @@
 """The memories of all users and agents on disk."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
@@ -69,13 +67,13 @@ class MemoryStore(MemoryReader):
         self._eraser = Eraser(session, self.lexicon, self.embeddings)
 
     @classmethod
-    def create(cls, path: str | Path) -> MemoryStore:
+    def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
         create_database(Path(path))
         return cls.open(path, read_only=False)
 
     @classmethod
-    def open(cls, path: str | Path, read_only: bool = True) -> MemoryStore:
+    def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
         store = cls(Session(Path(path), read_only))
         if not read_only:
@@ -90,7 +88,7 @@ class MemoryStore(MemoryReader):
         """Ends the connection; a writer also lets the next one in."""
         self._session.close()
 
-    def __enter__(self) -> MemoryStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
