@@ -128,7 +128,7 @@ SCORERS = Registry(
     "scorer",
     "ewe.scorers",
     {
-        "default": "ewe.longterm.scoring.default:DefaultScorer",
+        "default": "ewe.longterm.scoring.scorers:DefaultScorer",
         "verimem": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "verimem-a": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "verimem-b": "ewe.longterm.scoring.scorers:VeriMemScorer",

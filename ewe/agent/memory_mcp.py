@@ -10,7 +10,7 @@ from pydantic import Field
 from ewe.agent.memory_tools import Few, caution, fact, memory_status, said_by
 from ewe.errors import ConfigError, EWEError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.default import voice_of
+from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change

@@ -6,8 +6,7 @@ from typing import Any
 
 from ewe.conversation import Conversation
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import is_personal
-from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
+from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.sampling import SamplingParams

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.reviews import ReviewPolicy
-from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
+from ewe.longterm.scoring.scorers import DefaultScorer
 from ewe.longterm.scoring.threshold import Action, CriticalityEstimator, VeracityThreshold, estimate_criticality
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR, recall_uncertainty
 from ewe.longterm.search import Found, MemorySearch

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import is_personal, same_attribute
 from ewe.longterm.scoring.contradictions import (
     LEAST_AGREEMENT,
     MOST_NEIGHBOURS,
     Relation,
     agreeing,
     contradicted,
+    is_personal,
     relations,
+    same_attribute,
 )
-from ewe.longterm.scoring.default import voice_of
 from ewe.longterm.scoring.forms import First
+from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.search import MemorySearch, visible
 from ewe.longterm.store import Change, MemoryStore
 from ewe.text.words import words

@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.default import DefaultScorer, contradict, voice_of
 from ewe.longterm.scoring.mark import PRESETS
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import (
+    DefaultScorer,
+    MARKScorer,
+    MMAScorer,
+    NoScorer,
+    VeriMemScorer,
+    contradict,
+    voice_of,
+)
 from ewe.longterm.scoring.verimem import from_log_odds, log_odds
 
 DAY = 86400.0

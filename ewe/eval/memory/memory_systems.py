@@ -166,7 +166,6 @@ class Coin(MemorySystem):
     """Chooses by chance, the same at every run: what costs nothing."""
 
     name: str = "coin"
-    seed: int = 0
     item: str = field(init=False, default="")
 
     def begin(self, item: str) -> None:
@@ -177,7 +176,7 @@ class Coin(MemorySystem):
         """One of the choices."""
         replies = []
         for number, question in enumerate(questions):
-            draw = Random(f"{self.seed}|{self.item}|{number}|{question.text}|{question.form}")
+            draw = Random(f"0|{self.item}|{number}|{question.text}|{question.form}")
             replies.append(Reply(_put(question, draw.choice(question.choices)), draw.random()))
         return replies
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ewe.longterm.records import Memory
 from ewe.longterm.scoring import verimem
 from ewe.longterm.scoring.contradictions import Relation, agreeing
-from ewe.longterm.scoring.default import voice_of
+from ewe.longterm.scoring.scorers import voice_of
 from ewe.protocols import Retriever
 from ewe.retrieval.veracity import Similarity, half_life_decay, word_cosines
 
