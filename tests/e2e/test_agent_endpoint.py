@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from llm_rig import tiny_llm
+from real_models import model_path
 from server_rig import LONG, serving
 
 from ewe import LLM, SamplingParams, VeriMemAgent
@@ -23,7 +24,6 @@ from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.judges.load import load_judge
-from ewe.world.builtin import model_path
 
 fastapi = pytest.importorskip("fastapi", reason="the server's packages are not installed")
 QUESTION = "When was the bridge of Orvane opened?"
