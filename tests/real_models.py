@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from environment import REAL_CACHE
 
+import ewe
 from ewe.known_models import KNOWN_MODELS
 
 
@@ -24,3 +25,8 @@ def require_model(name: str) -> str:
         here.parent.mkdir(parents=True, exist_ok=True)
         here.symlink_to(real, target_is_directory=True)
     return name
+
+
+def model_path() -> Path:
+    """The directory of the built-in model, whose weights a checkout may lack."""
+    return Path(ewe.__file__).parent / "world" / "model"

@@ -107,7 +107,7 @@ def factuality(
     from ewe.cli.engine import settings_of
     from ewe.cli.eval_judges import Judges
     from ewe.cli.eval_run import Evaluation
-    from ewe.eval.factuality_run import Part
+    from ewe.eval.graders import Part
     from ewe.eval.prompt_sets import parse_shard
     from ewe.sampling import SamplingParams
 
@@ -146,10 +146,10 @@ def world(
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
     from ewe.cli.eval_run import Evaluation
     from ewe.client import resolve_config
-    from ewe.eval.world_parts import BATCH_SETTINGS, world_parts
+    from ewe.eval.graders import WORLD_SETTINGS, world_parts
     from ewe.sampling import SamplingParams
 
-    base = resolve_config("builtin", None).override((*BATCH_SETTINGS, *(settings or ())))
+    base = resolve_config("builtin", None).override((*WORLD_SETTINGS, *(settings or ())))
     prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)
     evaluation = Evaluation.of(
         base.model_copy(update={"datastore": None}),

@@ -32,8 +32,8 @@ class BenchName(StrEnum):
 _MODULES = {  # each has open_benches(setup)
     BenchName.MMA_BENCH: "ewe.eval.memory.mma_bench",
     BenchName.SELECTIVE: "ewe.eval.memory.selective",
-    BenchName.VERIMEM: "ewe.eval.memory.verimem",
-    BenchName.MARK: "ewe.eval.memory.mark",
+    BenchName.VERIMEM: "ewe.eval.memory.verimem_bench",
+    BenchName.MARK: "ewe.eval.memory.mark_bench",
 }
 
 

@@ -109,12 +109,14 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
+    from dataclasses import asdict
+
     from ewe.cli.collect_env import environment
     from ewe.cli.terminal import output_console
-    from ewe.eval.qa_report import as_json, markdown_table, rich_table, save_plot
+    from ewe.eval.qa_report import markdown_table, rich_table, save_plot
 
     if json_file is not None:
-        document = {"systems": as_json(rows), "settings": settings, "environment": environment()}
+        document = {"systems": [asdict(row) for row in rows], "settings": settings, "environment": environment()}
         json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if plot is not None:
         save_plot(rows, plot)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ewe.config import Config
     from ewe.eval.factuality import Record
     from ewe.eval.factuality_report import Report
-    from ewe.eval.factuality_run import Job, Part
+    from ewe.eval.factuality_run import Job
+    from ewe.eval.graders import Part
     from ewe.eval.prompt_sets import PromptSet
     from ewe.eval.systems import Sweep
     from ewe.sampling import SamplingParams

@@ -69,7 +69,7 @@ def _memories(
     from uuid import uuid4
 
     from ewe.longterm.records import Memory
-    from ewe.longterm.scoring.verimem_uncertainty import veracity_uncertainty
+    from ewe.longterm.scoring.verimem import veracity_uncertainty
 
     now, uncertainty = time.time(), veracity_uncertainty(veracity)
     return [

@@ -21,7 +21,7 @@ def mcp(
     """Serve this user's memories over MCP on standard input and output; makes the store if there is none."""
     from ewe.agent.memory_mcp import MemoryServer, mcp_app
     from ewe.config import LongTermConfig
-    from ewe.longterm.open import open_service
+    from ewe.longterm.factory import open_service
     from ewe.longterm.records import MemorySource
     from ewe.verification.judges.load import load_judge
 

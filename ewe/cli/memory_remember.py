@@ -32,7 +32,7 @@ def remember(
     from ewe.cli.terminal import clean, say
     from ewe.config import LongTermConfig
     from ewe.longterm.extraction import ConversationMemory
-    from ewe.longterm.open import open_service
+    from ewe.longterm.factory import open_service
     from ewe.longterm.records import Scope
     from ewe.text.words import counted
     from ewe.verification.endpoint.protocol import CompletionError

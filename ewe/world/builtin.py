@@ -1,9 +1,6 @@
-"""The built-in demonstration: its world, its datastore and the place of its model."""
-
-from __future__ import annotations
+"""The built-in demonstration: its world and its datastore."""
 
 from functools import cache
-from pathlib import Path
 
 from ewe.retrieval.datastore import Datastore
 from ewe.world.world import World
@@ -29,8 +26,3 @@ def example_prompts() -> list[str]:
     """Prompts about people of the built-in world with whom the model is known to need correction."""
     lives = load_world().prompts(kinds=("life",))
     return [lives[number].text for number in _EXAMPLES]
-
-
-def model_path() -> Path:
-    """The directory of the built-in model; it exists in every installed package."""
-    return Path(__file__).parent / "model"

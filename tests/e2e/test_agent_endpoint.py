@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from llm_rig import tiny_llm
+from real_models import model_path
 from server_rig import LONG, serving
 
 from ewe import LLM, SamplingParams, VeriMemAgent
 from ewe.agent import Stopped
-from ewe.agent.models import STOP
+from ewe.agent.agent import STOP
 from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
@@ -23,7 +24,6 @@ from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.judges.load import load_judge
-from ewe.world.builtin import model_path
 
 fastapi = pytest.importorskip("fastapi", reason="the server's packages are not installed")
 QUESTION = "When was the bridge of Orvane opened?"

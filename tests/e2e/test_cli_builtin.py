@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_models import model_path
 from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.world.builtin import example_prompts, load_world, model_path
+from ewe.world.builtin import example_prompts, load_world
 
 ROOT = Path(__file__).parents[2]
 

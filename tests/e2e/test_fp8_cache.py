@@ -11,6 +11,7 @@ import pytest
 import torch
 from e2e.test_precomputed_units import PASSAGES, answer, assert_alone, assert_like, settings_of, tiny
 from parity.families import FAMILIES
+from real_models import model_path
 from safetensors import safe_open
 from typer.testing import CliRunner
 
@@ -24,7 +25,7 @@ from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, PrecomputedError
 from ewe.memory.unit_files import MANIFEST, SHARDS
 from ewe.retrieval.datastore import Datastore
-from ewe.world.builtin import builtin_datastore, model_path
+from ewe.world.builtin import builtin_datastore
 
 IN_FP8 = ["cache.dtype=fp8_e4m3"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from real_models import model_path
 from unit.engine_parts import number
 
 from ewe import LLM, Claim, Evidence, Generation, Passage, SamplingParams, Verdict
 from ewe.client import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.types import VerificationRequest, VerificationResult
-from ewe.world.builtin import load_world, model_path
+from ewe.world.builtin import load_world
 
 pytestmark = pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_models import model_path
 from typer.testing import CliRunner
 
 from ewe import LLM, AsyncLLM, MemoryOptions, Passage, SamplingParams
@@ -22,7 +23,6 @@ from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Generation, Query
-from ewe.world.builtin import model_path
 
 pytestmark = pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"

@@ -16,6 +16,7 @@ import pytest
 import torch
 from parity.families import CONFIGS, FAMILIES
 from parity.paged import PagedModel
+from real_models import model_path
 from tolerances import ATTENTION, LOGPROBS
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
@@ -32,7 +33,7 @@ from ewe.engine.precompute import precompute
 from ewe.errors import PrecomputedError
 from ewe.memory.unit_files import SHARDS
 from ewe.retrieval.datastore import Datastore
-from ewe.world.builtin import builtin_datastore, model_path
+from ewe.world.builtin import builtin_datastore
 
 PASSAGES = [
     Passage("river", "The river flows past Sørland, then to the sea. It was named in 1897.", title="Ouémé"),

@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 @pytest.fixture(autouse=True)
 def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.longterm.open.builtin_encoder_path", lambda: None)
+    monkeypatch.setattr("ewe.longterm.factory.builtin_encoder_path", lambda: None)
 
 
 @pytest.fixture
