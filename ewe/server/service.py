@@ -84,9 +84,8 @@ class Service:
         self._checks = Checks(llm.config, llm.client.components)
         self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
         self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
-        self.admission = AdmissionControl(
-            llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key
-        )
+        places = llm.config.scheduler.max_num_seqs
+        self.admission = AdmissionControl(places + self.settings.max_waiting, self.settings.max_per_key, places)
         self._llm = llm  # last: from here on requests are let in
 
     @property
@@ -179,7 +178,7 @@ class Service:
             tools=order.tools,
         )
         count = order.count * params.n
-        self.admission.enter(key, count)
+        self.admission.enter(key, count, may_wait=not request.scope["state"].get("in_batch"))
         meter, leave = RunMeter(self.metrics), partial(self.admission.leave, key, count)
         loop = asyncio.get_running_loop()
         if self._bridge is None or self._bridge.loop is not loop:
