@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ewe.errors import InvalidRequestError
+from ewe.errors import EWEError, InvalidRequestError
 
 _OPENING = b'{"id": "batch_req_'
 
@@ -90,7 +90,7 @@ class ResultLog:
     async def add(self, custom_id: str, reply: Reply) -> None:
         """Returns when the result is on the disk; results that come together are brought there together.
 
-        Raises OSError, and takes nothing more then.
+        Raises EWEError where the disk takes no more, and from then on.
         """
         self._waiting.append(result_line(custom_id, reply))
         await asyncio.get_running_loop().run_in_executor(self._disk, self._write)
@@ -101,7 +101,7 @@ class ResultLog:
         """Writes what waits, in the one thread that does."""
         file = self._file
         if file is None or file.closed:
-            raise OSError(f"{self.path} took no more: an earlier result could not be written")
+            raise EWEError(f"{self.path} takes no more: an earlier result could not be written")
         content = b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
         if not content:
             return  # written with an earlier one
@@ -109,9 +109,9 @@ class ResultLog:
             while content:
                 content = content[file.write(content) :]
             os.fsync(file.fileno())
-        except OSError:
+        except OSError as error:
             file.close()  # nothing may follow half a line
-            raise
+            raise EWEError(f"cannot write {self.path}: {error.strerror}; what it holds is kept") from error
 
     def _read(self) -> None:
         if not self.path.exists():

@@ -10,7 +10,18 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, tokenize, verify
+from ewe.server import (
+    VERSION,
+    batches,
+    chat,
+    completions,
+    embed_rerank,
+    memories,
+    operation,
+    responses,
+    tokenize,
+    verify,
+)
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import BatchStore
 from ewe.server.errors import add_handlers

@@ -1,4 +1,4 @@
-"""/v1/files and /v1/batches: files of requests are sent, answered in their own time, and fetched as files of results."""
+"""/v1/files and /v1/batches: files of requests come, are answered in the background, and go as files of results."""
 
 from __future__ import annotations
 

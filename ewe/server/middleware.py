@@ -109,7 +109,8 @@ class RequestLogMiddleware:
 class AccessMiddleware:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
-    max_file_bytes: of a file that is sent. A key comes as a bearer token, or as the password of basic authentication, which browsers can ask for.
+    max_file_bytes: of a file that is sent. A key comes as a bearer token, or as the password of basic authentication,
+    which browsers can ask for.
     """
 
     def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int, max_file_bytes: int = 0) -> None:

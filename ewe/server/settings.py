@@ -29,9 +29,9 @@ class ServerSettings(BaseModel):
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
     engine's loop must turn to count as ready. tool_parser: how the model's tool calls are read (auto: as its chat
-    template or its tokenizer suggests; none: requests with tools are refused). batch_folder: where files and batches are
-    kept (None: there are none); batch_bytes: the most that one key may keep there; batch_concurrency: requests of
-    batches under way.
+    template or its tokenizer suggests; none: requests with tools are refused). batch_folder: where files and batches
+    are kept (None: there are none); batch_bytes: the most that one key may keep there; batch_concurrency: requests of
+    all batches under way.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
