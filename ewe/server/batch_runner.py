@@ -11,10 +11,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from ewe.batch.requests import LineError, check_requests, read_requests
+from ewe.batch.requests import check_requests, read_requests
 from ewe.batch.results import ResultLog, unanswered_line
 from ewe.batch.run import answer_requests
-from ewe.errors import InvalidRequestError
 from ewe.server.batch_calls import BatchCaller
 from ewe.server.batch_store import BatchStore, write_whole
 from ewe.server.errors import RefusedError
@@ -87,16 +86,12 @@ class BatchRunner:
     async def _check(self, key: str, batch_id: str) -> None:
         batch = self._batch(key, batch_id)
         path = self.store.content(batch.input_file_id)
-        try:
-            found = await asyncio.to_thread(check_requests, path, batch.endpoint, MOST_REQUESTS)
-            errors = found.errors
-        except InvalidRequestError as error:
-            errors = [LineError(code="invalid_file", message=str(error))]
+        found = await asyncio.to_thread(check_requests, path, batch.endpoint, MOST_REQUESTS)
         batch = self._batch(key, batch_id)
         if batch.has_ended:
             return
-        if errors:
-            self._set(key, batch, "failed", errors=BatchErrors(data=errors))
+        if found.errors:
+            self._set(key, batch, "failed", errors=BatchErrors(data=found.errors))
         else:
             self._set(key, batch, "in_progress", request_counts=RequestCounts(total=found.total))
 

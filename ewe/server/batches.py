@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse
@@ -29,7 +29,8 @@ router = APIRouter(tags=["OpenAI"], responses=ERROR_RESPONSES, route_class=Reque
 MAX_FILE_BYTES = 200 << 20  # as at OpenAI
 _WINDOW_S = 24 * 3600
 _MOST_UNFINISHED = 20  # batches of one key
-_CONTENT = {200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
+_BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BYTES}}
 
 
 @router.post("/v1/files")
