@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ewe.errors import EWEError, InvalidRequestError
@@ -80,9 +79,7 @@ class ResultLog:
         self._file.truncate(self._kept)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._disk.shutdown()  # a line that is being written is written to its end
         if self._file is not None:
             self._file.close()

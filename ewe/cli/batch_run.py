@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ewe.batch.requests import check_requests, read_requests
+from ewe.batch.results import ResultLog
+from ewe.batch.run import answer_requests
 from ewe.cli import options
+from ewe.cli.engine import as_assignments, server_packages
+from ewe.cli.terminal import INTERRUPTED, progress_bar, say
+from ewe.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from ewe.batch.results import ResultLog
     from ewe.config import Config
     from ewe.llm import LLM
     from ewe.server.settings import ServerSettings
 
 _ERRORS_TOLD = 10
 # What of the server's settings can change an answer.
-_THAT_MATTER = {"served_model_name", "max_body_bytes", "max_prompt_tokens", "max_tokens", "max_n", "strict", "deadline"}
-_THAT_MATTER |= {"tool_parser"}
+_THAT_MATTER = {
+    *("served_model_name", "max_body_bytes", "max_prompt_tokens", "max_tokens", "max_n", "strict", "deadline"),
+    "tool_parser",
+}
 
 
 def batch(
-    ctx: typer.Context,
     requests: Annotated[
         Path, typer.Argument(help="Requests in OpenAI's batch format: JSONL or Parquet.", exists=True, dir_okay=False)
     ],
@@ -45,24 +52,21 @@ def batch(
     Without --output results go beside the requests, into NAME.results.jsonl.
     Exit status 0: all requests were answered, 1: some with an error, 2: an error.
     """
-    from ewe.cli.engine import as_assignments, server_packages
+    with server_packages("ewe batch"):
+        import_module("ewe.server.app")
+    from ewe.server.settings import resolve_settings
 
     named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
-    with server_packages("ewe batch"):
-        from ewe.server.settings import resolve_settings
-
-        chosen, server, _ = resolve_settings(model, config, os.environ, [*as_assignments(named), *(settings or ())])
-        log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, max_concurrency)
+    chosen, server, _ = resolve_settings(model, config, os.environ, [*as_assignments(named), *(settings or ())])
+    log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, max_concurrency)
     if log.failed:
         raise typer.Exit(1)
 
 
 def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_concurrency: int | None) -> ResultLog:
     """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
-    from ewe.batch.results import ResultLog
     from ewe.cli.engine import open_llm
     from ewe.cli.results import check_settings, note_settings
-    from ewe.cli.terminal import say
 
     total = _count(path)
     written_with = _settings(path, config, server)
@@ -80,9 +84,6 @@ def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_c
 
 def _count(path: Path) -> int:
     """How many requests there are; raises InvalidRequestError that names each line that is none."""
-    from ewe.batch.requests import check_requests
-    from ewe.errors import InvalidRequestError
-
     found = check_requests(path)
     if found.errors:
         told = [str(error) for error in found.errors[:_ERRORS_TOLD]]
@@ -102,9 +103,6 @@ def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, A
 
 def _answer(path: Path, total: int, llm: LLM, server: ServerSettings, log: ResultLog, max_concurrency: int) -> None:
     """Brings the answer to every request into the log."""
-    from ewe.batch.requests import read_requests
-    from ewe.batch.run import answer_requests
-    from ewe.cli.terminal import INTERRUPTED, progress_bar, say
     from ewe.server.app import create_app
     from ewe.server.batch_calls import BatchCaller
 
