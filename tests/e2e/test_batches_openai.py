@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from script_rig import scripted_llm
-from server_rig import http, serving, wait_for
+from server_rig import ServerProcess, http, serving, wait_for
 
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
@@ -295,3 +296,25 @@ def test_a_server_that_starts_again_goes_on(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "batches").iterdir()) == [f"{batch.id}.json"]
     assert not (tmp_path / "files" / "file-0abc").exists()
     assert (tmp_path / "files" / "notes.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_server_killed_with_9_goes_on(tmp_path: Path) -> None:
+    names = [f"n{number}" for number in range(200)]
+    options = ("--policy", "plain", "--set", f"server.batch_folder={tmp_path}")
+    with ServerProcess(*options) as process:
+        client = openai.OpenAI(base_url=f"{process.wait_until_ready()}/v1", api_key="none")
+        batch = create(client, [line(name, max_tokens=2) for name in names])
+        wait_for(lambda: counts(client.batches.retrieve(batch.id))[1] >= 20, "some are answered")
+        process.stop(signal.SIGKILL)
+    log = (tmp_path / "batches" / f"{batch.id}.log").read_bytes()
+    done = set(log[: log.rfind(b"\n") + 1].splitlines())
+    assert 20 <= len(done) < 200
+    with ServerProcess(*options) as process:
+        client = openai.OpenAI(base_url=f"{process.wait_until_ready()}/v1", api_key="none")
+        batch = ended(client, batch)
+        assert counts(batch) == (200, 200, 0)
+        assert results(client, batch.output_file_id).keys() == set(names)
+        assert done <= set(client.files.content(batch.output_file_id).content.splitlines())
+        assert process.stop(signal.SIGTERM) == 0, process.output
+        assert "Traceback" not in process.output
