@@ -203,7 +203,7 @@ def test_no_more_are_under_way_than_there_are_places(tmp_path: Path) -> None:
             )
             assert len(one.answered) == len(other.answered) == 12
 
-    asyncio.run(two_batches())
+    asyncio.run(asyncio.wait_for(two_batches(), 60))
     assert most == 3
 
 
@@ -220,4 +220,4 @@ def test_a_failed_batch_gives_its_places_back(tmp_path: Path) -> None:
             for _ in range(4):
                 await asyncio.wait_for(places.acquire(), 1)
 
-    asyncio.run(run_both())
+    asyncio.run(asyncio.wait_for(run_both(), 60))
