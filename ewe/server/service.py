@@ -178,8 +178,10 @@ class Service:
             tools=order.tools,
         )
         count = order.count * params.n
-        self.admission.enter(key, count, may_wait=not request.scope["state"].get("in_batch"))
-        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, key, count)
+        in_batch = bool(request.scope["state"].get("in_batch"))
+        holder = f"{key} (batches)" if in_batch else key  # a key's batches take no place from its other requests
+        self.admission.enter(holder, count, may_wait=not in_batch)
+        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, holder, count)
         loop = asyncio.get_running_loop()
         if self._bridge is None or self._bridge.loop is not loop:
             self._bridge = EventLoopBridge(loop)

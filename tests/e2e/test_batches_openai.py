@@ -68,7 +68,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("batches")
     keys = folder / "keys"
     keys.write_text("one\ntwo\nthree\nfour\n")
-    with server(folder / "kept", api_key_file=keys, batch_bytes=1 << 20) as opened:
+    with server(folder / "kept", api_key_file=keys, batch_bytes=1 << 20, max_per_key=PLACES) as opened:
         yield opened
 
 
@@ -251,6 +251,26 @@ def test_requests_of_batches_never_wait_in_the_queue_of_others(shared: Server, m
     batches = [create(client, [line(f"n{number}") for number in range(20)]) for _ in range(2)]
     assert [ended(client, batch).status for batch in batches] == ["completed", "completed"]
     assert max(seen) == PLACES, "eight are under way, and four places are there"
+
+
+def test_a_keys_batches_leave_it_its_own_requests(shared: Server) -> None:
+    client = shared.client()
+    shared.script.gate.clear()
+    batch = create(client, [line(f"n{number}", f"wait {number}") for number in range(PLACES + 2)])
+    wait_for(lambda: shared.app.state.service.admission.num_inside == PLACES, "the batch takes all places")
+    asking = threading.Thread(target=lambda: answers.append(chat(client)))
+    answers: list[str] = []
+    asking.start()
+    wait_for(lambda: shared.app.state.service.admission.num_inside == PLACES + 1, "a request of the same key waits")
+    shared.script.gate.set()
+    asking.join(60)
+    assert answers == ["Hello."]
+    assert ended(client, batch).status == "completed"
+
+
+def chat(client: Any) -> str:
+    answer = client.chat.completions.create(model="scripted", messages=[{"role": "user", "content": "Hello."}])
+    return str(answer.choices[0].message.content)
 
 
 def test_what_cannot_be_kept_is_refused(shared: Server) -> None:
