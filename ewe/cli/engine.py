@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+
+from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
     from ewe.config import Config
@@ -39,6 +42,17 @@ def as_assignments(named: Mapping[str, object]) -> list[str]:
     plain = {key: value if isinstance(value, int | list) else str(value) for key, value in given.items()}
     # As YAML, because assignments are read as YAML: a file called "1e5" or "no" stays a text.
     return [f"{key}={yaml.safe_dump(value)}" for key, value in plain.items()]
+
+
+@contextmanager
+def server_packages(command: str) -> Iterator[None]:
+    """Around imports of the server: raises ConfigError, which says what to install, where a package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "ewe":
+            raise
+        raise ConfigError(f"`{command}` needs {error.name}: pip install 'ewe-engine[serve]'") from error
 
 
 def open_llm(config: Config, loaded: LoadedModel | None = None) -> LLM:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ewe.cli.batch_run import batch
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval_factuality import factuality, world
@@ -114,6 +115,7 @@ app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)
 app.command("serve")(serve)
+app.command("batch")(batch)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")
 app.add_typer(memory_app, name="memory")

@@ -41,17 +41,9 @@ class ResultFile:
 
     def __init__(self, path: Path, prompts: Sequence[Prompt], copies: int, settings: Mapping[str, Any]) -> None:
         self.path = path
-        beside = settings_path(path)
-        if path.exists() and path.stat().st_size and beside.exists():
-            _check_settings(path, beside, settings)
+        check_settings(path, settings)
         self.done, keep = _scan(path, prompts, copies)
-        if keep and not beside.exists():
-            raise InvalidRequestError(
-                f"cannot go on with {path}: there is no {beside.name} beside it that says with which settings its "
-                "results were written (older versions wrote none); choose another --output, or move the file away"
-            )
-        if not keep:
-            _write_settings(beside, settings)
+        note_settings(path, bool(keep), settings)
         self._file: BinaryIO = path.open("ab")
         self._file.truncate(keep)
 
@@ -69,15 +61,30 @@ class ResultFile:
         os.fsync(self._file.fileno())
 
 
-def _check_settings(path: Path, beside: Path, settings: Mapping[str, Any]) -> None:
+def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
+    """Raises InvalidRequestError for a file that an earlier run wrote with other settings."""
+    beside = settings_path(path)
+    if not (path.exists() and path.stat().st_size and beside.exists()):
+        return
     try:
         refuse_differences(path, json.loads(beside.read_text(encoding="utf-8"))["settings"], settings)
     except (OSError, json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError) as error:
-        raise InvalidRequestError(f"{beside} is not what `ewe generate` wrote; choose another --output") from error
+        raise InvalidRequestError(f"{beside} is not what an earlier run wrote; choose another --output") from error
 
 
-def _write_settings(beside: Path, settings: Mapping[str, Any]) -> None:
-    """Writes the settings, and brings them to the disk before the first result."""
+def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) -> None:
+    """Writes the settings beside a new file, and brings them to the disk before its first result.
+
+    Raises InvalidRequestError for a file with results, but without settings beside it.
+    """
+    beside = settings_path(path)
+    if has_results:
+        if not beside.exists():
+            raise InvalidRequestError(
+                f"cannot go on with {path}: there is no {beside.name} beside it that says with which settings its "
+                "results were written (older versions wrote none); choose another --output, or move the file away"
+            )
+        return
     with beside.open("w", encoding="utf-8") as file:
         json.dump({"ewe": version("ewe-engine"), "settings": settings}, file, indent=2, ensure_ascii=False)
         file.write("\n")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
     from ewe.llm import LLM
@@ -52,7 +51,7 @@ def serve(
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
     print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
-    from ewe.cli.engine import as_assignments
+    from ewe.cli.engine import as_assignments, server_packages
     from ewe.components import preflight
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
@@ -65,12 +64,8 @@ def serve(
     report_choice(chosen)
     preflight(chosen)
     say("phase importing the server")
-    try:
+    with server_packages("ewe serve"):
         from ewe.server.process import serve as run
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "ewe":
-            raise
-        raise ConfigError(f"`ewe serve` needs {error.name}: pip install 'ewe-engine[serve]'") from error
 
     def load(on_load: OnLoad) -> LLM:
         from ewe.llm import LLM

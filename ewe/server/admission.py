@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 
 class AdmissionControl:
-    """Counts answers under way; capacity: the most at once, per_key: the most of one key (None: no limit)."""
+    """Counts answers under way; capacity: the most at once, per_key: the most of one key (None: no limit).
 
-    def __init__(self, capacity: int, per_key: int | None = None) -> None:
+    places: how many of them are written at once; the others wait.
+    """
+
+    def __init__(self, capacity: int, per_key: int | None = None, places: int = 0) -> None:
         self._capacity = capacity
         self._per_key = per_key
+        self._places = places
         self._inside: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -30,8 +34,16 @@ class AdmissionControl:
         """Answers under way."""
         return self._inside.total()
 
-    def enter(self, key: str, count: int = 1) -> None:
-        """Takes in `count` answers of a key; raises RefusedError where there is no room for all of them."""
+    @property
+    def has_free_place(self) -> bool:
+        """Whether an answer would be written at once."""
+        return self.num_inside < self._places and not self.is_draining
+
+    def enter(self, key: str, count: int = 1, *, may_wait: bool = True) -> None:
+        """Takes in `count` answers of a key; raises RefusedError where there is no room for all of them.
+
+        may_wait: whether they are also let in where they have to wait for others.
+        """
         if self.is_draining:
             raise RefusedError(503, "the server is shutting down", code="shutting_down")
         if count > self._capacity:
@@ -42,7 +54,8 @@ class AdmissionControl:
                 f"this key may have {self._per_key} answers under way; try again when one has ended",
                 code="too_many",
             )
-        if self.num_inside + count > self._capacity:
+        most = self._capacity if may_wait else max(self._places, count)
+        if self.num_inside + count > most:
             raise RefusedError(503, "the queue is full; try again in a moment", code="queue_full")
         self._inside[key] += count
         self._empty.clear()

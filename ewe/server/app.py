@@ -10,7 +10,20 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import VERSION, chat, completions, embed_rerank, memories, operation, responses, tokenize, verify
+from ewe.server import (
+    VERSION,
+    batches,
+    chat,
+    completions,
+    embed_rerank,
+    memories,
+    operation,
+    responses,
+    tokenize,
+    verify,
+)
+from ewe.server.batch_runner import BatchRunner
+from ewe.server.batch_store import BatchStore
 from ewe.server.errors import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
@@ -22,7 +35,7 @@ from ewe.server.settings import ServerSettings
 
 _MODULES = (
     *(operation, chat, completions, responses, embed_rerank, tokenize),
-    *(verify, memories, page, api_docs),
+    *(verify, memories, batches, page, api_docs),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 
@@ -37,7 +50,11 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if runner is not None:
+            runner.start()
         yield
+        if runner is not None:
+            await runner.close()
         service.close()
 
     app = FastAPI(
@@ -50,10 +67,12 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     )
     app.state.service = service
     app.state.ignored = IgnoredFields(settings.strict)
+    runner = app.state.batches = _batch_runner(app, service, settings)
     for module in _MODULES:
         app.include_router(module.router)
     add_handlers(app)
-    app.add_middleware(AccessMiddleware, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
+    max_file_bytes = batches.MAX_FILE_BYTES if runner is not None else 0
+    app.add_middleware(AccessMiddleware, settings.keys(), settings.max_body_bytes, max_file_bytes)
     if settings.cors_origins:
         # Around access control, because a browser asks for permission without a key and must be able to read refusals.
         allowed: dict[str, Any] = {"allow_methods": ["GET", "POST", "PATCH", "DELETE"], "allow_headers": ["*"]}
@@ -61,3 +80,9 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(RequestLogMiddleware)
     return app
+
+
+def _batch_runner(app: FastAPI, service: Service, settings: ServerSettings) -> BatchRunner | None:
+    if settings.batch_folder is None:
+        return None
+    return BatchRunner(app, service, BatchStore(settings.batch_folder), settings.batch_concurrency)

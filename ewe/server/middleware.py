@@ -109,13 +109,15 @@ class RequestLogMiddleware:
 class AccessMiddleware:
     """Lets requests in. keys: what opens the server, empty for one that is open to all; max_body_bytes: per request.
 
-    A key comes as a bearer token, or as the password of basic authentication, which browsers can ask for.
+    max_file_bytes: of a file that is sent. A key comes as a bearer token, or as the password of basic authentication,
+    which browsers can ask for.
     """
 
-    def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, keys: Sequence[str], max_body_bytes: int, max_file_bytes: int = 0) -> None:
         self._app = app
         self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
         self._max_body_bytes = max_body_bytes
+        self._max_file_bytes = max(max_file_bytes, max_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -140,15 +142,16 @@ class AccessMiddleware:
                 await answer_of(refusal_of(error))(scope, receive, send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        if self._keys:
+        if self._keys and "key" not in scope["state"]:  # a line of a batch has its owner's
             scope["state"]["key"] = self._name_of_key(headers.get("authorization", ""))
             if not scope["state"]["key"] and scope["path"] not in _OPEN:
                 message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
                 raise RefusedError(401, message, code="invalid_api_key")
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._max_body_bytes:
-            raise self._too_large()
-        await self._app(scope, self._limited(receive), send)
+        most = self._max_file_bytes if scope["path"] == "/v1/files" else self._max_body_bytes
+        if length.isdecimal() and int(length) > most:
+            raise _too_large(most)
+        await self._app(scope, _limited(receive, most), send)
 
     def _name_of_key(self, authorization: str) -> str:
         """A name for the key that does not tell it; empty for a wrong one. Takes the same time for any key."""
@@ -156,23 +159,25 @@ class AccessMiddleware:
         matches = [hmac.compare_digest(digest, key) for key in self._keys]
         return hashlib.sha256(b"name" + digest).hexdigest()[:16] if any(matches) else ""
 
-    def _limited(self, receive: Receive) -> Receive:
-        """`receive`, refusing to read on where a body without a length grows too large."""
-        seen = 0
 
-        async def limited() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._max_body_bytes:
-                # FastAPI, which is reading the body, takes no other error for an answer.
-                raise HTTPException(413, str(self._too_large()))
-            return message
+def _limited(receive: Receive, most: int) -> Receive:
+    """`receive`, refusing to read on where a body without a length grows too large."""
+    seen = 0
 
-        return limited
+    async def limited() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > most:
+            # FastAPI, which is reading the body, takes no other error for an answer.
+            raise HTTPException(413, str(_too_large(most)))
+        return message
 
-    def _too_large(self) -> RefusedError:
-        return RefusedError(413, f"the body is larger than {self._max_body_bytes} bytes", code="body_too_large")
+    return limited
+
+
+def _too_large(most: int) -> RefusedError:
+    return RefusedError(413, f"the body is larger than {most} bytes", code="body_too_large")
 
 
 def _given_key(authorization: str) -> bytes:

@@ -84,9 +84,8 @@ class Service:
         self._checks = Checks(llm.config, llm.client.components)
         self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
         self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
-        self.admission = AdmissionControl(
-            llm.config.scheduler.max_num_seqs + self.settings.max_waiting, self.settings.max_per_key
-        )
+        places = llm.config.scheduler.max_num_seqs
+        self.admission = AdmissionControl(places + self.settings.max_waiting, self.settings.max_per_key, places)
         self._llm = llm  # last: from here on requests are let in
 
     @property
@@ -179,8 +178,10 @@ class Service:
             tools=order.tools,
         )
         count = order.count * params.n
-        self.admission.enter(key, count)
-        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, key, count)
+        in_batch = bool(request.scope["state"].get("in_batch"))
+        holder = f"{key} (batches)" if in_batch else key  # a key's batches take no place from its other requests
+        self.admission.enter(holder, count, may_wait=not in_batch)
+        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, holder, count)
         loop = asyncio.get_running_loop()
         if self._bridge is None or self._bridge.loop is not loop:
             self._bridge = EventLoopBridge(loop)

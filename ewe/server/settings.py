@@ -29,7 +29,9 @@ class ServerSettings(BaseModel):
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
     engine's loop must turn to count as ready. tool_parser: how the model's tool calls are read (auto: as its chat
-    template or its tokenizer suggests; none: requests with tools are refused).
+    template or its tokenizer suggests; none: requests with tools are refused). batch_folder: where files and batches
+    are kept (None: there are none); batch_bytes: the most that one key may keep there; batch_concurrency: requests of
+    all batches under way.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
@@ -54,6 +56,9 @@ class ServerSettings(BaseModel):
     stalled_after: float = Field(60.0, gt=0)
     tool_parser: Literal["auto", "hermes", "llama3", "mistral", "none"] = "auto"
     log_format: Literal["text", "json"] = "text"
+    batch_folder: Path | None = None
+    batch_bytes: int = Field(4 << 30, gt=0)
+    batch_concurrency: int = Field(8, gt=0)
 
     @field_validator("served_model_name", mode="before")
     @classmethod

@@ -193,7 +193,7 @@ def test_a_file_of_an_older_version_is_refused_with_advice(monkeypatch: pytest.M
     beside.unlink()
     assert "there is no out.jsonl.meta.json beside it" in refused(monkeypatch, output)
     beside.write_text("[]", encoding="utf-8")
-    assert "is not what `ewe generate` wrote" in refused(monkeypatch, output)
+    assert "is not what an earlier run wrote" in refused(monkeypatch, output)
 
 
 def test_without_a_whole_result_a_run_begins_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,11 +21,13 @@ from ewe import LLM
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 
-APP = create_app(None, ServerSettings(max_tokens=3, max_n=2, deadline=60, max_body_bytes=200_000))
+FOLDER = TemporaryDirectory()
+BOUNDS: dict[str, Any] = {"max_tokens": 3, "max_n": 2, "deadline": 60, "max_body_bytes": 200_000}
+APP = create_app(None, ServerSettings(**BOUNDS, batch_folder=Path(FOLDER.name)))
 PATHS = (
     *("/v1/chat/completions", "/v1/completions", "/v1/verify", "/v1/responses"),
     *("/v1/memories", "/v1/memories/search", "/v1/memories/x/feedback"),
-    *("/v1/embeddings", "/v1/rerank", "/tokenize", "/detokenize"),
+    *("/v1/embeddings", "/v1/rerank", "/tokenize", "/detokenize", "/v1/batches"),
 )
 FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
@@ -72,7 +76,7 @@ FIELDS = [
     *("messages", "prompt", "text", "input", "model", "max_tokens", "n", "stop", "seed", "temperature", "top_p"),
     *("logprobs", "top_logprobs", "stream", "stream_options", "documents", "ewe", "logit_bias", "tools"),
     *("response_format", "memory", "user", "agent", "content", "query", "source", "metadata", "correct", "by"),
-    *("echo", "tokens", "top_n", "dimensions", "add_special_tokens", "unheard_of"),
+    *("echo", "tokens", "top_n", "dimensions", "add_special_tokens", "unheard_of", "input_file_id", "endpoint"),
 ]  # fmt: skip
 NAMES = st.sampled_from(FIELDS)
 MESSAGE = st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": VALUE})

@@ -25,6 +25,7 @@ from ewe.server.schemas.sampling_schemas import SamplingRequest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")
+BATCHES = (ROOT / "docs" / "guides" / "batch.md").read_text(encoding="utf-8")
 MEMORIES = (ROOT / "docs" / "guides" / "longterm_memory.md").read_text(encoding="utf-8")
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "ewe" / "server").glob("*.py")))
 
@@ -39,6 +40,8 @@ def test_routes() -> None:
     for path, methods in described.items():
         if path.startswith("/v1/memories"):
             assert path.replace("{memory_id}", "ID") in MEMORIES, path
+        elif path.startswith(("/v1/files", "/v1/batches")):
+            assert f"`{path}`" in BATCHES, path
         elif "{" not in path:
             assert {(method.upper(), path) for method in methods} <= told, path
     hidden = {"/", "/docs", "/openapi.json"}

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ewe.server.admission import AdmissionControl
 from ewe.server.errors import RefusedError
 
-CAPACITY, PER_KEY = 6, 4
+CAPACITY, PER_KEY, PLACES = 6, 4, 3
 KEYS = st.sampled_from(["a", "b", "c"])
 
 
@@ -24,12 +24,12 @@ class GateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.admission = AdmissionControl(CAPACITY, PER_KEY)
+        self.admission = AdmissionControl(CAPACITY, PER_KEY, PLACES)
         self.loop = asyncio.Runner()  # it belongs to one loop
         self.inside: list[tuple[str, int]] = []
 
-    @rule(key=KEYS, count=st.integers(1, 7))
-    def enter(self, key: str, count: int) -> None:
+    @rule(key=KEYS, count=st.integers(1, 7), may_wait=st.booleans())
+    def enter(self, key: str, count: int, may_wait: bool) -> None:
         of_key = sum(number for name, number in self.inside if name == key)
         total = sum(number for _, number in self.inside)
         if self.admission.is_draining:
@@ -39,14 +39,15 @@ class GateMachine(RuleBasedStateMachine):
         elif of_key + count > PER_KEY:
             expected = 429
         else:
-            expected = 503 if total + count > CAPACITY else 0
+            has_room = total + count <= (CAPACITY if may_wait else PLACES) or (not may_wait and not total)
+            expected = 0 if has_room else 503
         if expected:
             with pytest.raises(RefusedError) as caught:
-                self.admission.enter(key, count)
+                self.admission.enter(key, count, may_wait=may_wait)
             assert caught.value.status == expected
             assert ("retry-after" in caught.value.headers) == (expected in (429, 503))
         else:
-            self.admission.enter(key, count)
+            self.admission.enter(key, count, may_wait=may_wait)
             self.inside.append((key, count))
 
     @precondition(lambda self: self.inside)
@@ -62,6 +63,7 @@ class GateMachine(RuleBasedStateMachine):
     @invariant()
     def counts_agree(self) -> None:
         assert self.admission.num_inside == sum(number for _, number in self.inside) <= CAPACITY
+        assert self.admission.has_free_place == (self.admission.num_inside < PLACES and not self.admission.is_draining)
         assert self.loop.run(self.admission.wait_until_empty(0.0001)) == (not self.inside)
 
     def teardown(self) -> None:

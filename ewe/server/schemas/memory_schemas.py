@@ -11,7 +11,7 @@ from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, Requ
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
 _Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]
 _Content = Annotated[str, Field(min_length=1, max_length=8192), CHECK_UNICODE]
-_Metadata = Annotated[
+Metadata = Annotated[
     dict[
         Annotated[str, Field(max_length=64), CHECK_UNICODE],
         Annotated[str, Field(max_length=512), CHECK_UNICODE],
@@ -78,7 +78,7 @@ class NewMemory(MemoryPlace):
     content: _Content
     kind: _Kind = "fact"
     source: Source = Source()
-    metadata: _Metadata = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     valid_from: _Time | None = None
 
 
@@ -86,7 +86,7 @@ class MemoryEdit(MemoryPlace):
     """What is to be changed of a memory: fields that are left out stay, null opens a time."""
 
     content: _Content | None = None
-    metadata: _Metadata | None = None
+    metadata: Metadata | None = None
     valid_from: _Time | None = None
     valid_until: _Time | None = None
 

@@ -1,0 +1,124 @@
+"""`ewe batch`: a file of requests in OpenAI's batch format, answered as the server would, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ewe.batch.requests import check_requests, read_requests
+from ewe.batch.results import ResultLog
+from ewe.batch.run import answer_requests
+from ewe.cli import options
+from ewe.cli.engine import as_assignments, server_packages
+from ewe.cli.terminal import INTERRUPTED, progress_bar, say
+from ewe.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from ewe.config import Config
+    from ewe.llm import LLM
+    from ewe.server.settings import ServerSettings
+
+_ERRORS_TOLD = 10
+# What of the server's settings can change an answer.
+_THAT_MATTER = {
+    *("served_model_name", "max_body_bytes", "max_prompt_tokens", "max_tokens", "max_n", "strict", "deadline"),
+    "tool_parser",
+}
+
+
+def batch(
+    requests: Annotated[
+        Path, typer.Argument(help="Requests in OpenAI's batch format: JSONL or Parquet.", exists=True, dir_okay=False)
+    ],
+    output: options.OutputFile = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Requests under way.", show_default="twice scheduler.max_num_seqs")
+    ] = None,
+    model: options.Model = None,
+    adapter: options.Adapter = None,
+    datastore: options.Datastore = None,
+    verifier: options.Verifier = None,
+    policy: options.Policy = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+) -> None:
+    """Answer a file of requests as `ewe serve` would, with its settings.
+
+    Without --output results go beside the requests, into NAME.results.jsonl.
+    Exit status 0: all requests were answered, 1: some with an error, 2: an error.
+    """
+    with server_packages("ewe batch"):
+        import_module("ewe.server.app")
+    from ewe.server.settings import resolve_settings
+
+    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
+    chosen, server, _ = resolve_settings(model, config, os.environ, [*as_assignments(named), *(settings or ())])
+    log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, max_concurrency)
+    if log.failed:
+        raise typer.Exit(1)
+
+
+def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_concurrency: int | None) -> ResultLog:
+    """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
+    from ewe.cli.engine import open_llm
+    from ewe.cli.results import check_settings, note_settings
+
+    total = _count(path)
+    written_with = _settings(path, config, server)
+    check_settings(output, written_with)
+    log = ResultLog(output)
+    note_settings(output, bool(log.answered), written_with)
+    if len(log.answered) < total:
+        if log.answered:
+            say(f"{len(log.answered)} of {total} requests are answered already")
+        with open_llm(config) as llm, log:
+            _answer(path, total, llm, server, log, max_concurrency or 2 * config.scheduler.max_num_seqs)
+    say(f"{log.completed} of {total} requests are answered in {output}, {log.failed} with an error")
+    return log
+
+
+def _count(path: Path) -> int:
+    """How many requests there are; raises InvalidRequestError that names each line that is none."""
+    found = check_requests(path)
+    if found.errors:
+        told = [str(error) for error in found.errors[:_ERRORS_TOLD]]
+        raise InvalidRequestError("\n  ".join([f"{path} is no batch of requests:", *told]))
+    return found.total
+
+
+def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
+    from ewe.cli.asking import PromptForm
+    from ewe.cli.findings_file import content_digest, run_settings
+    from ewe.sampling import SamplingParams
+
+    of_engine = run_settings(config, SamplingParams(), PromptForm(), None)
+    of_server = server.model_dump(mode="json", include=_THAT_MATTER)
+    return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
+
+
+def _answer(path: Path, total: int, llm: LLM, server: ServerSettings, log: ResultLog, max_concurrency: int) -> None:
+    """Brings the answer to every request into the log."""
+    from ewe.server.app import create_app
+    from ewe.server.batch_calls import BatchCaller
+
+    # There is one caller here, who needs no key and may fill the queue.
+    alone = {"api_key": None, "api_key_file": None, "batch_folder": None, "max_per_key": None}
+    queue = {"max_waiting": max_concurrency * server.max_n}
+    app = create_app(llm, server.model_copy(update={**alone, **queue}))
+    caller = BatchCaller(app, app.state.service, may_wait=True)
+    places = asyncio.Semaphore(max_concurrency)
+    with progress_bar() as progress:
+        task = progress.add_task("requests", total=total, completed=len(log.answered))
+        try:
+            answering = answer_requests(read_requests(path), caller.answer, log, places, lambda: progress.advance(task))
+            asyncio.run(answering)
+        except KeyboardInterrupt as interrupt:
+            say(f"interrupted: {len(log.answered)} of {total} requests are answered; run again to go on")
+            raise typer.Exit(INTERRUPTED) from interrupt
+        finally:
+            app.state.service.close()

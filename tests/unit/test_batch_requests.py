@@ -1,0 +1,128 @@
+"""Files of requests: what is one, and what is said of a file that is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ewe.batch.requests import LineError, check_requests, read_requests
+from ewe.errors import InvalidRequestError
+
+GOOD: dict[str, Any] = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "p"}}
+
+
+def line(**changes: Any) -> bytes:
+    values = {key: value for key, value in {**GOOD, **changes}.items() if value is not ...}
+    return json.dumps(values).encode() + b"\n"
+
+
+def checked(folder: Path, content: bytes, url: str | None = None, most: int | None = None) -> list[LineError]:
+    path = folder / "requests.jsonl"
+    path.write_bytes(content)
+    return check_requests(path, url, most).errors
+
+
+def test_lines_come_in_order_and_blank_ones_are_passed_over(tmp_path: Path) -> None:
+    content = line() + b"\n  \r\n" + line(custom_id="b", extra=1) + line(custom_id="c", url="/v1/embeddings")[:-1]
+    assert checked(tmp_path, content) == []
+    found = list(read_requests(tmp_path / "requests.jsonl"))
+    assert [(one.custom_id, one.url) for one in found] == [
+        *(("a", "/v1/completions"), ("b", "/v1/completions"), ("c", "/v1/embeddings")),
+    ]
+    assert found[0].body == {"prompt": "p"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "param", "words"),
+    [
+        (b"{\n", "invalid_json_line", None, "JSON"),
+        (b"\xff\xfe\n", "invalid_json_line", None, "JSON"),
+        (b"[" * 100_000 + b"\n", "invalid_json_line", None, "recursion"),
+        (b"[]\n", "invalid_request", None, "object"),
+        (line(custom_id=...), "invalid_request", "custom_id", "required"),
+        (line(custom_id=""), "invalid_request", "custom_id", "at least 1"),
+        (line(custom_id="x" * 513), "invalid_request", "custom_id", "at most 512"),
+        (line(custom_id=3), "invalid_request", "custom_id", "string"),
+        (line(custom_id="a"), "duplicate_custom_id", "custom_id", "'a' stands on an earlier line"),
+        (line(custom_id="b", method="GET"), "invalid_request", "method", "'POST'"),
+        (line(custom_id="b", url="/v1/models"), "invalid_request", "url", "'/v1/chat/completions'"),
+        (line(custom_id="b", url="/v1/embeddings"), "mismatched_url", "url", "for /v1/completions"),
+        (line(custom_id="b", body=...), "invalid_request", "body", "required"),
+        (line(custom_id="b", body="{}"), "invalid_request", "body", "object"),
+        (line(custom_id="b", body={"stream": True}), "invalid_request", "body.stream", "come whole"),
+    ],
+)
+def test_each_bad_line_is_told_with_its_place(tmp_path: Path, bad: bytes, code: str, param: str, words: str) -> None:
+    [error] = checked(tmp_path, line() + b"\n" + bad + line(custom_id="last"), "/v1/completions")
+    assert (error.code, error.param, error.line) == (code, param, 3)
+    assert words in error.message
+    assert str(error).startswith("line 3: ")
+
+
+def test_empty_files_and_too_many_requests(tmp_path: Path) -> None:
+    for empty in (b"", b"\n \n"):
+        assert [error.code for error in checked(tmp_path, empty)] == ["empty_file"]
+    three = b"".join(line(custom_id=name) for name in "abc")
+    assert checked(tmp_path, three, most=3) == []
+    [error] = checked(tmp_path, three, most=2)
+    assert (error.code, str(error)) == ("too_many_requests", "a batch has at most 2 requests")
+
+
+def test_of_many_errors_the_first_are_told(tmp_path: Path) -> None:
+    errors = checked(tmp_path, b"{\n" * 1000)
+    assert [error.line for error in errors] == list(range(1, 101))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="cannot be read: No such file"):
+        check_requests(tmp_path / "none.jsonl")
+
+
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.binary(max_size=60) | st.lists(st.sampled_from([line(), b"\n", b"{", line(custom_id="b")])).map(b"".join)
+)
+def test_whatever_passes_the_check_can_be_read(tmp_path: Path, content: bytes) -> None:
+    errors = checked(tmp_path, content)
+    if not errors:
+        names = [request.custom_id for request in read_requests(tmp_path / "requests.jsonl")]
+        assert names
+        assert len(set(names)) == len(names)
+
+
+def test_parquet_holds_bodies_as_text_or_as_structs(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    path = tmp_path / "requests.parquet"
+    for bodies in (
+        [{"prompt": "p", "n": None}, {"prompt": "q", "n": 2}],
+        ['{"prompt": "p"}', '{"prompt": "q", "n": 2}'],
+    ):
+        rows = [{**GOOD, "custom_id": name, "body": body, "other": 1} for name, body in zip("ab", bodies, strict=True)]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        assert check_requests(path).errors == []
+        found = [request.body for request in read_requests(path)]
+        assert [{key: value for key, value in body.items() if value is not None} for body in found] == [
+            {"prompt": "p"},
+            {"prompt": "q", "n": 2},
+        ]
+    parquet.write_table(pyarrow.Table.from_pylist([{**GOOD, "body": "{"}]), path)
+    [error] = check_requests(path).errors
+    assert (error.param, error.line) == ("body", 1)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(InvalidRequestError, match="no Parquet file"):
+        check_requests(path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "requests.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidRequestError, match=r"pip install 'ewe-engine\[documents\]'"):
+        check_requests(tmp_path / "requests.parquet")
