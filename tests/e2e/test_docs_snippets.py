@@ -19,7 +19,7 @@ from ewe.types import Passage
 from ewe.world.builtin import model_path
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"agent.md", "plugins.md"}
+ELSEWHERE = {"agent.md", "batch.md", "plugins.md"}
 ADDRESS = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {
