@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_models import model_path
 
 from ewe import LLM
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
-from ewe.world.builtin import model_path
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"agent.md", "batch.md", "plugins.md"}
