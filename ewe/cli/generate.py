@@ -9,6 +9,12 @@ from typing import Annotated
 import typer
 
 from ewe.cli import options
+from ewe.cli.asking import Asker, PromptForm, show_stream, why_empty
+from ewe.cli.batch import Batch
+from ewe.cli.engine import open_llm, settings_of
+from ewe.cli.findings_file import run_settings
+from ewe.cli.prompts import Prompt, read_documents, read_prompts
+from ewe.errors import InvalidRequestError
 
 
 def generate(
@@ -58,12 +64,6 @@ def generate(
     A chat model gets them through its chat template.
     Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
-    from ewe.cli.asking import PromptForm
-    from ewe.cli.batch import Batch
-    from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.findings_file import run_settings
-    from ewe.cli.prompts import read_documents, read_prompts
-
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
     asked, passages = read_prompts(prompt, prompts), read_documents(documents)
     chosen = settings_of(config, settings, **options.engine_options(ctx.params))
@@ -88,11 +88,6 @@ def chat(
     seed: options.Seed = None,
 ) -> None:
     """Talk to a chat model. An empty line or Ctrl-D ends it."""
-    from ewe.cli.asking import Asker, PromptForm, show_stream, why_empty
-    from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.prompts import Prompt
-    from ewe.errors import InvalidRequestError
-
     params = options.sampling_params(ctx.params)
     chosen = settings_of(config, settings, **options.engine_options(ctx.params))
     messages: list[dict[str, str]] = []

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
+from ewe.cli.engine import as_assignments
+from ewe.components import preflight
 from ewe.errors import ConfigError
+from ewe.loading import OnLoad
 
 if TYPE_CHECKING:
     from ewe.llm import LLM
-    from ewe.loading import OnLoad
 
 _SERVER = "Server"
 
@@ -52,8 +54,6 @@ def serve(
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
     print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
-    from ewe.cli.engine import as_assignments
-    from ewe.components import preflight
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
 

@@ -9,18 +9,16 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EWEError
 from ewe.types import Generation, Sentence, Verdict
-
-if TYPE_CHECKING:
-    from ewe.engine.stream_events import StreamEvent
 
 MARKS = {
     Verdict.SUPPORTED: ("✓", "green"),

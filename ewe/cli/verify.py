@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ewe.cli import options
+from ewe.cli.engine import as_assignments
+from ewe.components import open_checker, open_datastore
+from ewe.config import Config
 from ewe.errors import DatastoreError, InvalidRequestError
-
-if TYPE_CHECKING:
-    from ewe.protocols import Verifier
-    from ewe.types import Passage, Verdict
+from ewe.protocols import Verifier
+from ewe.retrieval.datastore import Datastore
+from ewe.types import Passage, Verdict
 
 _EVIDENCE = "What to check against"
 _NOTHING = "nothing to check against: give --datastore or --documents"
@@ -68,8 +71,6 @@ def verify(
 
 def _expected(expect: str | None, export_errors: Path | None) -> Verdict | None:
     """What --expect names; raises InvalidRequestError for another word, and where one option lacks the other."""
-    from ewe.types import Verdict
-
     if (expect is None) != (export_errors is None):
         raise InvalidRequestError("--expect and --export-errors go together: what the claims should be, and where to")
     if expect not in (None, Verdict.SUPPORTED, Verdict.REFUTED):
@@ -97,13 +98,6 @@ def open_verifier(
     Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
     InvalidRequestError if there is nothing, or too much, to check against.
     """
-    from rich.console import Console
-
-    from ewe.cli.engine import as_assignments
-    from ewe.components import open_checker, open_datastore
-    from ewe.config import Config
-    from ewe.retrieval.datastore import Datastore
-
     if datastore and documents:
         raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
     chosen = as_assignments({"verification.judge": judge})

@@ -16,7 +16,7 @@ from ewe.errors import JudgeError
 from ewe.lazy import warm
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval.open_retriever import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
 from ewe.verification.claim_verifier import ClaimVerifier
 

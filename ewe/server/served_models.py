@@ -13,7 +13,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.retrieval.encoders import SentenceEncoder
-from ewe.retrieval.open import models_of
+from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.server.errors import RefusedError
 

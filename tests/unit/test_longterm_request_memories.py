@@ -18,9 +18,9 @@ from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm import open as longterm_open
+from ewe.longterm import open_memories as longterm_open
 from ewe.longterm import request_memories
-from ewe.longterm.open import open_service
+from ewe.longterm.open_memories import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules, scopes_of
 from ewe.longterm.search import address
