@@ -95,7 +95,11 @@ class Registry:
 RETRIEVERS = Registry(
     "retriever",
     "ewe.retrievers",
-    {name: f"ewe.retrieval.open_retriever:make_{name}" for name in ("bm25", "dense", "hybrid")},
+    {
+        "bm25": "ewe.retrieval.bm25:BM25Retriever",
+        "dense": "ewe.retrieval.open_retriever:make_dense",
+        "hybrid": "ewe.retrieval.open_retriever:make_hybrid",
+    },
     (AUTO,),
 )
 VERIFIERS = Registry(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -68,19 +67,6 @@ class Datastore(PassageList):
                     f"{path}:{number}: id {passage.id!r} already stands for the passage of line {first}"
                 )
         return cls(passage for _, passage in lines.values())
-
-    def to_jsonl(self, path: str | Path) -> None:
-        """Write all passages, one JSON object per line; the file appears whole or not at all. Raises DatastoreError."""
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                for passage in self.passages:
-                    file.write(json.dumps(asdict(passage), ensure_ascii=False) + "\n")
-            partial.replace(target)
-        except (OSError, UnicodeEncodeError) as error:
-            partial.unlink(missing_ok=True)
-            raise DatastoreError(f"cannot write {target}: {error}") from error
 
 
 def _read(path: Path) -> Iterator[tuple[int, Passage]]:

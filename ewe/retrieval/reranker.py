@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,6 @@ from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
 _DEPTH = 50
-
-
-class PairScorer(Protocol):
-    """How well passages answer queries."""
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """float32 [pairs] for (query, passage) pairs; higher is better."""
-        ...
 
 
 class CrossEncoderScorer:
@@ -85,16 +77,15 @@ class CrossEncoderScorer:
 
 
 class Reranked:
-    """A retriever whose first `depth` passages are put in the order of a pair scorer.
+    """A retriever whose first `depth` passages are put in the order of a cross-encoder; equal scores keep theirs.
 
-    Scores are the pair scorer's; a cross-encoder's lie in [0, 1] and can be compared across queries. Equal scores keep
-    the retriever's order.
+    Scores are the cross-encoder's: they can be compared across queries.
     """
 
-    def __init__(self, retriever: Retriever, scorer: PairScorer, depth: int = _DEPTH) -> None:
+    def __init__(self, retriever: Retriever, scorer: CrossEncoderScorer, depth: int = _DEPTH) -> None:
         self.retriever, self.scorer, self._depth = retriever, scorer, depth
-        name = Path(str(getattr(scorer, "name", type(scorer).__name__))).name
-        self.description = f"{getattr(retriever, 'description', type(retriever).__name__)}, reranked by {name}"
+        found = getattr(retriever, "description", type(retriever).__name__)
+        self.description = f"{found}, reranked by {Path(scorer.name).name}"
 
     def warm(self) -> None:
         """Loads what the retriever and the scorer need."""

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -133,10 +134,7 @@ def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
 def _has_fingerprint(folder: Path, encoder: Encoder) -> bool:
     """Whether the folder was made by an encoder with this one's fingerprint; False if it has none."""
     fingerprint = _fingerprint(encoder)
-    try:
-        return bool(fingerprint) and json.loads((folder / _ENCODER).read_bytes())["fingerprint"] == fingerprint
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return bool(fingerprint) and _noted(folder, "fingerprint") == fingerprint
 
 
 def _fingerprint(encoder: Encoder) -> str:
@@ -145,13 +143,16 @@ def _fingerprint(encoder: Encoder) -> str:
 
 def _is_same(folder: Path, probe: np.ndarray) -> bool:
     """Whether the encoder that made the folder turns the probe into (nearly) the vector that `probe` is."""
+    stored = np.array(_noted(folder, "probe") or [], dtype=np.float64)
+    return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
+
+
+def _noted(folder: Path, name: str) -> Any:
+    """What the folder says of its encoder; None where it says nothing that can be read."""
     try:
-        stored = np.array(json.loads((folder / _ENCODER).read_bytes())["probe"], dtype=np.float64)
+        return json.loads((folder / _ENCODER).read_bytes())[name]
     except (OSError, ValueError, KeyError, TypeError):
-        return False
-    if stored.shape != probe.shape:
-        return False
-    return float(np.linalg.norm(stored - probe)) <= _SAME * float(np.linalg.norm(probe))
+        return None
 
 
 def _key(text: str) -> int:

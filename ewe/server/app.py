@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import VERSION, chat, completions, embed_rerank, memories, operation, responses, tokenize, verify
+from ewe.server import VERSION, chat, completions, embed_rerank, memories, operation, responses, verify
 from ewe.server.errors import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
@@ -20,9 +20,9 @@ from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 
-_MODULES = (
-    *(operation, chat, completions, responses, embed_rerank, tokenize),
-    *(verify, memories, page, api_docs),
+_ROUTERS = (
+    *(module.router for module in (operation, chat, completions, responses, embed_rerank)),
+    *(operation.tokens_router, *(module.router for module in (verify, memories, page, api_docs))),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 
@@ -50,8 +50,8 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     )
     app.state.service = service
     app.state.ignored = IgnoredFields(settings.strict)
-    for module in _MODULES:
-        app.include_router(module.router)
+    for router in _ROUTERS:
+        app.include_router(router)
     add_handlers(app)
     app.add_middleware(AccessMiddleware, keys=settings.keys(), max_body_bytes=settings.max_body_bytes)
     if settings.cors_origins:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from ewe.server import FINGERPRINT
 from ewe.server.answers import check_finished, counted, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
+from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.service import Service
 from ewe.server.stream_parts import Part, StreamParts
@@ -21,9 +23,21 @@ from ewe.types import Generation
 
 
 class ChunkedAnswer(ABC):
-    """The answer to one request; chunk_object: what a chunk calls itself, id_prefix: how the answer's id begins."""
+    """The answer to one request, as a whole in its form or as chunks.
 
-    def __init__(self, service: Service, run: Run, body: SamplingRequest, id_prefix: str, chunk_object: str) -> None:
+    chunk_object: what a chunk calls itself; id_prefix: how the answer's id begins.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        run: Run,
+        body: SamplingRequest,
+        form: type[AnswerModel],
+        id_prefix: str,
+        chunk_object: str,
+    ) -> None:
+        self._form = form
         self._service = service
         self._run = run
         self._parts = StreamParts(body.ewe)
@@ -46,6 +60,20 @@ class ChunkedAnswer(ABC):
     @abstractmethod
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
         """A choice of the chunk that ends it."""
+
+    @abstractmethod
+    async def _whole_choice(self, index: int, generation: Generation) -> AnswerModel:
+        """A choice of the whole answer."""
+
+    async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
+        """All choices at once."""
+        return self._form(
+            **self._head,
+            choices=[await self._whole_choice(index, generation) for index, generation in enumerate(generations)],
+            usage=usage(generations),
+            system_fingerprint=FINGERPRINT,
+            ewe=ewe_result(generations, self._offsets),
+        )
 
     def begin(self) -> str:
         """The chunks before the first text."""

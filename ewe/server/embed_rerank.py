@@ -33,10 +33,10 @@ _BATCH = 32  # texts per call of a model: one that has begun cannot be broken of
 @router.post("/v1/embeddings", tags=["OpenAI"])
 async def create_embeddings(body: EmbeddingRequest, request: Request) -> EmbeddingResponse:
     """Vectors of texts, as the datastore's encoder makes them."""
-    service = service_of(request)
-    models, served = service.sentence_models, service.model_names
+    served = service_of(request).served
+    models = served.sentence_models
     encoder = await run_in_thread(request, lambda _: models.encoder())
-    name = name_of(encoder, body.model, served)
+    name = name_of(encoder, body.model, served.names)
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
@@ -67,9 +67,9 @@ def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:
 @router.post("/v2/rerank", tags=["vLLM"])
 async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
     """Documents by how well they answer a query."""
-    service = service_of(request)
-    models, served = service.sentence_models, service.model_names
-    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served)
+    served = service_of(request).served
+    models = served.sentence_models
+    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served.names)
     scores, tokens = await run_in_thread(request, lambda caller: _score(models, body, caller))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
     return RerankResponse(

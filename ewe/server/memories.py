@@ -103,10 +103,7 @@ async def memory_history(memory_id: str, place: _Place, request: Request) -> Rev
     def history(service: MemoryService) -> RevisionList:
         memory = caller.find(service, place, memory_id)
         revisions = service.store.history(memory.scope, memory.id)
-        names = tuple(WireRevision.model_fields)
-        return RevisionList(
-            data=[WireRevision.model_validate({name: getattr(one, name) for name in names}) for one in revisions]
-        )
+        return RevisionList(data=[WireRevision.model_validate(one) for one in revisions])
 
     return await caller.served(history)
 

@@ -21,13 +21,13 @@ from ewe.server.schemas.memory_schemas import (
     MemoryPlace,
     MemorySearchRequest,
     WireMemory,
-    WireSource,
 )
 from ewe.server.service import key_of, service_of
 from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")
+_SAME = WireMemory.model_fields.keys() - {"object", "user", "agent", "shared"}
 
 
 class Caller:
@@ -67,21 +67,8 @@ class Caller:
     def told(self, memory: Memory) -> WireMemory:
         """A memory as the caller reads it."""
         user, agent = self.names(memory.scope)
-        source = WireSource(kind=memory.source.kind, id=memory.source.id, reliability=memory.source.reliability)
-        same = (
-            *("id", "content", "kind", "created_at", "updated_at", "veracity", "uncertainty"),
-            *("valid_from", "valid_until"),
-        )
-        counts = ("recall_count", "correct_count", "incorrect_count")
-        return WireMemory(
-            user=user,
-            agent=agent,
-            shared=memory.scope.shared,
-            source=source,
-            metadata=dict(memory.metadata),
-            contradicts=list(memory.contradicts),
-            **{name: getattr(memory, name) for name in (*same, *counts)},
-        )
+        same = {name: getattr(memory, name) for name in _SAME}
+        return WireMemory(user=user, agent=agent, shared=memory.scope.shared, **same)
 
     def listed(self, service: MemoryService, wanted: MemoryListing) -> MemoryPage:
         """The memories that the caller asks for, and whose they are."""

@@ -107,7 +107,7 @@ class _Server(uvicorn.Server):
             faulthandler.cancel_dump_traceback_later()
         self._llm = llm
         self._service.open(llm)
-        _log.info("ready", extra={"fields": {"model": self._service.model_names.listed[0]}})
+        _log.info("ready", extra={"fields": {"model": self._service.served.names.listed[0]}})
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Runs until it is told to stop."""

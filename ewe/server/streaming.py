@@ -9,13 +9,14 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from fastapi import Request
-from fastapi.responses import StreamingResponse
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.answers import check_finished
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.run import Run, RunEvent
+from ewe.server.schemas.common import AnswerModel
 from ewe.server.service import key_of, service_of
 from ewe.types import Generation
 
@@ -55,7 +56,11 @@ class RecordForm:
 
 
 class StreamedAnswer(Protocol):
-    """What a stream says of a run; each call gives records, or nothing."""
+    """What is said of a run: all at once, or record by record; each call gives records, or nothing."""
+
+    async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
+        """All choices at once."""
+        ...
 
     def begin(self) -> str:
         """Before anything has happened."""
@@ -97,17 +102,20 @@ class RunStream(StreamingResponse):
             self._run.close()
 
 
-async def answers_unless_gone(request: Request, run: Run) -> list[Generation]:
-    """The finished answers, and the run is closed; raises RefusedError if the client hung up before them, or for an
-    answer that came to nothing.
+async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: bool | None) -> Response:
+    """The answer as a stream, or as a whole when all of it is there; in the end the run is closed.
+
+    Raises RefusedError if the client hung up before the whole, or for an answer that came to nothing.
     """
+    if streams:
+        return RunStream(run, answer, service_of(request).settings.ping)
     try:
         generations = await unless_gone(request, asyncio.ensure_future(run.answers()))
     finally:
         run.close()
     for generation in generations:
         check_finished(generation, run.own_deadline)
-    return generations
+    return JSONResponse((await answer.whole(generations)).model_dump())
 
 
 async def unless_gone(request: Request, work: asyncio.Future[_T], timeout_s: float | None = None) -> _T:

@@ -25,7 +25,7 @@ _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot b
 @router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
-    checks = service_of(request).checks
+    checks = service_of(request).served.checks
     return _response(await run_in_thread(request, lambda caller: _check(checks, body, caller)))
 
 

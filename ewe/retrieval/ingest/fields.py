@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Problem, ReadOptions, UnreadableError
+from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.files import decode
 
 
@@ -61,6 +62,14 @@ def document(values: Mapping[str, Any], number: int, block: Block, options: Read
         date=texts["date"],
         veracity=veracity,
     )
+
+
+def whole_document(
+    values: Mapping[str, Any], block: Block, options: ReadOptions, marks: Iterable[Mark] = ()
+) -> Document | Problem | None:
+    """The document of a block that is no row: its fields have their own names. marks: where its sections begin."""
+    found = document(values, block.first, block, ReadOptions(source=options.source))
+    return replace(found, marks=tuple(marks)) if isinstance(found, Document) else found
 
 
 def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
-from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
 
 _LEFT_OUT = frozenset(
@@ -48,11 +47,7 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     page.close()
     title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
     values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
-    result = document(values, 1, block, ReadOptions(source=options.source))
-    if isinstance(result, Document):
-        marks = tuple(Mark(mark.start, _under(title, mark.title)) for mark in page.marks)
-        result = replace(result, marks=marks)
-    yield result
+    yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))
 
 
 def _under(title: str, heading: str) -> str:

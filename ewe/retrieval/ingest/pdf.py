@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
-from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.fields import whole_document
 
 _HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
 _LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
@@ -34,11 +33,7 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     if not any(pages):
         raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
     values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
-    result = document(values, 1, block, ReadOptions(source=options.source))
-    if isinstance(result, Document):
-        marks = tuple(_page_marks(pages, block.file.label))
-        result = replace(result, marks=marks)
-    yield result
+    yield whole_document(values, block, options, _page_marks(pages, block.file.label))
 
 
 def _values(reader: Any) -> dict[str, Any]:

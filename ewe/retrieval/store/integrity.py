@@ -33,26 +33,13 @@ def content_digest(passage: Passage) -> bytes:
     return _hashed((passage.title, passage.text, passage.source))
 
 
-class Checksum:
-    """The sum over all rows of sha256(rowid, digest), modulo 2^256.
+def checksum_after(checksum: str, added: Iterable[tuple[int, bytes]], removed: Iterable[tuple[int, bytes]] = ()) -> str:
+    """The checksum after rows of (rowid, digest) came and went: the sum over all of sha256(rowid, digest) mod 2^256.
 
-    It names the same rows with the same passages whatever the order in which they came and went, so that a change
-    costs no more than the rows it touches. It finds damage; it is no defence against somebody who forges passages.
+    It names the same rows with the same passages in whatever order they came and went, so that a change costs no more
+    than the rows it touches. It finds damage; it is no defence against somebody who forges passages.
     """
-
-    def __init__(self, value: str = "0") -> None:
-        self._sum = int(value, 16)
-
-    def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Counts in rows of (rowid, digest)."""
-        self._sum = (self._sum + sum(map(_row_number, rows))) % _MODULUS
-
-    def remove(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Counts out rows of (rowid, digest)."""
-        self._sum = (self._sum - sum(map(_row_number, rows))) % _MODULUS
-
-    def __str__(self) -> str:
-        return f"{self._sum:064x}"
+    return f"{(int(checksum, 16) + sum(map(_row_number, added)) - sum(map(_row_number, removed))) % _MODULUS:064x}"
 
 
 def _row_number(row: tuple[int, bytes]) -> int:
@@ -83,14 +70,13 @@ def _file_problems(store: StoreReader) -> list[str]:
 
 def _row_problems(store: StoreReader) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
-    checksum, count = Checksum(), 0
+    checksum, count = "0", 0
     try:
-        for rowid, digest in store.scan_digests():
-            checksum.add([(rowid, digest)])
-            count += 1
+        for row in store.scan_digests():
+            checksum, count = checksum_after(checksum, [row]), count + 1
         if count != len(store):
             return [f"{store.path / FILE_NAME} is damaged: it counts {len(store)} passages and holds {count}"]
-        if str(checksum) != store.checksum:
+        if checksum != store.checksum:
             return [f"{store.path / FILE_NAME} is damaged: rows were changed, lost or renumbered"]
     except DatastoreError as error:
         return [str(error)]

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import FILE_NAME, WriterLock, connect, create_database, sqlite_errors
-from ewe.retrieval.store.integrity import Checksum, content_digest, passage_digest
+from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
 from ewe.retrieval.store.reading import COLUMNS, StoreReader
 from ewe.types import Passage
 
@@ -180,12 +180,10 @@ class PassageStore(StoreReader):
         """Brings counters and checksum up to date with rows of (rowid, digest)."""
         if not added and not removed:
             return
-        checksum = Checksum(self.checksum)
-        checksum.add(added)
-        checksum.remove(removed)
+        checksum = checksum_after(self.checksum, added, removed)
         self._connection.execute(
             "UPDATE state SET passages = passages + ?, next_rowid = max(next_rowid, ?), checksum = ?",
-            (len(added) - len(removed), added[-1][0] + 1 if added else 0, str(checksum)),
+            (len(added) - len(removed), added[-1][0] + 1 if added else 0, checksum),
         )
         self._changed = True
 

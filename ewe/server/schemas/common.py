@@ -49,7 +49,7 @@ class RequestModel(BaseModel):
 class AnswerModel(BaseModel):
     """Part of an answer."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 def _check_unicode(text: str) -> str:
