@@ -143,7 +143,10 @@ def _fingerprint(encoder: Encoder) -> str:
 
 def _is_same(folder: Path, probe: np.ndarray) -> bool:
     """Whether the encoder that made the folder turns the probe into (nearly) the vector that `probe` is."""
-    stored = np.array(_noted(folder, "probe") or [], dtype=np.float64)
+    try:
+        stored = np.array(_noted(folder, "probe") or [], dtype=np.float64)
+    except (ValueError, TypeError):
+        return False
     return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
 
 

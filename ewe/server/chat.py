@@ -90,8 +90,10 @@ def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
 class _ChatAnswer(ChunkedAnswer):
     """The answer to one request: as a whole or as chunks."""
 
+    form, id_prefix, chunk_object = ChatResponse, "chatcmpl", "chat.completion.chunk"
+
     def __init__(self, service: Service, run: Run, body: ChatRequest, tools: ToolUse | None) -> None:
-        super().__init__(service, run, body, ChatResponse, "chatcmpl", "chat.completion.chunk")
+        super().__init__(service, run, body)
         self._wants_logprobs = body.logprobs
         self._tools = tools
         self._readers = [tools.reader() for _ in range(run.num_choices)] if tools is not None else []

@@ -23,28 +23,19 @@ from ewe.types import Generation
 
 
 class ChunkedAnswer(ABC):
-    """The answer to one request, as a whole in its form or as chunks.
+    """The answer to one request; chunk_object: what a chunk calls itself, id_prefix: how the answer's id begins."""
 
-    chunk_object: what a chunk calls itself; id_prefix: how the answer's id begins.
-    """
+    form: type[AnswerModel]
+    id_prefix: str
+    chunk_object: str
 
-    def __init__(
-        self,
-        service: Service,
-        run: Run,
-        body: SamplingRequest,
-        form: type[AnswerModel],
-        id_prefix: str,
-        chunk_object: str,
-    ) -> None:
-        self._form = form
+    def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
         self._service = service
         self._run = run
         self._parts = StreamParts(body.ewe)
         self._wants_usage = body.wants_usage
-        self._chunk_object = chunk_object
         self._head = {
-            "id": f"{id_prefix}-{uuid.uuid4().hex}",
+            "id": f"{self.id_prefix}-{uuid.uuid4().hex}",
             "created": int(time.time()),
             "model": service.check_model(body.model),
         }
@@ -67,7 +58,7 @@ class ChunkedAnswer(ABC):
 
     async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
         """All choices at once."""
-        return self._form(
+        return self.form(
             **self._head,
             choices=[await self._whole_choice(index, generation) for index, generation in enumerate(generations)],
             usage=usage(generations),
@@ -133,7 +124,7 @@ class ChunkedAnswer(ABC):
 
     def _data(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         counts = {"usage": self._usage_so_far()} if self._wants_usage else {}
-        fixed = {"object": self._chunk_object, "system_fingerprint": FINGERPRINT}
+        fixed = {"object": self.chunk_object, "system_fingerprint": FINGERPRINT}
         return {**self._head, **fixed, "choices": choices, **counts, **more}
 
     def _usage_so_far(self) -> dict[str, Any] | None:

@@ -50,8 +50,10 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
 class _CompletionAnswer(ChunkedAnswer):
     """The answer to one request: as a whole or as chunks."""
 
+    form, id_prefix, chunk_object = CompletionResponse, "cmpl", "text_completion"
+
     def __init__(self, service: Service, run: Run, body: CompletionRequest) -> None:
-        super().__init__(service, run, body, CompletionResponse, "cmpl", "text_completion")
+        super().__init__(service, run, body)
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
         self._echoes = [self._sequence(index).request.prompt if body.echo else "" for index in range(run.num_choices)]

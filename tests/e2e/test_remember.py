@@ -152,7 +152,7 @@ def test_the_command_reads_conversations(tmp_path: Path, llm: LLM, form: str) ->
 def test_the_command_says_what_is_wrong(tmp_path: Path, llm: LLM) -> None:
     file = tmp_path / "talk"
     for text, problem in (
-        ("{", "talk:1 is no JSON"),
+        ("{", "talk:1: not valid JSON"),
         ('{"role": "user"}', 'a text under "content"'),
         ("[]", "is empty"),
     ):

@@ -53,6 +53,8 @@ def test_what_making_it_raises_is_raised_again() -> None:
 class Model:
     """Counts how often it is told to load."""
 
+    name = "counting"
+
     def __init__(self) -> None:
         self.loads = 0
 

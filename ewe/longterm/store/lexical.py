@@ -12,8 +12,8 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.longterm.store.session import Session
 from ewe.longterm.store.terms import terms
+from ewe.retrieval.store.session import Session
 
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly

@@ -134,7 +134,7 @@ class _Run:
 
     def all(self) -> Report:
         """Reads everything that was not read yet."""
-        files, unknown = find_files(self._request.sources, self._store.path)
+        files, unknown = find_files(self._request.sources, self._store.folder)
         with self._store.transaction():
             records = [self._ledger.begin(file, self._state(file)) for file in files]
         to_read = [record for record in records if not record.finished]

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import FILE_NAME
 from ewe.retrieval.store.manifest import check_files, read_manifest
 from ewe.types import Passage
 
 if TYPE_CHECKING:
-    from ewe.retrieval.store.reading import StoreReader
+    from ewe.retrieval.store.store import PassageStore
 
 _SIZE = 16
 _MODULUS = 1 << 256
@@ -54,36 +53,35 @@ def _hashed(texts: Iterable[str], rest: bytes = b"") -> bytes:
     return hashlib.blake2b(b"".join((lengths, *encoded, rest)), digest_size=_SIZE).digest()
 
 
-def problems(store: StoreReader) -> list[str]:
+def problems(store: PassageStore) -> list[str]:
     """What is wrong with the file, its rows, its counters and its indexes; reads everything once."""
     return [*_file_problems(store), *_row_problems(store), *_index_problems(store)]
 
 
-def _file_problems(store: StoreReader) -> list[str]:
-    path = store.path / FILE_NAME
+def _file_problems(store: PassageStore) -> list[str]:
     try:
         found = [str(message) for (message,) in store.query("PRAGMA integrity_check(20)")]
     except DatastoreError as error:
         return [str(error)]
-    return [f"{path} is damaged: {message}" for message in found if message != "ok"]
+    return [f"{store.file} is damaged: {message}" for message in found if message != "ok"]
 
 
-def _row_problems(store: StoreReader) -> list[str]:
+def _row_problems(store: PassageStore) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
-    checksum, count = "0", 0
+    checksum, count = "0" * 64, 0
     try:
         for row in store.scan_digests():
             checksum, count = checksum_after(checksum, [row]), count + 1
         if count != len(store):
-            return [f"{store.path / FILE_NAME} is damaged: it counts {len(store)} passages and holds {count}"]
+            return [f"{store.file} is damaged: it counts {len(store)} passages and holds {count}"]
         if checksum != store.checksum:
-            return [f"{store.path / FILE_NAME} is damaged: rows were changed, lost or renumbered"]
+            return [f"{store.file} is damaged: rows were changed, lost or renumbered"]
     except DatastoreError as error:
         return [str(error)]
     return []
 
 
-def _index_problems(store: StoreReader) -> list[str]:
+def _index_problems(store: PassageStore) -> list[str]:
     """Indexes that are damaged or no longer belong to the passages."""
     found = []
     for folder in sorted(store.index_dir("x").parent.glob("*")):

@@ -17,7 +17,7 @@ from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import file_errors
 
 if TYPE_CHECKING:
-    from ewe.retrieval.store.reading import StoreReader
+    from ewe.retrieval.store.store import PassageStore
 
 MANIFEST = "manifest.json"
 
@@ -43,7 +43,7 @@ class Manifest:
 
 @contextmanager
 def publish_index(
-    folder: Path, kind: str, source: StoreReader, parameters: Mapping[str, Any] | None = None
+    folder: Path, kind: str, source: PassageStore, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[Path]:
     """Yields an empty folder for the files of a new index, and puts it in the place of the old one at the end.
 
@@ -89,7 +89,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def fresh_index(folder: Path, kind: str, source: StoreReader, parameters: Mapping[str, Any] | None = None) -> Path:
+def fresh_index(folder: Path, kind: str, source: PassageStore, parameters: Mapping[str, Any] | None = None) -> Path:
     """The folder of the files of an index that belongs to `source` as it is now, every file checked.
 
     Raises IndexStale, saying why, if it has to be made again. Reads all files once.
