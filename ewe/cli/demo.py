@@ -53,7 +53,7 @@ def demo(
     settings: options.Settings = None,
 ) -> None:
     """Watch the built-in model, or a real one, write, be refuted and write again."""
-    prompts = [prompt] if prompt else REAL_PROMPTS if real else builtin_prompts()
+    prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()
     show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()
     given = ["attribution=true"] if html else []
@@ -121,8 +121,3 @@ def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[Strea
             due = max(due, time.monotonic()) + _SECONDS_SHOWN.get(event.kind, 1 / tokens_per_s)
         time.sleep(max(0.0, due - time.monotonic()))
         yield event
-
-
-def builtin_prompts() -> list[str]:
-    """Prompts for the built-in model."""
-    return example_prompts()

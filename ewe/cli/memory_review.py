@@ -186,12 +186,8 @@ def _table(reviewed: Sequence[Reviewed]) -> None:
             uncertainty += "" if revision.uncertainty is None else f" -> {revision.uncertainty:.2f}"
         evidence = one.error or (", ".join(revision.evidence) if revision else "")
         cells = (f"{shown} ({one.memory.id})", veracity, uncertainty, _outcome(one), evidence)
-        table.add_row(*(_plain(clean(cell)) for cell in cells))
+        table.add_row(*(Text(clean(cell)) for cell in cells))  # never read as markup
     output_console().print(table)
-
-
-def _plain(text: str) -> Any:
-    return Text(text)  # never read as markup
 
 
 def _clip(text: str, most: int = 60) -> str:

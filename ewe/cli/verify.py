@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -64,8 +63,8 @@ def verify(
         raise InvalidRequestError(f"--k must be positive, got {k}")
     expected = _expected(expect, export_errors)
     sources = files_or_stdin(files)
-    opened = open_verifier(config, settings, datastore, documents, judge)
-    run = CheckRun(opened.verifier, opened.against, k, as_json, html, expected, export_errors)
+    verifier, against = open_verifier(config, settings, datastore, documents, judge)
+    run = CheckRun(verifier, against, k, as_json, html, expected, export_errors)
     raise typer.Exit(run.check(sources, prompt, encoding))
 
 
@@ -78,22 +77,14 @@ def _expected(expect: str | None, export_errors: Path | None) -> Verdict | None:
     return None if expect is None else Verdict(expect)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedVerifier:
-    """A verifier; against: where its evidence comes from, in words."""
-
-    verifier: Verifier
-    against: str
-
-
 def open_verifier(
     file: Path | None,
     assignments: Sequence[str] | None,
     datastore: str | None,
     documents: Sequence[str] | None,
     judge: str | None,
-) -> OpenedVerifier:
-    """The verifier of a configuration file, changed by the options.
+) -> tuple[Verifier, str]:
+    """The verifier of a configuration file, changed by the options; where its evidence comes from, in words.
 
     Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
     InvalidRequestError if there is nothing, or too much, to check against.
@@ -111,7 +102,7 @@ def open_verifier(
             raise InvalidRequestError(_NOTHING)
         verifier = open_checker(config, retriever)
     named = ", ".join(documents) if documents else str(source)
-    return OpenedVerifier(verifier, f"{named}, searched by {summary.search}")
+    return verifier, f"{named}, searched by {summary.search}"
 
 
 def read_evidence(sources: Sequence[str]) -> list[Passage]:

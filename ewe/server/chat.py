@@ -29,8 +29,7 @@ from ewe.server.schemas.chat_schemas import (
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import respond
-from ewe.tool_calls.reader import Piece
-from ewe.tool_calls.use import ToolUse, with_id
+from ewe.tool_calls.use import Piece, ToolUse, with_id
 from ewe.types import Generation, ToolCall
 
 if TYPE_CHECKING:
