@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,37 +11,35 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.encoders import SentenceModel, clean, count_tokens
+from ewe.retrieval.encoders import SentenceModel, clean
 from ewe.retrieval.source import searched_text
 from ewe.types import ScoredPassage
 
 _DEPTH = 50
 
 
-class CrossEncoderScorer:
-    """A cross-encoder with one output, by folder or hub id; scores are its sigmoids, in [0, 1].
-
-    Pairs beyond max_tokens, the model's length, are cut. The model is loaded when it is first needed, its folder
-    checked at once; a hub id is loaded at once. Only safetensors weights are read, and no code of the model's is run.
-    Safe to call from several threads, one at a time. Raises ConfigError if the model cannot be loaded or has several
-    outputs.
-    """
+class CrossEncoderScorer(SentenceModel):
+    """A cross-encoder with one output; scores are its sigmoids, in [0, 1]. Raises ConfigError for several outputs."""
 
     def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
         self.name = str(name)
-        self._model = SentenceModel("CrossEncoder", self.name, device)
-        labels = self._model.config().get("id2label")
+        super().__init__("CrossEncoder", self.name, device, batch_size)
+        labels = self.config().get("id2label")
         if labels is not None:
             self._check_outputs(len(labels))
-        self._batch_size = batch_size
-        self._lock = threading.Lock()
+
+    def get(self) -> Any:
+        """The model, checked."""
+        model = super().get()
+        self._check_outputs(model.num_labels)
+        return model
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """float32 [pairs] in [0, 1]."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        with self._lock:
-            logits = self._loaded().predict(
+        with self._calls:
+            logits = self.get().predict(
                 [(clean(query), clean(passage)) for query, passage in pairs],
                 batch_size=self._batch_size,
                 show_progress_bar=False,
@@ -50,26 +47,6 @@ class CrossEncoderScorer:
                 convert_to_numpy=True,
             )
         return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The tokens that the model reads of a pair; None: all."""
-        most: int | None = self._loaded().max_seq_length
-        return most
-
-    def count_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """The tokens of each pair, before it is cut."""
-        with self._lock:
-            return count_tokens(self._loaded(), [(clean(query), clean(passage)) for query, passage in pairs])
-
-    def warm(self) -> None:
-        """Loads the model."""
-        self._loaded()
-
-    def _loaded(self) -> Any:
-        model = self._model.get()
-        self._check_outputs(model.num_labels)
-        return model
 
     def _check_outputs(self, count: int) -> None:
         if count != 1:

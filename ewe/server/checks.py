@@ -10,7 +10,7 @@ from functools import partial
 
 from ewe.components import Components, open_checker
 from ewe.config import Config, RetrievalConfig
-from ewe.engine import calls
+from ewe.engine import workers
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
 from ewe.lazy import warm
@@ -27,7 +27,7 @@ class TimedVerifier:
     def __init__(self, verifier: Verifier, timeout_s: float) -> None:
         self._verifier, self._timeout_s = verifier, timeout_s
         self._answered = threading.Condition()
-        self._worker = Worker("verification", partial(calls.verify, verifier), self._wake)
+        self._worker = Worker("verification", partial(workers.verify, verifier), self._wake)
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """What the verifier says; raises JudgeError if it fails or does not answer in time.

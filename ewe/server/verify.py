@@ -1,10 +1,12 @@
-"""/v1/verify."""
+"""/v1/verify: a text in, its sentences with verdicts and evidence out."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from ewe.checked import CheckedSentence, CheckedText
 from ewe.checking import check_text
@@ -12,14 +14,66 @@ from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_claim, wire_source
 from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.ignored import RequestRoute
-from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.verify_schemas import VerifyEvidence, VerifyRequest, VerifyResponse, VerifySentence
+from ewe.server.schemas.common import (
+    ERROR_RESPONSES,
+    AnswerModel,
+    Document,
+    EweClaim,
+    EweSource,
+    FullText,
+    RequestModel,
+    Text,
+    Verdict,
+)
 from ewe.server.service import passages_of, service_of
 from ewe.server.streaming import Caller, run_in_thread
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
+
+
+class VerifyRequest(RequestModel):
+    """A text to check; prompt: what it answers; documents: what to check against instead of the datastore."""
+
+    text: FullText
+    prompt: Text = ""
+    documents: Annotated[list[Document | Text], Field(min_length=1, max_length=1000)] | None = None
+
+
+class VerifyEvidence(AnswerModel):
+    """A source that speaks for or against a claim; excerpt: the sentence that decides."""
+
+    source_id: str
+    stance: Verdict
+    score: float
+    excerpt: str
+    claim: str
+
+
+class VerifySentence(AnswerModel):
+    """A sentence between two code points of the text; reason: why it was not checked."""
+
+    start_index: int
+    end_index: int
+    text: str
+    verdict: Verdict
+    score: float
+    claims: list[EweClaim]
+    evidence: list[VerifyEvidence]
+    notes: list[str]
+    reason: str
+
+
+class VerifyResponse(AnswerModel):
+    """The whole text; error: what the verifier failed with, empty if it did not."""
+
+    object: Literal["text.verification"] = "text.verification"
+    verdict: Verdict
+    support_score: float | None
+    sentences: list[VerifySentence]
+    sources: list[EweSource]
+    error: str
 
 
 @router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
