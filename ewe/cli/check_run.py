@@ -187,7 +187,6 @@ class CheckRun:
             print_checked(output_console(), name, checked)
 
     def _finish(self) -> None:
-        """What all texts came to together."""
         if not self.counts:
             return
         score = veriscore(self.counts, self.k)

@@ -49,7 +49,6 @@ def score_line(score: VeriScore) -> str:
 
 
 def _sentence_lines(item: CheckedSentence) -> Iterator[tuple[Text, int]]:
-    """(line, columns of indent) for one sentence."""
     sentence = item.sentence
     text = " ".join(sentence.text.split())
     yield mark(sentence.verdict).append(" ").append_text(verdict_text(text, sentence.verdict)), 0

@@ -99,7 +99,6 @@ def memory(
 def _play(
     bench: Bench, systems: Sequence[str], chat: ChatModel | None, setup: Setup, findings: FindingsFile[Finding]
 ) -> None:
-    """Plays what the findings lack, under a progress bar."""
     from ewe.eval.memory.answerers import ModelAnswerer
     from ewe.eval.memory.bench import run
 
@@ -118,7 +117,6 @@ def _tell(
     json_file: Path | None,
     markdown: bool,
 ) -> None:
-    """Tables on standard output, figures as JSON into a file."""
     from ewe.eval.tables import markdown_table, rich_table
 
     figures = {name: [asdict(row) for row in found] for name, found in rows.items()}

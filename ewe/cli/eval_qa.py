@@ -76,7 +76,6 @@ def qa(
 
 
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
-    """What the results depend on: settings, and the texts of questions, passages and datastore."""
     params = SamplingParams(max_tokens=job.max_tokens)
     content = repr((job.questions, job.pool)).encode()
     settings = run_settings(config, params, PromptForm(raw=False, system=""), None)
@@ -84,7 +83,6 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
-    """Runs what the findings lack, under a progress bar."""
     from ewe.engine.loader import load_model
     from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run

@@ -50,7 +50,6 @@ def run_settings(
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], group: str = "") -> Iterator[str]:
-    """Every setting that differs, with the value it had and the one it has."""
     for key in sorted({*old, *new}):
         before, now = old.get(key, _ABSENT), new.get(key, _ABSENT)
         if before == now:

@@ -85,7 +85,6 @@ def _prefix(tokenizer: Any, config: Config, system: str) -> str:
 
 
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
-    """The passages of a datastore, or those that the queries find, most often first."""
     from ewe.retrieval.open_retriever import open_retriever
 
     source = open_passages(store)

@@ -180,7 +180,6 @@ def mcp(
 
 @contextmanager
 def _service(store: Path, judge: str, encoder: str | None) -> Iterator[MemoryService]:
-    """The memories of a folder, closed at the end."""
     from ewe.longterm.open_memories import open_service
     from ewe.verification.judges.load import load_judge
 

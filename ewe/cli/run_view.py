@@ -101,7 +101,6 @@ class RunView:
 
 
 def _history(data: dict[str, Any]) -> str:
-    """What became of a sentence before it was final."""
     attempts = data.get("attempts", 1)
     if data["verdict"] == Verdict.REFUTED:
         return f"kept, though refuted, after {attempts} attempt{'' if attempts == 1 else 's'}"

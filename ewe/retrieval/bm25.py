@@ -158,8 +158,6 @@ def build_postings(
 
 
 class _Builder:
-    """Collects the postings of batches in a temporary file, then brings them together by word."""
-
     def __init__(self, spool: IO[bytes]) -> None:
         self._spool = spool
         self._sizes: list[int] = []

@@ -167,7 +167,6 @@ def _chunks(take: Take, count: int) -> Iterator[np.ndarray]:
 
 
 def _gather(take: Take, positions: np.ndarray, dimension: int) -> np.ndarray:
-    """The vectors at rising positions, read in runs."""
     rows = [take(int(position), int(position) + 1) for position in positions]
     return np.concatenate(rows) if rows else np.zeros((0, dimension), dtype=np.float32)
 

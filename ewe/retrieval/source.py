@@ -113,6 +113,5 @@ def _in_time(date: str, since: str, until: str) -> bool:
 
 
 def _common(limit: str, date: str) -> tuple[str, str]:
-    """Both cut to the shorter one's precision."""
     length = min(len(limit), len(date))
     return limit[:length], date[:length]

@@ -124,7 +124,6 @@ def _check(vector: np.ndarray) -> int:
 
 
 def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
-    """Writes down whose vectors the folder holds."""
     values = {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe.tolist()}
     partial = folder / f"{_ENCODER}.partial"
     partial.write_text(json.dumps(values), encoding="utf-8")

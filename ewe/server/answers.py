@@ -147,7 +147,6 @@ def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevis
 
 
 def _retrieval_scores(generations: Sequence[Generation]) -> Mapping[str, float]:
-    """The best score that the retriever gave to each passage."""
     best: dict[str, float] = {}
     for hit in (hit for item in generations for event in item.trace for hit in _hits(event.kind, event.data)):
         best[hit["id"]] = max(float(hit["score"]), best.get(hit["id"], float("-inf")))

@@ -87,8 +87,6 @@ def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
 
 
 class _ChatAnswer(ChunkedAnswer):
-    """The answer to one request: as a whole or as chunks."""
-
     form, id_prefix, chunk_object = ChatResponse, "chatcmpl", "chat.completion.chunk"
 
     def __init__(self, service: Service, run: Run, body: ChatRequest, tools: ToolUse | None) -> None:
@@ -147,7 +145,6 @@ class _ChatAnswer(ChunkedAnswer):
         return _choice(index, {"content": text})
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
-        """The end of a choice, with its citations."""
         cited = [annotation.model_dump() for annotation in citations(generation)]
         logprobs = await self._logprobs(generation)
         num_calls = self._readers[index].num_calls if self._readers else 0

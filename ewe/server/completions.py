@@ -48,8 +48,6 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
 
 
 class _CompletionAnswer(ChunkedAnswer):
-    """The answer to one request: as a whole or as chunks."""
-
     form, id_prefix, chunk_object = CompletionResponse, "cmpl", "text_completion"
 
     def __init__(self, service: Service, run: Run, body: CompletionRequest) -> None:

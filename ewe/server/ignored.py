@@ -82,5 +82,4 @@ def _ignored_fields(part: RequestModel, within: str = "") -> Iterator[_Ignored]:
 
 
 def _plain(name: str) -> str:
-    """The name as a header can carry it."""
     return quote(name, safe="", errors="replace")[:_MOST_CHARACTERS]

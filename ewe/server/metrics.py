@@ -108,8 +108,6 @@ class RunMeter:
 
 
 class _EngineFigures(Collector):
-    """The engine's own figures, and what happened to long-term memories, read when somebody asks."""
-
     def __init__(self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]]) -> None:
         self._status, self._memories = status, memories
 

@@ -69,8 +69,6 @@ def _order(body: ResponsesRequest) -> Order:
 
 
 class _Answer:
-    """The response to one request: as a whole or as events."""
-
     def __init__(self, service: Service, run: Run, body: ResponsesRequest) -> None:
         self._service = service
         self._run = run

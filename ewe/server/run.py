@@ -169,7 +169,6 @@ class Run:
         self._wake()
 
     async def _wait(self, silence_s: float | None) -> None:
-        """Returns when there are messages, or after the silence."""
         self._waiter = self._bridge.loop.create_future()
         timer = None if silence_s is None else self._bridge.loop.call_later(silence_s, self._wake)
         try:

@@ -76,7 +76,6 @@ class ChatTemplate:
 
     @cached_property
     def _shows_tools(self) -> bool:
-        """Whether the template tells the model of tools."""
         if getattr(self._tokenizer, "chat_template", None) is None:
             return False
         message = [{"role": "user", "content": "Hello."}]
@@ -108,7 +107,6 @@ class ChatTemplate:
 
 
 def _has_tools(messages: Sequence[Message]) -> bool:
-    """Whether a conversation holds tool calls or their results."""
     return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
 
 

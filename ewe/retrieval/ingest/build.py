@@ -121,8 +121,6 @@ class _Step:
 
 
 class _Run:
-    """One pass over the files of a request."""
-
     def __init__(self, store: PassageStore, ledger: Ledger, request: Request, on_progress: OnProgress | None) -> None:
         rules = ledger.settings()["rules"]
         self._store, self._ledger, self._request = store, ledger, request

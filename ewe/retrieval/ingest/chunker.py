@@ -155,7 +155,6 @@ def counter(tokenizer: str | None) -> Count:
 
 
 def _sections(document: Document) -> Iterator[Span]:
-    """Spans between the marks at which the title changes."""
     starts = [0]
     title = ""
     for mark in document.marks:
@@ -168,7 +167,6 @@ def _sections(document: Document) -> Iterator[Span]:
 
 
 def _mark_at(marks: tuple[Mark, ...], start: int) -> Mark:
-    """The last mark before or at the beginning of a chunk."""
     before = bisect_right(marks, start, key=lambda mark: mark.start)
     return marks[before - 1] if before else _NO_MARK
 

@@ -43,7 +43,6 @@ def info(path: Path) -> dict[str, Any]:
 
 
 def _state(folder: Path, store: PassageStore) -> str:
-    """What an index is, and whether it belongs to the passages as they are now."""
     try:
         manifest = read_manifest(folder)
     except DatastoreError as error:

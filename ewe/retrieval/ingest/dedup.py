@@ -133,7 +133,6 @@ class Deduplicator:
             )
 
     def _stored(self, keys: Iterable[int]) -> defaultdict[int, list[str]]:
-        """The texts in the store under each key."""
         wanted = list(dict.fromkeys(keys))
         pairs = self._store.lookup("SELECT key, passage FROM ingest_keys WHERE key IN", wanted)
         rows = sorted({row for _, row in pairs})

@@ -83,7 +83,6 @@ def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, name: str) -> str:
-    """A field other than text and veracity as a string; missing is empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, datetime | date):

@@ -55,8 +55,6 @@ def _under(title: str, heading: str) -> str:
 
 
 class _Page(HTMLParser):
-    """Collects text as the elements come by; unclosed and stray ones do no harm beyond themselves."""
-
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []

@@ -183,7 +183,6 @@ class Ledger:
             return removed
 
     def _empty(self, number: int) -> int:
-        """Takes everything out of the store that came from a file."""
         with self._store.transaction() as connection:
             ids = connection.execute(
                 "SELECT id FROM passages JOIN ingest_origins ON passage = passages.rowid WHERE file = ?", (number,)

@@ -37,7 +37,6 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
 
 
 def _values(reader: Any) -> dict[str, Any]:
-    """Title and date of the file's own description, where they can be read."""
     values: dict[str, Any] = {"title": "", "date": ""}
     try:
         values["title"] = str(reader.metadata.title or "").strip()
@@ -55,7 +54,6 @@ def _page_marks(pages: list[str], label: str) -> Iterator[Mark]:
 
 
 def _clean(page: str) -> str:
-    """A page's text with lines joined and hyphens at line ends taken out."""
     page = page.encode("utf-8", "replace").decode("utf-8")  # fonts can map glyphs to half of a surrogate pair
     text = _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
     return _LINE_END.sub(" ", _HYPHENATED.sub("", text)).strip()

@@ -113,6 +113,5 @@ def _plain(markdown: str) -> tuple[str, list[Mark]]:
 
 
 def _inline(token: Token) -> str:
-    """The text of a paragraph, a heading or a cell."""
     ends = {"softbreak": "\n", "hardbreak": "\n", "html_inline": ""}
     return "".join(ends.get(child.type, child.content) for child in token.children or ())

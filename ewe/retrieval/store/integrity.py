@@ -82,7 +82,6 @@ def _row_problems(store: PassageStore) -> list[str]:
 
 
 def _index_problems(store: PassageStore) -> list[str]:
-    """Indexes that are damaged or no longer belong to the passages."""
     found = []
     for folder in sorted(store.index_dir("x").parent.glob("*")):
         try:

@@ -156,7 +156,6 @@ class PassageStore(Session):
                     connection.execute("UPDATE state SET generation = generation + 1")
 
     def _add_batch(self, batch: Sequence[Passage]) -> AddResult:
-        """At most 1000 passages, inside a transaction."""
         prints = [self._digests(passage) for passage in batch]
         known = dict(self._where("id, digest", "id", [passage.id for passage in batch]))
         contents = {content for (content,) in self._where("content", "content", [content for content, _ in prints])}

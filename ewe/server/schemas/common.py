@@ -68,6 +68,10 @@ Text = Annotated[str, CHECK_UNICODE]
 FullText = Annotated[str, Field(min_length=1), CHECK_UNICODE]
 """The same, with at least one character."""
 
+Metadata = Annotated[
+    dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
+]
+
 
 class Document(RequestModel):
     """A text for the memory; veracity in [0, 1]: how far its source can be believed."""

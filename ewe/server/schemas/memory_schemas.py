@@ -6,18 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, RequestModel
+from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, Metadata, RequestModel
 
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
 _Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]
 _Content = Annotated[str, Field(min_length=1, max_length=8192), CHECK_UNICODE]
-_Metadata = Annotated[
-    dict[
-        Annotated[str, Field(max_length=64), CHECK_UNICODE],
-        Annotated[str, Field(max_length=512), CHECK_UNICODE],
-    ],
-    Field(max_length=16),
-]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]
@@ -78,7 +71,7 @@ class NewMemory(MemoryPlace):
     content: _Content
     kind: _Kind = "fact"
     source: Source = Source()
-    metadata: _Metadata = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     valid_from: _Time | None = None
 
 
@@ -86,7 +79,7 @@ class MemoryEdit(MemoryPlace):
     """What is to be changed of a memory: fields that are left out stay, null opens a time."""
 
     content: _Content | None = None
-    metadata: _Metadata | None = None
+    metadata: Metadata | None = None
     valid_from: _Time | None = None
     valid_until: _Time | None = None
 
