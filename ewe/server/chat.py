@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
+from ewe.engine.request import Prompt
 from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
 from ewe.server.answers import citations, finish_reason
@@ -31,9 +32,6 @@ from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import respond
 from ewe.tool_calls.use import Piece, ToolUse, with_id
 from ewe.types import Generation, ToolCall
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 

@@ -11,12 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ewe.engine.status import EngineStatus
+from ewe.engine.stream_events import StreamEvent
 from ewe.longterm.request_memories import EVENTS
 from ewe.types import Generation, Verdict
 
 if TYPE_CHECKING:
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)

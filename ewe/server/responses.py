@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
+from ewe.engine.request import Prompt
 from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
@@ -36,9 +37,6 @@ from ewe.server.service import Order, Service, service_of
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.server.streaming import comment, respond
 from ewe.types import Generation
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ewe.client import Answer, EngineClient
+from ewe.engine.request import Request
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
 
 
 _T = TypeVar("_T")

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fastapi import Request
 
+from ewe.engine.request import Prompt
 from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
@@ -31,9 +32,6 @@ from ewe.server.tenants import Tenants
 from ewe.summary import EngineSummary
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 _T = TypeVar("_T")
 

@@ -160,13 +160,13 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
     yield told + DONE
 
 
-class Caller:
-    """Whoever waits for the work; work that takes long asks now and then whether it is still there."""
+class Cancellation:
+    """Whether whoever waits for some work has gone; work that takes long asks now and then."""
 
     def __init__(self) -> None:
         self._gone = threading.Event()
 
-    def leave(self) -> None:
+    def cancel(self) -> None:
         """Nobody waits any more."""
         self._gone.set()
 
@@ -182,13 +182,13 @@ class Caller:
             yield items[start : start + size]
 
 
-async def run_in_thread(request: Request, work: Callable[[Caller], _T]) -> _T:
+async def run_in_thread(request: Request, work: Callable[[Cancellation], _T]) -> _T:
     """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
-    service, key, caller = service_of(request), key_of(request), Caller()
+    service, key, cancellation = service_of(request), key_of(request), Cancellation()
     service.admission.enter(key)
-    running = asyncio.ensure_future(asyncio.to_thread(work, caller))
+    running = asyncio.ensure_future(asyncio.to_thread(work, cancellation))
     try:
         return await unless_gone(request, running, service.settings.deadline)
     finally:
-        caller.leave()
+        cancellation.cancel()
         service.admission.leave(key)

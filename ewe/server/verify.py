@@ -26,7 +26,7 @@ from ewe.server.schemas.common import (
     Verdict,
 )
 from ewe.server.service import passages_of, service_of
-from ewe.server.streaming import Caller, run_in_thread
+from ewe.server.streaming import Cancellation, run_in_thread
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
@@ -80,22 +80,22 @@ class VerifyResponse(AnswerModel):
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
     checks = service_of(request).served.checks
-    return _response(await run_in_thread(request, lambda caller: _check(checks, body, caller)))
+    return _response(await run_in_thread(request, lambda cancellation: _check(checks, body, cancellation)))
 
 
-def _check(checks: Checks, body: VerifyRequest, caller: Caller) -> CheckedText:
+def _check(checks: Checks, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if body.documents:
         with closing(checks.against(passages_of(body.documents))) as verifier:
-            return _run(verifier, body, caller)
+            return _run(verifier, body, cancellation)
     own = checks.own()
     if own is None:
         raise InvalidRequestError("this server has no datastore: give documents to check against")
-    return _run(own, body, caller)
+    return _run(own, body, cancellation)
 
 
-def _run(verifier: TimedVerifier, body: VerifyRequest, caller: Caller) -> CheckedText:
-    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: caller.check())
+def _run(verifier: TimedVerifier, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
+    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: cancellation.check())
 
 
 def _response(checked: CheckedText) -> VerifyResponse:
