@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from ewe.eval.systems import Sweep, read_sweep, systems_of
 from ewe.registry import POLICIES
 from ewe.sampling import SamplingParams
 
-_JUDGES = "Judges"
+_judging = partial(typer.Option, rich_help_panel="Judges")
 Chosen = Annotated[
     list[str],
     typer.Option(
@@ -50,27 +51,18 @@ SweepFile = Annotated[
 ]
 Judge = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_JUDGES, help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."
-    ),
+    _judging(help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."),
 ]
 ClaimFinder = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_JUDGES,
+    _judging(
         help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
         show_default="the judge, if it is at an URL, else sentences",
     ),
 ]
-EvidenceStore = Annotated[
-    str | None, typer.Option(rich_help_panel=_JUDGES, help="The judge's datastore.", show_default="--datastore")
-]
-Comparer = Annotated[
-    str | None, typer.Option(rich_help_panel=_JUDGES, help="Says which answer is better: openai:MODEL@URL.")
-]
-SameJudge = Annotated[
-    bool, typer.Option("--same-judge", rich_help_panel=_JUDGES, help="Let a judge grade that checked the writing.")
-]
+EvidenceStore = Annotated[str | None, _judging(help="The judge's datastore.", show_default="--datastore")]
+Comparer = Annotated[str | None, _judging(help="Says which answer is better: openai:MODEL@URL.")]
+SameJudge = Annotated[bool, _judging("--same-judge", help="Let a judge grade that checked the writing.")]
 Baseline = Annotated[
     str | None, typer.Option(help="The system that others are compared with.", show_default="plain, or the first one")
 ]

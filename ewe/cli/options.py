@@ -36,8 +36,7 @@ def _place_for_a_picture(path: Path | None) -> Path | None:
 
 
 ConfigFile = Annotated[
-    Path | None,
-    _setting("--config", help="Settings (YAML).", exists=True, dir_okay=False, show_default=False),
+    Path | None, _setting("--config", help="Settings (YAML).", exists=True, dir_okay=False, show_default=False)
 ]
 Settings = Annotated[
     list[str] | None,
@@ -63,8 +62,7 @@ Datastore = Annotated[
     ),
 ]
 Verifier = Annotated[
-    str | None,
-    _setting(help="What checks sentences: claims (default with a datastore), values, builtin, none."),
+    str | None, _setting(help="What checks sentences: claims (default with a datastore), values, builtin, none.")
 ]
 
 
@@ -92,13 +90,9 @@ Documents = Annotated[
 ]
 AsJSON = Annotated[bool, _result("--json", help="Results as JSON, one document per line.")]
 HTMLFile = Annotated[
-    Path | None,
-    _result("--html", help="Write the results as an HTML page.", callback=_place_for_a_file),
+    Path | None, _result("--html", help="Write the results as an HTML page.", callback=_place_for_a_file)
 ]
-TraceFile = Annotated[
-    Path | None,
-    _result("--trace", help="Write every event as JSONL.", callback=_place_for_a_file),
-]
+TraceFile = Annotated[Path | None, _result("--trace", help="Write every event as JSONL.", callback=_place_for_a_file)]
 OutputFile = Annotated[
     Path | None,
     _result(
@@ -109,12 +103,10 @@ OutputFile = Annotated[
 ]
 
 FiguresFile = Annotated[
-    Path | None,
-    _result("--json", help="Write the figures to this file.", callback=_place_for_a_file),
+    Path | None, _result("--json", help="Write the figures to this file.", callback=_place_for_a_file)
 ]
 PlotFile = Annotated[
-    Path | None,
-    _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture),
+    Path | None, _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
 ]
 
 Markdown = Annotated[bool, _result("--markdown", help="Print the table as Markdown.")]
@@ -134,8 +126,7 @@ PresencePenalty = Annotated[float, _sampling(help="Taken from the logit of every
 FrequencyPenalty = Annotated[float, _sampling(help="The same, per time it was used.")]
 RepetitionPenalty = Annotated[float, _sampling(help="Divides the logits of tokens used before; 1 is off.")]
 LogitBias = Annotated[
-    list[str] | None,
-    _sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable."),
+    list[str] | None, _sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable.")
 ]
 Logprobs = Annotated[int | None, _sampling(help="Log-probabilities of the n likeliest tokens in the JSON.")]
 DeadlineS = Annotated[float | None, _sampling(help="Seconds after which an answer ends with what it has.")]

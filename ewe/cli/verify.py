@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from ewe.protocols import Verifier
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage, Verdict
 
-_EVIDENCE = "What to check against"
+_evidence = partial(typer.Option, rich_help_panel="What to check against")
 _NOTHING = "nothing to check against: give --datastore or --documents"
 
 
@@ -31,11 +32,11 @@ def verify(
     ] = None,
     datastore: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_EVIDENCE, help="A folder of `ewe index build`, a .jsonl file, or builtin."),
+        _evidence(help="A folder of `ewe index build`, a .jsonl file, or builtin."),
     ] = None,
     documents: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=_EVIDENCE, help="A document, folder or pattern to check against. Repeatable."),
+        _evidence(help="A document, folder or pattern to check against. Repeatable."),
     ] = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
     judge: Annotated[
