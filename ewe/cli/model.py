@@ -68,12 +68,7 @@ def _get(name: str) -> None:
 
 
 def doctor(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
-        ),
-    ] = None,
+    model: options.ModelArgument = None,
     adapter: options.Adapter = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,

@@ -42,10 +42,9 @@ Settings = Annotated[
     list[str] | None,
     _setting("--set", metavar="KEY=VALUE", help="One setting, e.g. memory.retrieval_units=6. Repeatable."),
 ]
-Model = Annotated[
-    str | None,
-    _setting(help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"),
-]
+_MODEL = "builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id."
+Model = Annotated[str | None, _setting(help=_MODEL, show_default="builtin")]
+ModelArgument = Annotated[str | None, typer.Argument(help=_MODEL, show_default="builtin")]
 Adapter = Annotated[
     str | None,
     _setting(

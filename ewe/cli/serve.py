@@ -23,12 +23,7 @@ _server = partial(typer.Option, rich_help_panel="Server")
 
 
 def serve(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
-        ),
-    ] = None,
+    model: options.ModelArgument = None,
     host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
     served_model_name: Annotated[
