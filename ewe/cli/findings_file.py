@@ -43,7 +43,10 @@ def run_settings(
         "datastore_content": content_digest(config.datastore),
         "sampling": asdict(params),
         "prompts": asdict(form),
-        "documents": [f"{passage.id} ({_digest(passage)})" for passage in documents or ()],
+        "documents": [
+            f"{passage.id} ({hashlib.sha256(json.dumps(asdict(passage)).encode()).hexdigest()[:12]})"
+            for passage in documents or ()
+        ],
     }
     through_json: dict[str, Any] = json.loads(json.dumps(jsonable(values)))
     return through_json
@@ -65,10 +68,6 @@ def _shown(value: object) -> str:
         return "not there"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _digest(passage: Passage) -> str:
-    return hashlib.sha256(json.dumps(asdict(passage)).encode()).hexdigest()[:12]
 
 
 def content_digest(datastore: str | None) -> str | None:

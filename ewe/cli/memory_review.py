@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ewe.longterm.store import MemoryStore
 
 _SEEN = 0.005  # A smaller change cannot be seen in what is printed.
+_LONGEST = 60  # characters of a memory in the table
 _sleep = time.sleep
 
 
@@ -178,17 +179,14 @@ def _table(reviewed: Sequence[Reviewed]) -> None:
     for name in ("memory", "veracity", "uncertainty", "outcome", "evidence"):
         table.add_column(name, no_wrap=name in ("veracity", "uncertainty"), overflow="fold")
     for one in reviewed:
-        revision, shown = one.revision, _clip(one.memory.content)
+        revision, shown = one.revision, one.memory.content
         veracity = f"{one.memory.veracity:.2f}"
         uncertainty = f"{one.memory.uncertainty:.2f}"
         if revision is not None:
             veracity += f" -> {revision.veracity_after:.2f}"
             uncertainty += "" if revision.uncertainty is None else f" -> {revision.uncertainty:.2f}"
         evidence = one.error or (", ".join(revision.evidence) if revision else "")
+        shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
         cells = (f"{shown} ({one.memory.id})", veracity, uncertainty, _outcome(one), evidence)
         table.add_row(*(Text(clean(cell)) for cell in cells))  # never read as markup
     output_console().print(table)
-
-
-def _clip(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -111,7 +111,3 @@ def _table(found: Diagnosis) -> Table:
     for name, reading in [("in the prompt", found.prompt), *((_name(item.placement), item) for item in found.units)]:
         table.add_row(name, str(reading.one), str(reading.several))
     return table
-
-
-def _name(placement: str) -> str:
-    return f"as a unit, placement {placement}" if placement else "as a unit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,9 @@ def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
         prompts = [_from_json(value, place, index) for index, (place, value) in enumerate(found)]
     else:
         prompts = [Prompt(str(index), line.rstrip("\r")) for index, line in enumerate(lines)]
-    _refuse_duplicates(prompts, name)
+    twice = next((one for one, count in Counter(prompt.id for prompt in prompts).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidRequestError(f"{name}: the id {twice!r} stands for two prompts")
     return prompts
 
 
@@ -93,14 +96,6 @@ def _from_json(value: Any, place: str, index: int) -> Prompt:
     if not isinstance(text, str):
         raise InvalidRequestError(f"{place}: {_EXPECTED}")
     return Prompt(name, text)
-
-
-def _refuse_duplicates(prompts: Iterable[Prompt], name: str) -> None:
-    seen: set[str] = set()
-    for prompt in prompts:
-        if prompt.id in seen:
-            raise InvalidRequestError(f"{name}: the id {prompt.id!r} stands for two prompts")
-        seen.add(prompt.id)
 
 
 def read_documents(files: Iterable[Path] | None) -> list[Passage] | None:

@@ -181,7 +181,7 @@ class _Builder:
 
     def finish(self, folder: Path | None) -> Postings:
         """All postings by word, with weights in place of counts; in `folder` if given."""
-        make = _in_memory if folder is None else partial(_on_disk, folder)
+        make = partial(_array, folder)
         starts = make("starts", np.int64, len(self._vocabulary) + 1)
         frequencies = np.zeros(len(self._vocabulary), dtype=np.int64)
         for found, _, _ in self._blocks():
@@ -215,11 +215,10 @@ class _Builder:
             yield np.frombuffer(self._spool.read(12 * size), dtype=np.int32).reshape(3, size)
 
 
-def _in_memory(_: str, dtype: Any, size: int) -> np.ndarray:
-    return np.empty(size, dtype)
-
-
-def _on_disk(folder: Path, name: str, dtype: Any, size: int) -> np.ndarray:
+def _array(folder: Path | None, name: str, dtype: Any, size: int) -> np.ndarray:
+    """An array to fill, in a file of the folder if there is one."""
+    if folder is None:
+        return np.empty(size, dtype)
     path = folder / f"{name}.npy"
     mapped = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(int(size),))
     # A mapped file gets its room when it is written to, and a full disk then kills the process: ask for it now.

@@ -102,11 +102,11 @@ def _passage(values: Any) -> Passage:
         expected = (int, float) if key == "veracity" else str
         if not isinstance(value, expected) or isinstance(value, bool):
             raise DatastoreError(f"{key} must be a {'number' if key == 'veracity' else 'string'}, found {value!r}")
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and not is_unicode(value):
             raise DatastoreError(f"{key} holds half of a surrogate pair")
     return Passage(**values)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Whether `text` can be encoded; JSON can smuggle in lone surrogates, on which tokenizers fail later."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -43,7 +43,7 @@ class CrossEncoderScorer(SentenceModel):
                 [(clean(query), clean(passage)) for query, passage in pairs],
                 batch_size=self._batch_size,
                 show_progress_bar=False,
-                activation_fn=_identity,
+                activation_fn=lambda logits: logits,
                 convert_to_numpy=True,
             )
         return (1 / (1 + np.exp(-np.asarray(logits, dtype=np.float64)))).astype(np.float32)
@@ -78,7 +78,3 @@ class Reranked:
         scores = iter(self.scorer.score(pairs))
         rescored = [[ScoredPassage(scored.passage, float(next(scores))) for scored in row] for row in found]
         return [sorted(row, key=lambda scored: -scored.score)[:top_k] for row in rescored]
-
-
-def _identity(logits: Any) -> Any:
-    return logits

@@ -106,7 +106,9 @@ class Vectors:
 
 def made_by(encoder: Encoder, folder: Path) -> bool:
     """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
-    return _has_fingerprint(folder, encoder) or _is_same(folder, encoder.encode_passages([_PROBE])[0])
+    fingerprint = _fingerprint(encoder)
+    is_known = bool(fingerprint) and _noted(folder, "fingerprint") == fingerprint
+    return is_known or _is_same(folder, encoder.encode_passages([_PROBE])[0])
 
 
 def count_vectors(folder: Path) -> int:
@@ -128,12 +130,6 @@ def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
     partial = folder / f"{_ENCODER}.partial"
     partial.write_text(json.dumps(values), encoding="utf-8")
     partial.replace(folder / _ENCODER)
-
-
-def _has_fingerprint(folder: Path, encoder: Encoder) -> bool:
-    """Whether the folder was made by an encoder with this one's fingerprint; False if it has none."""
-    fingerprint = _fingerprint(encoder)
-    return bool(fingerprint) and _noted(folder, "fingerprint") == fingerprint
 
 
 def _fingerprint(encoder: Encoder) -> str:

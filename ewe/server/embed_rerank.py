@@ -72,10 +72,13 @@ async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
     name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served.names)
     scores, tokens = await run_in_thread(request, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
+    shown = {} if body.return_documents is False else {index: RankedText(text=body.texts[index]) for index in order}
     return RerankResponse(
         id=f"rerank-{uuid.uuid4().hex}",
         model=name,
-        results=[_result(index, scores[index], body) for index in order],
+        results=[
+            RankedDocument(index=index, relevance_score=scores[index], document=shown.get(index)) for index in order
+        ],
         usage=ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
 
@@ -85,8 +88,3 @@ def _score(models: SentenceModels, body: RerankRequest, cancellation: Cancellati
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
     tokens = counted(reranker, "documents", reranker.count_tokens(pairs), body.truncate_prompt_tokens == -1)
     return [float(score) for batch in cancellation.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
-
-
-def _result(index: int, score: float, body: RerankRequest) -> RankedDocument:
-    document = None if body.return_documents is False else RankedText(text=body.texts[index])
-    return RankedDocument(index=index, relevance_score=score, document=document)

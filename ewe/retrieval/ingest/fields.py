@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from ewe.errors import DatastoreError
+from ewe.retrieval.datastore import is_unicode
 from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.files import decode
 
@@ -107,7 +108,7 @@ def _veracity(value: Any) -> float | None:
 
 
 def _unicode(value: str, name: str) -> str:
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+    if not is_unicode(value):
         raise ValueError(f"{name} holds half of a surrogate pair")
     return value
 
