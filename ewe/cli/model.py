@@ -108,6 +108,8 @@ def _table(found: Diagnosis) -> Table:
     table.add_column("alone", justify="right")
     table.add_column(f"with {SEVERAL - 1} others", justify="right")
     table.add_row("not at all", str(found.nothing), "")
-    for name, reading in [("in the prompt", found.prompt), *((_name(item.placement), item) for item in found.units)]:
-        table.add_row(name, str(reading.one), str(reading.several))
+    table.add_row("in the prompt", str(found.prompt.one), str(found.prompt.several))
+    for item in found.units:
+        name = f"as a unit, placement {item.placement}" if item.placement else "as a unit"
+        table.add_row(name, str(item.one), str(item.several))
     return table

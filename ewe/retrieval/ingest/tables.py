@@ -125,9 +125,10 @@ def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | P
             text = line.decode(options.encoding or "utf-8")
             if text.strip("\ufeff \t\r\n"):
                 values = json.loads(text.lstrip("\ufeff"))
-                found = f"expected a JSON object, found {type(values).__name__}"
-                is_object = isinstance(values, dict)
-                yield document(values, number, block, options) if is_object else Problem(where, found)
+                if isinstance(values, dict):
+                    yield document(values, number, block, options)
+                else:
+                    yield Problem(where, f"expected a JSON object, found {type(values).__name__}")
         except UnicodeDecodeError as error:
             yield Problem(
                 where, f"it is not {error.encoding.upper()} ({error.reason} at byte {error.start} of the line)"
