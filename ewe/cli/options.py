@@ -16,7 +16,7 @@ from ewe.sampling import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
 _result = partial(typer.Option, rich_help_panel="Results")
-_sampling = partial(typer.Option, rich_help_panel="Sampling")
+sampling = partial(typer.Option, rich_help_panel="Sampling")
 
 
 def _place_for_a_file(path: Path | None) -> Path | None:
@@ -110,29 +110,14 @@ PlotFile = Annotated[
 
 Markdown = Annotated[bool, _result("--markdown", help="Print the table as Markdown.")]
 
-MaxTokens = Annotated[int, _sampling(help="Most tokens to write.")]
-MinTokens = Annotated[int, _sampling(help="Fewest tokens before the text may end.")]
-Temperature = Annotated[float, _sampling(help="0 is greedy.")]
-TopP = Annotated[float, _sampling(help="Nucleus sampling; 1 is off.")]
-TopK = Annotated[int, _sampling(help="Draw from the k likeliest tokens; 0 is off.")]
-MinP = Annotated[float, _sampling(help="Least share of the likeliest token's probability; 0 is off.")]
-Seed = Annotated[int | None, _sampling(help="Seed of the random draws.")]
-Copies = Annotated[int, _sampling("-n", "--n", help="Answers per prompt.")]
-Stop = Annotated[list[str] | None, _sampling(help="End before this text. Repeatable.")]
-StopTokenIds = Annotated[list[int] | None, _sampling(help="End after this token. Repeatable.")]
-IgnoreEos = Annotated[bool, _sampling("--ignore-eos", help="Go on when the model wants to end.")]
-PresencePenalty = Annotated[float, _sampling(help="Taken from the logit of every token used before.")]
-FrequencyPenalty = Annotated[float, _sampling(help="The same, per time it was used.")]
-RepetitionPenalty = Annotated[float, _sampling(help="Divides the logits of tokens used before; 1 is off.")]
-LogitBias = Annotated[
-    list[str] | None, _sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable.")
-]
-Logprobs = Annotated[int | None, _sampling(help="Log-probabilities of the n likeliest tokens in the JSON.")]
-DeadlineS = Annotated[float | None, _sampling(help="Seconds after which an answer ends with what it has.")]
+MaxTokens = Annotated[int, sampling(help="Most tokens to write.")]
+Temperature = Annotated[float, sampling(help="0 is greedy.")]
+Seed = Annotated[int | None, sampling(help="Seed of the random draws.")]
+LogitBias = Annotated[list[str] | None, sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable.")]
 
 JSONSchema = Annotated[
     Path | None,
-    _sampling(
+    sampling(
         "--json-schema", help="Answers are JSON that satisfies the schema in this file.", exists=True, dir_okay=False
     ),
 ]

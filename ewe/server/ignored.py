@@ -37,9 +37,8 @@ class IgnoredFields:
             unknown = next((field.name for field in found if not field.is_label), None)
             if unknown is not None:
                 raise RefusedError(400, f"{unknown}: this server knows no such field (server.strict)", param=unknown)
-        plain = (
-            quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] for field in found
-        )  # as a header takes it
+        # As a header can carry them.
+        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] for field in found)
         names = list(dict.fromkeys(plain))
         if names:
             request.scope["state"]["ignored"] = ", ".join(names[:_MOST_NAMES] + ["..."] * (len(names) > _MOST_NAMES))
