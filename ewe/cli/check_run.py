@@ -1,7 +1,5 @@
 """Checks many texts and brings every result where it belongs: the screen, JSON lines, the page."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

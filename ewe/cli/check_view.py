@@ -1,7 +1,5 @@
 """A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console

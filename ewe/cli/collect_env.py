@@ -1,7 +1,5 @@
 """`ewe collect-env`: what a bug report should say about the machine."""
 
-from __future__ import annotations
-
 import json
 import platform
 from importlib.metadata import PackageNotFoundError, version

@@ -3,8 +3,6 @@
 `ewe.cli.eval_run` does the work.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Files of findings that a later run can go on with, and the settings that they were written with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`ewe generate` and `ewe chat`: answers to prompts, and a conversation in the terminal."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

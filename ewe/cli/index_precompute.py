@@ -1,7 +1,5 @@
 """`ewe index precompute`: a datastore's passages as encoded units on disk."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

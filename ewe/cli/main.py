@@ -1,7 +1,5 @@
 """The `ewe` command: its subcommands, its errors and its exit codes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Where prompts and documents come from: the argument, files, standard input."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

@@ -3,8 +3,6 @@
 Text from models and passages is never read as markup, and its control characters never reach the terminal.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

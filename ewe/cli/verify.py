@@ -1,7 +1,5 @@
 """`ewe verify`: texts checked against a datastore or documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

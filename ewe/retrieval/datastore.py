@@ -1,12 +1,10 @@
 """A small collection of passages held in memory, read from and written to JSONL."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.types import Passage
@@ -53,7 +51,7 @@ class Datastore(PassageList):
         super().__init__(by_id.values())
 
     @classmethod
-    def from_jsonl(cls, path: str | Path) -> Datastore:
+    def from_jsonl(cls, path: str | Path) -> Self:
         """The passages of a UTF-8 file with one JSON object per line; blank lines are skipped.
 
         Keys are the fields of `Passage`; `id` and `text` are required. Raises DatastoreError naming file and line for

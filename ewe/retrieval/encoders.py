@@ -1,7 +1,5 @@
 """Sentence encoders: texts to vectors, by sentence-transformers where it is installed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """One retriever from a source and settings: the best that is installed, unless the settings say which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """A second look at the best passages by a model that reads query and passage together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

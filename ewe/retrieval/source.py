@@ -1,7 +1,5 @@
 """Where retrievers read passages from, by row, and which of them may be found at all."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """The vectors of passages, encoded once: on disk they outlive a killed build and a changed datastore."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """From the engine's generations to what clients read: citations, verdicts, sources, usage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from operator import add

@@ -1,7 +1,5 @@
 """The app: routes, middleware and errors around one service."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """/v1/chat/completions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Verifiers for texts that are finished: the engine's own, or one that looks into documents of a request."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence

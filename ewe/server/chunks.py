@@ -1,7 +1,5 @@
 """What streamed conversations and streamed texts have in common: chunks, from the first to the token counts."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """/v1/embeddings and /v1/rerank: the encoder and the reranker of the datastore's retrieval, for texts of requests."""
 
-from __future__ import annotations
-
 import base64
 import uuid
 

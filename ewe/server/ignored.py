@@ -1,7 +1,5 @@
 """Fields of requests that have no effect here: told in a header and once in the log, or refused."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """/v1/memories: memories are added, searched, judged, shown with their history, and deleted."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Annotated, Any

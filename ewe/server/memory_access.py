@@ -1,7 +1,5 @@
 """Who asks for memories: which of them they may read or change, and how these look to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Routes for those who run the server: is it alive and ready, what does it do, which models; tokens of texts."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 

@@ -1,7 +1,5 @@
 """The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends."""
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import logging

@@ -1,7 +1,5 @@
 """/v1/responses."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Sequence

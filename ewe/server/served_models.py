@@ -1,7 +1,5 @@
 """What clients may call the model, and the sentence encoder and the reranker behind it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -1,7 +1,5 @@
 """Streams of server-sent events, and work off the event loop: neither goes on for longer than somebody waits."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """/v1/verify: a text in, its sentences with verdicts and evidence out."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Annotated, Literal
 

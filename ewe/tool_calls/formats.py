@@ -1,7 +1,5 @@
 """How models of one kind write tool calls: Hermes, Llama 3, Mistral."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A model's chat template: conversations become prompts, also with tools, whether the template knows them or not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

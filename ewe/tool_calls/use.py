@@ -1,7 +1,5 @@
 """The tools of one request with one model, and calls read out of its text as it comes."""
 
-from __future__ import annotations
-
 import secrets
 import string
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Building a datastore from files, and adding files to one; a run that was killed is gone on with."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

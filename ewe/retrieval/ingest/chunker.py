@@ -1,7 +1,5 @@
 """Cutting documents into passages at the ends of sentences."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What a datastore holds, and taking passages out of it by id, file or source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fields of documents from rows of tables and JSON objects; the table of veracities by source."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -4,8 +4,6 @@ Nothing that a page says is left out but menus and controls: trafilatura, tried 
 paragraphs and takes dates from running text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Reading PDF through pypdf."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

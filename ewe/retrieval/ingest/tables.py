@@ -1,7 +1,5 @@
 """Reading rows: CSV, Parquet, and JSONL with one object per line."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reading plain text and Markdown of any length."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from io import StringIO

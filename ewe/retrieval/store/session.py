@@ -1,7 +1,5 @@
 """One connection to a store's database, shared by threads: queries, consistent views and transactions."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

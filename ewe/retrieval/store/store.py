@@ -1,7 +1,5 @@
 """The passages of a datastore on disk."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import FILE_NAME, connect, create_database
@@ -53,17 +51,17 @@ class PassageStore(Session):
     _changed = False
 
     @classmethod
-    def create(cls, path: str | Path) -> PassageStore:
+    def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
         create_database(Path(path))
         return cls.open(path, read_only=False)
 
     @classmethod
-    def open(cls, path: str | Path, read_only: bool = True) -> PassageStore:
+    def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
         return cls(Path(path) / FILE_NAME, connect, read_only)
 
-    def __enter__(self) -> PassageStore:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

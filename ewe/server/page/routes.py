@@ -3,8 +3,6 @@
 Answers come to the page by the public routes, as to every other client.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from pathlib import Path

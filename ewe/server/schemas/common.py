@@ -1,7 +1,5 @@
 """The parts of requests and answers that several endpoints share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (

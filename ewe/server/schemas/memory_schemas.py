@@ -1,7 +1,5 @@
 """Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field

@@ -4,8 +4,6 @@ A field of OpenAI's that the engine does not have is declared with the values th
 refused by its name.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field

@@ -1,7 +1,5 @@
 """Chat endpoints that speak OpenAI's protocol (vLLM, SGLang, llama.cpp, this engine's own server) as completers."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """One JSON document posted to a server, one JSON document back, within a time."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any
