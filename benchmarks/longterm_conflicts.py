@@ -32,14 +32,13 @@ from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from benchmarks.longterm_pairs import REPORT, TUNE
 from benchmarks.sessions import DAY
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import same_attribute
-from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, relations
-from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, relations, same_attribute
+from ewe.longterm.scoring.forms import FirstVeracity
+from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import REFUTED, Judge

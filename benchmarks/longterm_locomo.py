@@ -27,10 +27,9 @@ from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.eval.memory.selective_sets import locomo_evidence, locomo_sessions
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.default import DefaultScorer
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.encoders import Encoder, SentenceEncoder

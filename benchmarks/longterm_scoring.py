@@ -29,15 +29,15 @@ from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 from benchmarks.session_figures import Figures, markdown, plot
 from benchmarks.sessions import DAY, SHARED, Fact, FormJudge, Library, Tally, World, ask, fact_of, tell
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
 from ewe.longterm.scoring.protocol import Candidate
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.threshold import VeracityThreshold
 from ewe.longterm.scoring.verimem import InitialWeights
-from ewe.longterm.scoring.verimem_threshold import VeracityThreshold
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 
 _FIRST_SEED = 10  # 0 and 1 are the worlds that the default scorer was designed on

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.service import MemoryService
 from ewe.types import Passage, ScoredPassage
 

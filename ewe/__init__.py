@@ -1,5 +1,6 @@
 """EWE: language models that write text which can be checked, with an explicit working memory."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
@@ -30,18 +31,11 @@ __all__ = [
 ]
 
 
+_LAZY = {"LLM": "ewe.llm", "AsyncLLM": "ewe.async_llm", "VeriMemAgent": "ewe.agent"}
+
+
 def __getattr__(name: str) -> Any:
     # torch and transformers take seconds to import: only code that asks for an engine pays for them.
-    if name == "LLM":
-        from ewe.llm import LLM
-
-        return LLM
-    if name == "AsyncLLM":
-        from ewe.async_llm import AsyncLLM
-
-        return AsyncLLM
-    if name == "VeriMemAgent":
-        from ewe.agent import VeriMemAgent
-
-        return VeriMemAgent
-    raise AttributeError(f"module 'ewe' has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ewe' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

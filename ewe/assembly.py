@@ -1,8 +1,4 @@
-"""Building an engine around its components: model, pool, memory, loop.
-
-Importing it imports torch and transformers, so `EngineClient` does so when everything that can be checked without them
-has been.
-"""
+"""Building an engine around its components: model, pool, memory, loop. Importing it imports torch and transformers."""
 
 from __future__ import annotations
 

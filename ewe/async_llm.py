@@ -1,9 +1,4 @@
-"""AsyncLLM: the Python interface of the engine for asyncio.
-
-All else is LLM's.
-"""
-
-from __future__ import annotations
+"""AsyncLLM: the Python interface of the engine for asyncio."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """Where files lie that can be made again: figures measured on this machine, for one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

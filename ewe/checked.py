@@ -1,7 +1,5 @@
 """What checking a finished text gives: sentences with verdicts and evidence, and what they add up to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,20 +14,14 @@ _DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence with its claims and verdict, and the evidence for and against them.
-
-    notes: what a reader should know of how they came about, in words of the verifier.
-    """
+    """A sentence with its claims and verdict, the evidence for and against them, and the verifier's notes."""
 
     sentence: Sentence
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
 
     def evidence_of(self, claim: Claim) -> tuple[Evidence, ...]:
-        """The evidence that speaks to one claim of the sentence.
-
-        Evidence that names no claim counts where the claim lists its passage and has the verdict of its stance.
-        """
+        """The evidence for one claim: what names it, or names none and backs its verdict with a passage it lists."""
         return tuple(
             item for item in self.evidence if (item.claim == claim.text if item.claim else _backs(item, claim))
         )
@@ -52,11 +44,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """A text with all of its sentences, in order.
-
-    Sentence positions are code points of `text`. error: what the verifier failed with, if it did; the sentences that it
-    failed on are `not_checked` and say so.
-    """
+    """A text with its sentences in order, by code points of `text`; error: what the verifier failed with, if it did."""
 
     text: str
     sentences: tuple[CheckedSentence, ...]
@@ -76,12 +64,7 @@ class CheckedText:
     @property
     def verdict(self) -> Verdict:
         """Refuted if any sentence is; supported if all that hold claims are; not_checked if none holds any."""
-        verdicts = {item.sentence.verdict for item in self.sentences} - {Verdict.NOT_CHECKED}
-        if not verdicts:
-            return Verdict.NOT_CHECKED
-        if Verdict.REFUTED in verdicts:
-            return Verdict.REFUTED
-        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+        return Verdict.of_all({item.sentence.verdict for item in self.sentences} - {Verdict.NOT_CHECKED})
 
     @property
     def num_conflicts(self) -> int:

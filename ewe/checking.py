@@ -1,7 +1,5 @@
 """Checking a finished text, sentence by sentence, against whatever a verifier knows."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,11 +30,9 @@ def check_text(
     """Every sentence of `text` with its verdict and evidence.
 
     prompt: what the text answers; a pronoun may stand for a name in it. batch_size: sentences per call of the verifier.
-    on_progress: called with (sentences done, all sentences) after each call.
-
-    A verifier that raises loses nothing: the sentences of that call are not_checked with the reason, `error` holds the
-    first reason, and after two failed calls in a row the rest is not tried. Raises InvalidRequestError for a text
-    without any words, or one that is no Unicode (half of a surrogate pair).
+    on_progress: called with (sentences done, all sentences) after each call. A verifier that raises costs the sentences
+    of that call their verdict, `error` holds the first reason, and after two failed calls in a row the rest is not
+    tried. Raises InvalidRequestError for a text without any words, or that is no Unicode.
     """
     _refuse_odd(text, prompt)
     spans = SentenceSplitter().split(text)

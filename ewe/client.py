@@ -1,7 +1,4 @@
-"""One running engine and the requests that are under way in it; what LLM and AsyncLLM both stand on.
-
-Callbacks come from the engine's thread.
-"""
+"""One running engine and the requests that are under way in it. Callbacks come from the engine's thread."""
 
 from __future__ import annotations
 
@@ -37,10 +34,9 @@ Answer = Generation | EngineDeadError
 
 
 class EngineClient:
-    """Starts an engine and hands requests to it.
+    """Starts an engine and hands requests to it; loaded: a model in memory already; on_load: hears of each step.
 
-    loaded: a model that is already in memory. on_load: hears of each step. torch and transformers are imported here,
-    not with this module: what can be checked without them has been checked by then.
+    torch and transformers are imported here: what can be checked without them has been checked by then.
     """
 
     def __init__(
@@ -62,7 +58,7 @@ class EngineClient:
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
         self._pipeline: PipelineDriver | None = None
         if config.policy in PIPELINES:
-            from ewe.pipelines.open import open_pipeline
+            from ewe.pipelines.driver import open_pipeline
 
             self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
 
@@ -180,10 +176,7 @@ def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer:
 
 
 def with_named(config: Config, **given: object) -> Config:
-    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError.
-
-    Objects are left to whoever uses them.
-    """
+    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError."""
     values = config.model_dump(exclude_unset=True)
     named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
     if "longterm" in named:
@@ -194,7 +187,7 @@ def with_named(config: Config, **given: object) -> Config:
 def resolve_config(model: str | None, config: Any) -> Config:
     """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
 
-    The built-in model without settings brings its own (`ewe/world/builtin.yaml`). Raises ConfigError.
+    The built-in model without settings brings its own. Raises ConfigError.
     """
     if isinstance(config, Config):
         values = config.model_dump(exclude_unset=True)

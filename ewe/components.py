@@ -59,8 +59,7 @@ class Components:
 def preflight(config: Config, has_model: bool = False) -> None:
     """Refuses settings that name a folder that is not there, or a device that cannot be used.
 
-    has_model: whether the model is in memory already. torch is imported only for a device other than "auto" and "cpu".
-    Raises ConfigError or PrecomputedError.
+    has_model: whether the model is in memory already. Raises ConfigError or PrecomputedError.
     """
     if not has_model:
         model_source(config.model)
@@ -144,10 +143,7 @@ def open_passages(source: str | Path | PassageSource) -> PassageSource:
 
 
 def open_checker(config: Config, retriever: Retriever, is_complete: bool | None = None) -> Verifier:
-    """What checks finished texts: the verifier of the settings, "claims" where they name none. Raises as above.
-
-    is_complete: whether the passages tell everything; None: what feedback.closed_world says.
-    """
+    """What checks finished texts; is_complete: whether the passages tell everything (None: feedback.closed_world)."""
     name = _UNASKED if config.verifier in (AUTO, NONE) else config.verifier
     return _open_verifier(name, config, retriever, is_complete)
 

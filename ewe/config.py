@@ -1,12 +1,19 @@
 """One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ewe.config_files import apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
@@ -18,6 +25,10 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
 _DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
+
+
+_YAML_OFF = BeforeValidator(lambda value: "off" if value is False else value)  # YAML reads a bare `off` as false
+_Name = Annotated[str | None, AfterValidator(lambda value: None if value == NONE else value)]
 
 
 class _Settings(BaseModel):
@@ -34,24 +45,14 @@ class ModelConfig(_Settings):
 
     name: str = "builtin"
     revision: str | None = None
-    adapter: str | None = None
+    adapter: _Name = None
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
     load_format: Literal["auto", "dummy"] = "auto"
     max_model_len: int | None = Field(None, gt=0)
     compile: bool = False
-    fused: Literal["auto", "off"] = "auto"
-
-    @field_validator("fused", mode="before")
-    @classmethod
-    def _yaml_off(cls, value: object) -> object:
-        return "off" if value is False else value  # YAML reads a bare `off` as false
-
-    @field_validator("adapter", mode="after")
-    @classmethod
-    def _no_adapter(cls, value: str | None) -> str | None:
-        return None if value == NONE else value
+    fused: Annotated[Literal["auto", "off"], _YAML_OFF] = "auto"
 
 
 class MemoryConfig(_Settings):
@@ -74,17 +75,12 @@ class MemoryConfig(_Settings):
     merge: Literal["auto", "paper", "plain"] = "auto"
     refresh: Literal["fifo", "lowest_score"] = "fifo"
     unit_temperature: float = Field(1.0, gt=0)
-    veracity_weighting: Literal["off", "linear", "power"] = "off"
+    veracity_weighting: Annotated[Literal["off", "linear", "power"], _YAML_OFF] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: str | None = None
 
-    @field_validator("veracity_weighting", mode="before")
-    @classmethod
-    def _yaml_off(cls, value: object) -> object:
-        return "off" if value is False else value  # YAML reads a bare `off` as false
-
     @model_validator(mode="after")
-    def _template_has_text(self) -> MemoryConfig:
+    def _template_has_text(self) -> Self:
         if "{text}" not in self.unit_template:
             raise ValueError("unit_template must contain {text}")
         return self
@@ -277,22 +273,14 @@ class Config(_Settings):
     cache: CacheConfig = CacheConfig()
     scheduler: SchedulerConfig = SchedulerConfig()
     policy: Annotated[str, AfterValidator(POLICIES.check)] = "ewe"
-    datastore: str | None = None
-    verifier: Annotated[str, AfterValidator(VERIFIERS.check)] = "auto"
+    datastore: _Name = None
+    verifier: Annotated[
+        str, AfterValidator(VERIFIERS.check), BeforeValidator(lambda value: NONE if value is None else value)
+    ] = "auto"
     attribution: bool = False
 
-    @field_validator("datastore", mode="after")
-    @classmethod
-    def _no_datastore(cls, value: str | None) -> str | None:
-        return None if value == NONE else value
-
-    @field_validator("verifier", mode="before")
-    @classmethod
-    def _no_verifier(cls, value: object) -> object:
-        return NONE if value is None else value  # YAML's null
-
     @model_validator(mode="after")
-    def _groups_agree(self) -> Config:
+    def _groups_agree(self) -> Self:
         if self.verifier not in (AUTO, NONE) and self.policy == "ewe" and self.memory.verification_units == 0:
             raise ValueError(
                 "verification needs a place for its feedback: set memory.verification_units to 1 or more, "
@@ -311,7 +299,7 @@ class Config(_Settings):
         return self
 
     @model_validator(mode="after")
-    def _memories_have_their_place(self) -> Config:
+    def _memories_have_their_place(self) -> Self:
         """Memories need room, and their units weigh as much as they are believed, unless the settings say otherwise."""
         if self.longterm.path is None:
             return self
@@ -322,7 +310,7 @@ class Config(_Settings):
         return self
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Config:
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Settings from nested mappings; raises ConfigError naming the setting and the nearest known name."""
         try:
             return cls.model_validate(values)
@@ -330,10 +318,10 @@ class Config(_Settings):
             raise ConfigError(*(explain(item, cls) for item in error.errors())) from error
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> Config:
+    def from_yaml(cls, path: str | Path) -> Self:
         """Settings from a YAML file, those of the server left aside; raises ConfigError, for unknown settings too."""
         return cls.from_mapping(load_engine_yaml(path))
 
-    def override(self, assignments: Iterable[str]) -> Config:
+    def override(self, assignments: Iterable[str]) -> Self:
         """A copy with `group.key=value` assignments applied; values are parsed as YAML."""
-        return Config.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))
+        return self.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))

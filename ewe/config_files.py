@@ -1,7 +1,5 @@
 """Settings as text: YAML files, `group.key=value` assignments, and what is wrong with them in words."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping

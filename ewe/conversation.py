@@ -1,7 +1,5 @@
 """Conversations as chat models take them: their shape, and what is asked in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

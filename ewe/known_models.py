@@ -1,7 +1,5 @@
 """Models that have a name of their own here, because a package index carries them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

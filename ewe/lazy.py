@@ -1,7 +1,5 @@
 """Models that are loaded when they are first needed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -1,7 +1,4 @@
-"""LLM: the Python interface of the engine.
-
-`ewe/async_llm.py` is the same for asyncio.
-"""
+"""LLM: the Python interface of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from collections.abc import Sequence as Batch
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ewe.client import EngineClient, memory_store, resolve_config, with_named
@@ -181,10 +177,7 @@ class LLM:
         ]
 
     def tool_use(self, tools: Batch[Mapping[str, Any]] | None, tool_choice: ToolChoice = "auto") -> ToolUse | None:
-        """How conversations with this model use tools in OpenAI's form; None without any that may be called.
-
-        Raises InvalidRequestError.
-        """
+        """How conversations with this model use tools in OpenAI's form; None without any that may be called."""
         return self.chat_template.tool_use(ToolRequest.from_openai(tools, tool_choice))
 
     def stream(
@@ -251,7 +244,5 @@ class LLM:
     def __enter__(self) -> LLM:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,7 +1,5 @@
 """How far the opening of an engine is, for those who wait for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

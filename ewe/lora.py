@@ -1,10 +1,4 @@
-"""LoRA adapters in peft's format, merged into a model's weights when it is loaded.
-
-Once merged a model is like any other: it costs nothing when it runs, and units that were computed without the adapter
-are refused as another model's.
-"""
-
-from __future__ import annotations
+"""LoRA adapters in peft's format, merged into a model's weights when it is loaded: then it is like any other model."""
 
 import warnings
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Where the memory stands in a prompt: the mark in a text, and the two texts around it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ewe.errors import InvalidRequestError
@@ -11,10 +9,7 @@ MARK, PROMPT_MARK = "{memory}", "{prompt}"
 
 @dataclass(frozen=True, slots=True)
 class PlacedPrompt:
-    """A prompt with a place for the memory: `before`, the units, `after` (design 2.6).
-
-    text: the whole prompt for a request that can have no memory.
-    """
+    """A prompt with a place for the memory: `before`, the units, `after` (design 2.6); text: without memory."""
 
     text: str
     before: str

@@ -1,7 +1,5 @@
 """What the engine asks of its retriever, verifier and feedback builder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +21,6 @@ class Retriever(Protocol):
 
     def retrieve(self, queries: Sequence[str], top_k: int) -> list[list[ScoredPassage]]:
         """Per query, at most `top_k` passages, best first."""
-        ...
 
 
 @runtime_checkable
@@ -32,7 +29,6 @@ class Verifier(Protocol):
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order."""
-        ...
 
 
 class Memories(Protocol):
@@ -40,7 +36,6 @@ class Memories(Protocol):
 
     def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
         """Per query the memories that may be used for it, best first; called from the retrieval's worker thread."""
-        ...
 
     def learn(
         self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
@@ -48,11 +43,9 @@ class Memories(Protocol):
         """Takes in what was asked and what the checks of the finished answer found; called from the engine's thread, so
         it only notes it.
         """
-        ...
 
     def close(self) -> None:
         """Ends what is under way."""
-        ...
 
 
 class FeedbackBuilder(Protocol):
@@ -60,4 +53,3 @@ class FeedbackBuilder(Protocol):
 
     def build(self, result: VerificationResult) -> list[Passage]:
         """Passages for the verification lane, the most useful last (it stays longest)."""
-        ...

@@ -132,7 +132,7 @@ SCORERS = Registry(
     "scorer",
     "ewe.scorers",
     {
-        "default": "ewe.longterm.scoring.default:DefaultScorer",
+        "default": "ewe.longterm.scoring.scorers:DefaultScorer",
         "verimem": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "verimem-a": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "verimem-b": "ewe.longterm.scoring.scorers:VeriMemScorer",
@@ -147,8 +147,8 @@ PIPELINES = Registry(
     {
         "ra": "ewe.pipelines.ra:RetrievalInPrompt",
         "dragin": "ewe.pipelines.dragin:DRAGIN",
-        "cove": "ewe.pipelines.open:make_cove",
-        "cove+retrieval": "ewe.pipelines.open:make_cove_with_retrieval",
+        "cove": "ewe.pipelines.cove:ChainOfVerification",
+        "cove+retrieval": "ewe.pipelines.cove:ChainOfVerificationWithRetrieval",
         "self-rag-like": "ewe.pipelines.self_rag_like:SelfRAGLike",
         "rewrite-after": "ewe.pipelines.rewrite_after:RewriteAfter",
     },

@@ -1,7 +1,5 @@
 """SamplingParams: how tokens of one request are chosen, with vLLM's names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

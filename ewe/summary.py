@@ -1,7 +1,5 @@
 """What is on in an engine, for its log, its health and its page: datastore, verifier, judge, policy, memories."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,10 +1,9 @@
 """Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use."""
 
-from __future__ import annotations
-
+from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from ewe.errors import InvalidRequestError
 
@@ -19,6 +18,15 @@ class Verdict(StrEnum):
     REFUTED = "refuted"
     INCONCLUSIVE = "inconclusive"
     NOT_CHECKED = "not_checked"
+
+    @classmethod
+    def of_all(cls, verdicts: Set[Self]) -> Self:
+        """Refuted if any is; supported if all are; not_checked without any; else inconclusive."""
+        if not verdicts:
+            return cls.NOT_CHECKED
+        if cls.REFUTED in verdicts:
+            return cls.REFUTED
+        return cls.SUPPORTED if verdicts == {cls.SUPPORTED} else cls.INCONCLUSIVE
 
 
 class Lane(StrEnum):
@@ -53,10 +61,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
-    """A passage with the retriever's score (higher is better; the scale is the retriever's own).
-
-    owner: whose alone it is, empty for what all may see; an encoded text with an owner is shared with nobody else.
-    """
+    """A passage with the retriever's own score (higher is better); owner: whose alone it is, empty for all."""
 
     passage: Passage
     score: float
@@ -94,10 +99,7 @@ class MemoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a request looks for; memory: whose long-term memories may be found beside passages.
-
-    top_k: how many passages at most (None: as many as the settings say).
-    """
+    """What a request looks for: passages (None: as many as the settings say), beside them long-term memories."""
 
     text: str
     memory: MemoryOptions = field(default_factory=MemoryOptions)
@@ -151,10 +153,7 @@ class VerificationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """Claims with their verdicts, and the evidence behind them (for feedback and for the reader).
-
-    notes: what a reader should know of how they came about (evidence in conflict, passages that give orders).
-    """
+    """Claims with their verdicts, the evidence behind them, and notes on how they came about."""
 
     claims: tuple[Claim, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -163,12 +162,7 @@ class VerificationResult:
     @property
     def verdict(self) -> Verdict:
         """Refuted if any claim is; supported if all claims are; not_checked without claims; else inconclusive."""
-        verdicts = {claim.verdict for claim in self.claims}
-        if not verdicts:
-            return Verdict.NOT_CHECKED
-        if Verdict.REFUTED in verdicts:
-            return Verdict.REFUTED
-        return Verdict.SUPPORTED if verdicts == {Verdict.SUPPORTED} else Verdict.INCONCLUSIVE
+        return Verdict.of_all({claim.verdict for claim in self.claims})
 
     @property
     def score(self) -> float:

@@ -1,7 +1,5 @@
 """Names that settings, options and parameters accept beside those of registries, and what is said of unknown ones."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 

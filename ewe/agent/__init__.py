@@ -1,7 +1,7 @@
 """An agent that reasons in steps, calls tools, and knows how far each of its memories can be believed."""
 
 from ewe.agent.agent import VeriMemAgent
-from ewe.agent.records import AgentResult, Call, MemoryUsed, Step, Stopped
-from ewe.agent.tools import Tool, ToolError
+from ewe.agent.function_tools import Tool, ToolError
+from ewe.agent.result import AgentResult, Call, MemoryUsed, Step, Stopped
 
 __all__ = ["AgentResult", "Call", "MemoryUsed", "Step", "Stopped", "Tool", "ToolError", "VeriMemAgent"]

@@ -1,7 +1,5 @@
 """Long-term memory as tools of the Model Context Protocol, for assistants that run elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -9,14 +7,13 @@ from typing import Annotated, Any, ParamSpec
 
 from pydantic import Field
 
-from ewe.agent.memory_tools import Few, caution, memory_status, said_by
+from ewe.agent.memory_tools import Few, caution, fact, memory_status, said_by
 from ewe.errors import ConfigError, EWEError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.default import voice_of
+from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
-from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 
 _P = ParamSpec("_P")
 _Answer = dict[str, Any]
@@ -45,7 +42,7 @@ class MemoryServer:
         """Remembers one fact: one sentence that can be understood on its own. A newer value of the same attribute takes
         the place of an older one; contradictions are kept and marked.
         """
-        return _told(self._memories.add(_fact(content), self._scope, self._source))
+        return _told(self._memories.add(fact(content), self._scope, self._source))
 
     def search_memories(self, query: str, most: Few = 5) -> _Answer:
         """Finds what is remembered about a matter, best first; what is believed too little for it is flagged."""
@@ -70,7 +67,7 @@ class MemoryServer:
         """Says what a memory should have said. What came from here is rewritten; what another source said stays, and
         both are marked as contradicting each other.
         """
-        memory, said = self._to_change(memory_id), _fact(content)
+        memory, said = self._to_change(memory_id), fact(content)
         if voice_of(memory) == (self._source.kind, self._source.id or memory.scope.user):
             return _told(self._memories.edit(memory.scope, memory_id, Change(content=said)))
         return _told(self._memories.correct(memory.scope, memory_id, said, self._source))
@@ -113,12 +110,6 @@ def mcp_app(server: MemoryServer) -> Any:
     for tool in server.tools():
         app.add_tool(telling_errors(tool), description=" ".join((tool.__doc__ or "").split()))
     return app
-
-
-def _fact(content: str) -> str:
-    if addresses_the_reader(content) or spells_control_tokens(content):
-        raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
-    return content
 
 
 def _told(memory: Memory) -> _Answer:

@@ -1,21 +1,18 @@
 """The tools over long-term memory that every run of an agent gets: search, remember, look up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from ewe.agent.records import MemoryUsed
+from ewe.agent.result import MemoryUsed
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.verimem_sources import write_time_prior
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
-from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncertainty, veracity_uncertainty
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
+from ewe.longterm.scoring.verimem import TAU, veracity_uncertainty, write_time_prior
 from ewe.longterm.search import address, visible
 from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever
@@ -73,9 +70,7 @@ class MemoryTools:
         assert self._memories is not None
         if len(content) > _MOST_REMEMBERED:
             raise InvalidRequestError(f"a memory has at most {_MOST_REMEMBERED} characters: keep one fact at a time")
-        if addresses_the_reader(content) or spells_control_tokens(content):
-            raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
-        memory = self._memories.add(content, self._scope, self._source)
+        memory = self._memories.add(fact(content), self._scope, self._source)
         against = [self._label(other) for other in self._contradicted(memory)]
         status = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}, remembered"
         if against:
@@ -180,8 +175,14 @@ def memory_status(one: Recalled, threshold: float, instead: str = "") -> str:
 
 def caution(text: str, uncertainty: float) -> str:
     """What to be careful about with a text: that little is known of it (u over tau), that it gives orders."""
-    seek = action_on_uncertainty(uncertainty) is MemoryUse.SEEK_EVIDENCE
-    return (_UNCERTAIN if seek else "") + (_ORDERS if addresses_the_reader(text) else "")
+    return (_UNCERTAIN if uncertainty > TAU else "") + (_ORDERS if addresses_the_reader(text) else "")
+
+
+def fact(content: str) -> str:
+    """A text that is to be remembered; raises InvalidRequestError for one that gives orders."""
+    if addresses_the_reader(content) or spells_control_tokens(content):
+        raise InvalidRequestError("this gives orders to its reader, which is no fact to remember")
+    return content
 
 
 def said_by(source: MemorySource) -> str:

@@ -98,7 +98,7 @@ def factuality(
     markdown: options.Markdown = False,
 ) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
-    from ewe.eval.factuality_run import Part
+    from ewe.eval.graders import Part
 
     names = [item for item in chosen if "=" not in item]
     settings = settings_of(config, [item for item in chosen if "=" in item], model, datastore, verifier, None, adapter)
@@ -133,9 +133,9 @@ def world(
     markdown: options.Markdown = False,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
-    from ewe.eval.world_parts import BATCH_SETTINGS, world_parts
+    from ewe.eval.graders import WORLD_SETTINGS, world_parts
 
-    base = resolve_config("builtin", None).override((*BATCH_SETTINGS, *(settings or ())))
+    base = resolve_config("builtin", None).override((*WORLD_SETTINGS, *(settings or ())))
     prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)
     evaluation = Evaluation.of(
         base.model_copy(update={"datastore": None}),

@@ -31,6 +31,14 @@ class BenchName(StrEnum):
     MARK = "mark"
 
 
+_MODULES = {  # each has open_benches(setup)
+    BenchName.MMA_BENCH: "ewe.eval.memory.mma_bench",
+    BenchName.SELECTIVE: "ewe.eval.memory.selective",
+    BenchName.VERIMEM: "ewe.eval.memory.verimem_bench",
+    BenchName.MARK: "ewe.eval.memory.mark_bench",
+}
+
+
 _MMA = "oracle,none,mma,mma judged,mma kinds,mma st,mma cs,mma tc,verimem,mark,default,coin"
 _SYSTEMS = {  # by default
     BenchName.MMA_BENCH: _MMA,
@@ -81,7 +89,7 @@ def memory(
     names = [name.strip() for name in (systems or _SYSTEMS[bench]).split(",") if name.strip()]
     named = {"data": data and data.name, "model": Path(model).name if model and Path(model).exists() else model}
     settings = {"bench": bench, "cases": cases, "seed": seed, "images": images is not None, **named}
-    benches: list[Bench] = import_module(f"ewe.eval.memory.{bench.replace('-', '_')}").open_benches(setup)
+    benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
     with (
         closing(FindingsFile(output, settings, [Finding])) as findings,
         nullcontext() if model is None else open_model(model) as chat,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,9 +98,9 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
-    from ewe.eval.qa_report import as_json, markdown_table, rich_table, save_plot
+    from ewe.eval.qa_report import markdown_table, rich_table, save_plot
 
-    write_figures(json_file, {"systems": as_json(rows), "settings": settings})
+    write_figures(json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
     if plot is not None:
         save_plot(rows, plot)
     if markdown:

@@ -32,8 +32,7 @@ from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
     from ewe.eval.factuality_report import Report
-    from ewe.eval.factuality_run import Part
-    from ewe.eval.graders import Grader
+    from ewe.eval.graders import Grader, Part
     from ewe.verification.endpoint.protocol import Completer
 
 

@@ -90,8 +90,9 @@ def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[Me
 
     Raises DatastoreError for a folder without memories, before anything takes time.
     """
-    from ewe.longterm.scoring.verimem_review import ReviewPolicy
-    from ewe.longterm.service import MemoryRules, MemoryService
+    from ewe.longterm.recall import MemoryRules
+    from ewe.longterm.reviews import ReviewPolicy
+    from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
     from ewe.verification.judges.load import load_judge
 

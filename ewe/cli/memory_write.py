@@ -75,7 +75,7 @@ def add(
 def _memories(
     contents: Sequence[str], scope: Scope, source: MemorySource, kind: str, memory_id: str | None, veracity: float
 ) -> list[Memory]:
-    from ewe.longterm.scoring.verimem_uncertainty import veracity_uncertainty
+    from ewe.longterm.scoring.verimem import veracity_uncertainty
 
     now, uncertainty = time.time(), veracity_uncertainty(veracity)
     return [

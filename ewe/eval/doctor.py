@@ -1,7 +1,5 @@
 """Does a model read its memory? Twenty questions about invented things, asked in every way that memory can be given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -57,9 +55,8 @@ def builtin_questions() -> list[Question]:
 
 
 def placements() -> tuple[str, ...]:
-    """The values of `memory.placement` that say where units stand; one that says nothing without such a setting."""
-    field = MemoryConfig.model_fields.get("placement")
-    return ("",) if field is None else tuple(name for name in get_args(field.annotation) if name != AUTO)
+    """The values of `memory.placement` that say where units stand."""
+    return tuple(name for name in get_args(MemoryConfig.model_fields["placement"].annotation) if name != AUTO)
 
 
 def diagnose(config: Config, loaded: LoadedModel, on_answer: Callable[[], object] = lambda: None) -> Diagnosis:

@@ -1,9 +1,8 @@
 """What a factuality evaluation finds, in the records that its files hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal
 from ewe.types import Claim, Verdict
@@ -14,11 +13,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one system wrote to one prompt; error: why it could not.
-
-    wall_s: seconds of the run since the answer before it, so that they add up to the time of all. stats: as
-    `GenerationStats`.
-    """
+    """What one system wrote to one prompt; error: why it could not. wall_s: seconds since the answer before it."""
 
     system: str
     prompt: str
@@ -64,7 +59,7 @@ class Found:
     preferences: dict[Key, Preference] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Found:
+    def of(cls, records: Iterable[Record]) -> Self:
         """All of them, in order."""
         found = cls()
         for record in records:

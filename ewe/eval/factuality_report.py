@@ -1,7 +1,5 @@
 """From the records of runs to the figures of a table: scores, intervals, paired differences, win rates, costs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ from typing import Any
 
 from ewe.errors import InvalidRequestError
 from ewe.eval.factuality import Answer, Found, Key, Preference, Record
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 from ewe.eval.veriscore import ClaimCounts, ResponseScore, median_claims, score_response
 from ewe.types import Verdict
 from ewe.vocabulary import unknown

@@ -1,7 +1,5 @@
 """Has every system answer every prompt, and every answer graded and compared, as far as that is not done yet."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence
@@ -14,26 +12,15 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.errors import EWEError, InvalidRequestError, JudgeError
 from ewe.eval.factuality import Answer, Found, Grade, Preference, Record
-from ewe.eval.graders import Grader
-from ewe.eval.preferences import compare
+from ewe.eval.graders import Grader, Part, compare
 from ewe.eval.prompt_sets import Item
 from ewe.eval.systems import System
-from ewe.retrieval.source import PassageSource
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, GenerationStats
 from ewe.verification.endpoint.protocol import Completer
 
 _MOST_FAILURES = 3  # of a judge in a row; then it is taken for broken
 _COMPARED_AT_ONCE = 16  # answers, each shown in both orders
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Prompts with one grader; datastore: what all systems retrieve from (None: what their settings name)."""
-
-    items: Sequence[Item]
-    grader: Grader
-    datastore: PassageSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

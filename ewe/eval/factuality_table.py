@@ -1,7 +1,5 @@
 """The table of a factuality evaluation for people: for the terminal, in Markdown, and drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +7,7 @@ from rich.table import Table
 
 from ewe.eval import tables
 from ewe.eval.factuality_report import Report, Row
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 
 _F1, _REFUTED = "F1@K", "claims refuted"
 

@@ -24,9 +24,8 @@ _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "se
 class EweLM(TemplateLM):  # type: ignore[misc]  # the harness has no types
     """A model whose answers and log-likelihoods come from `LLM`.
 
-    model, config: as LLM's. Any other argument is a setting, also with its group: `policy=rag`, `datastore=my-notes`,
-    `memory.retrieval_units=2`. device: `model.device`. The engine chooses its own batches: batch_size and
-    max_batch_size, which the harness always gives, change nothing.
+    model, config: as LLM's. Any other argument is a setting, also with its group: `policy=rag`, `datastore=my-notes`.
+    device: `model.device`. batch_size and max_batch_size, which the harness always gives, change nothing.
     """
 
     def __init__(

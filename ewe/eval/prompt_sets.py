@@ -1,13 +1,9 @@
-"""The prompts of a factuality evaluation: the paper's four sets by name, or any others.
-
-Reads no files.
-"""
-
-from __future__ import annotations
+"""The prompts of a factuality evaluation: the paper's four sets by name, or any others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Self
 
 from ewe.errors import ConfigError, InvalidRequestError
 
@@ -25,10 +21,9 @@ _BIOGRAPHY = "Tell me a bio of {}."
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One prompt of a set.
+    """One prompt of a set: what retrieval, verifier and judges are told (question), what the model is asked (text).
 
-    question: what retrieval, verifier and judges are told; text: what the model is asked. number: its place in the
-    whole set, from which the seed of its answer follows.
+    number: its place in the whole set, from which the seed of its answer follows.
     """
 
     id: str
@@ -50,7 +45,7 @@ class PromptSet:
         """What tells these prompts from others."""
         return sha256(repr([(item.id, item.text) for item in self.items]).encode()).hexdigest()[:12]
 
-    def shard(self, index: int, count: int) -> PromptSet:
+    def shard(self, index: int, count: int) -> Self:
         """Part `index` of `count` (from 1 on): every count-th prompt."""
         return replace(self, items=self.items[index - 1 :: count])
 

@@ -1,7 +1,5 @@
 """Questions with answers, each with the passage that answers it and others that do not."""
 
-from __future__ import annotations
-
 import json
 import re
 import string
@@ -62,10 +60,7 @@ def read_questions(path: Path, passages: Iterable[Passage] = ()) -> list[Questio
 
 
 def beside(question: Question, pool: Sequence[Passage], count: int) -> list[Passage]:
-    """The right passage at a place that is drawn, among count - 1 others of the pool; the same at every call.
-
-    More passages keep those that fewer had.
-    """
+    """The right passage at a place that is drawn, among count - 1 others of the pool; the same at every call."""
     draw = Random(f"{question.id}\n{question.text}")
     others = [passage for passage in pool if passage.text != question.passage.text]
     chosen = draw.sample(others, len(others))[: count - 1]

@@ -1,17 +1,14 @@
 """What asking found: shares with intervals, tokens and times, per system."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 from rich.table import Table
 
 from ewe.eval import tables
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 
 _TITLES = (
     "system", "questions", "exact", "contained", "prompt tokens", "unit tokens", "first token, ms",
@@ -33,10 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What one question costs when nothing of it is encoded yet, and after one of its passages has changed.
-
-    prompt_tokens, unit_tokens: tokens that went through the model. seconds: from the question to the first token.
-    """
+    """What one question costs (tokens, seconds to the first one), and again after one of its passages has changed."""
 
     question: str
     system: str
@@ -94,11 +88,6 @@ def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
         changed_tokens=fmean(timing.changed_prompt_tokens + timing.changed_unit_tokens for timing in timings),
         changed_seconds=median(timing.changed_seconds for timing in timings),
     )
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows as JSON holds them; shares in [0, 1], times in seconds."""
-    return [asdict(row) for row in rows]
 
 
 def rich_table(rows: Sequence[Row]) -> Table:

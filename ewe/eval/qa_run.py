@@ -1,7 +1,5 @@
 """Questions asked without passages, with passages in the prompt, as memory units, and with what retrieval finds."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -41,10 +39,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked: questions, the passages that distractors are drawn from, systems, tokens per answer.
-
-    num_timed: how many of the questions are also asked one at a time, for tokens and times.
-    """
+    """Questions, passages to draw distractors from, systems, tokens per answer; num_timed: asked one at a time."""
 
     questions: Sequence[Question]
     pool: Sequence[Passage]

@@ -1,7 +1,5 @@
 """The systems that a table compares: policies by name, and sweeps over settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +17,7 @@ _SWEEP_KEYS = {"axis", "settings", "series", "points"}
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One row of a table: `key=value` settings on top of those that all rows share.
-
-    series, x: the line of a sweep's plot on which it lies, and where; both empty outside of sweeps.
-    """
+    """One row of a table: `key=value` settings on top of the shared ones; series, x: its place in a sweep's plot."""
 
     name: str
     settings: tuple[str, ...]
@@ -50,8 +45,7 @@ def systems_of(policies: Sequence[str]) -> tuple[System, ...]:
 def read_sweep(path: Path) -> Sweep:
     """The systems of a YAML file: every point of `points` in every line of `series`, under the shared `settings`.
 
-    points, series: name -> {group.key: value}, where what a line says counts most; series may be left
-    out. Raises ConfigError naming what is wrong.
+    points, series (which counts most): name -> {group.key: value}. Raises ConfigError naming what is wrong.
     """
     values = load_yaml(path)
     surplus = sorted(map(str, set(values) - _SWEEP_KEYS))

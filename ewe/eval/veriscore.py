@@ -1,7 +1,5 @@
 """VeriScore: how much of what long answers claim is supported, and whether they claim enough."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,10 +21,7 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClaimCounts:
-    """N distinct claims of one response, S of them supported; a refusal states nothing, whatever it says.
-
-    Raises ValueError unless 0 <= supported <= stated.
-    """
+    """N distinct claims of one response, S of them supported; a refusal states nothing. Raises ValueError."""
 
     supported: int
     stated: int
@@ -68,9 +63,8 @@ class VeriScore:
 def veriscore(responses: Iterable[ClaimCounts | Iterable[Claim]], k: float | None = None) -> VeriScore:
     """VeriScore of several responses, each given by its judged claims or by their counts.
 
-    k: None takes `median_claims` of these responses; to compare systems take it over the responses of all of them, or
-    use the one published for the data set (ewe.txt: 55, 49, 31 and 43 for LongFact, FAVA, AlpacaFact, Biography).
-    Raises ValueError without responses or for a k that is not positive.
+    k: None takes `median_claims` of these responses (ewe.txt: 55, 49, 31 and 43 for LongFact, FAVA, AlpacaFact and
+    Biography). Raises ValueError without responses or for a k that is not positive.
     """
     counts = [item if isinstance(item, ClaimCounts) else count_claims(item) for item in responses]
     chosen = median_claims(counts) if k is None else float(k)
@@ -91,8 +85,7 @@ def veriscore(responses: Iterable[ClaimCounts | Iterable[Claim]], k: float | Non
 def count_claims(claims: Iterable[Claim], refused: bool = False) -> ClaimCounts:
     """Distinct claims by their exact text, and how many are supported; a refusal's claims are not counted.
 
-    A text that was judged several times is supported only if it was every time. Whatever is not supported (refuted,
-    inconclusive, not checked) counts against precision.
+    A text that was judged several times is supported only if it was every time.
     """
     if refused:
         return ClaimCounts(0, 0, refused=True)

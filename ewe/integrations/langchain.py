@@ -1,7 +1,5 @@
 """Long-term memories as a retriever of LangChain (`pip install 'ewe-engine[langchain]'`)."""
 
-from __future__ import annotations
-
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever

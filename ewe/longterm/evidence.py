@@ -1,7 +1,5 @@
 """What moves the veracity of a memory that is there: feedback, passages, verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -10,9 +8,8 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
-from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY
-from ewe.longterm.scoring.verimem_forms import VeracityUpdate
-from ewe.longterm.scoring.verimem_uncertainty import evidence_conflict, recall_uncertainty
+from ewe.longterm.scoring.forms import VeracityUpdate
+from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY, evidence_conflict, recall_uncertainty
 from ewe.longterm.search import scope_and_id
 from ewe.longterm.store import Change, MemoryStore
 from ewe.text.prompt_injection import addresses_the_reader
@@ -41,11 +38,7 @@ class EvidenceBook:
         return self._judge is not None
 
     def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
-        """Somebody says that a memory is right or wrong; None if they said so already.
-
-        Moves v as a verdict of the reliability of `by` does (at most 0.95; from 1/2 down not at all). Raises
-        InvalidRequestError if the scope holds no such memory.
-        """
+        """Somebody says that a memory is right or wrong; None if they said so already. Raises InvalidRequestError."""
         voice = f"feedback:{quote(by.kind, safe='')}:{quote(by.id, safe='')}:"
         said = voice + ("correct" if correct else "incorrect")
         with self._store.transaction():
@@ -63,9 +56,8 @@ class EvidenceBook:
     ) -> Revision | None:
         """Moves a memory by what passages say of it; None if none of them is new or says anything.
 
-        Passages count as far as their source can be believed; memories, what is believed 1/2 or less, and texts that
-        address their reader do not count. always: write a revision even if nothing moved (the memory was checked).
-        Raises ConfigError without a judge, JudgeError as the judge does.
+        Memories, what is believed 1/2 or less, and texts that address their reader do not count. always: write a
+        revision even if nothing moved. Raises ConfigError without a judge, JudgeError as it does.
         """
         if self._judge is None:
             raise ConfigError("weighing passages needs a judge: give the memory service one")
@@ -94,10 +86,7 @@ class EvidenceBook:
             )
 
     def settling(self, memory: Memory, passages: Sequence[Passage]) -> Passage | None:
-        """The first passage that surely supports or refutes a memory; None if none that counts does, or nobody judges.
-
-        Raises JudgeError as the judge does.
-        """
+        """The first passage that surely supports or refutes a memory; None without one. Raises JudgeError."""
         counting = [passage for passage in passages if _counts(passage)]
         if self._judge is None or not counting:
             return None
@@ -107,11 +96,7 @@ class EvidenceBook:
         return next((counting[place] for place in decided), None)
 
     def verdicts(self, used: Sequence[str], evidence: Sequence[Evidence]) -> list[Revision]:
-        """Moves the memories behind a checked text by the evidence that decided its verdicts.
-
-        used: ids of the passages that were in memory; those of memories are revised. Whether the evidence speaks for or
-        against a memory is judged by the memory's own words: a sentence can be wrong though the memory is right.
-        """
+        """Moves the memories among the passages `used` (ids) by the evidence that decided a text's verdicts."""
         passages = list({piece.passage.id: piece.passage for piece in evidence}.values())
         revisions = []
         for passage_id in dict.fromkeys(used):

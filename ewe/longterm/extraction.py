@@ -1,16 +1,13 @@
 """Facts that people tell in a conversation, written down by a chat model and kept as memories."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
 
 from ewe.conversation import Conversation
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import is_personal
-from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
-from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
+from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
+from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
 from ewe.sampling import SamplingParams
 from ewe.text.english import FUNCTION_WORDS, stem
@@ -58,11 +55,7 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 
 
 class FactExtractor:
-    """Takes facts from what somebody says, one turn at a time; they are of English turns.
-
-    A model is asked for JSON of one form. Of what it writes, facts are kept that name their subject, speak to nobody
-    and use no telling word that was not said. Small models write little that passes.
-    """
+    """Takes facts from what somebody says in English: each names its subject and adds nothing to what was said."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat, self._splitter = chat, SentenceSplitter()
@@ -90,11 +83,7 @@ class FactExtractor:
 
 
 class ConversationMemory:
-    """Keeps what is told in conversations as memories of a service, each as a model's guess until it is checked.
-
-    What the turn refutes, for the service's judge, is left out. What is known is not kept twice, and a newer value
-    of the same attribute takes the place of an older one (`MemoryService.add`).
-    """
+    """Keeps what is told in conversations as memories, each once, as a model's guess that is still to be checked."""
 
     def __init__(self, service: MemoryService, chat: Chat) -> None:
         self._service, self._extractor = service, FactExtractor(chat)

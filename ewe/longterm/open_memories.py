@@ -1,16 +1,14 @@
 """Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
 from ewe.errors import ConfigError
-from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
+from ewe.longterm.recall import MemoryRules
+from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.scoring.first import FirstVeracity
-from ewe.longterm.scoring.verimem_forms import FirstOfTextA, averaged, bayesian_as_written, first_of_text_b
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.scoring.forms import FirstOfTextA, FirstVeracity, averaged, bayesian_as_written, first_of_text_b
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier
@@ -32,9 +30,9 @@ def open_memories(
     ConfigError, or DatastoreError for the store.
     """
     settings = config.longterm
-    rules = RequestMemoryRules(settings.top_k, settings.threshold, settings.promote, config.feedback.timeout)
+    patience_s = config.feedback.timeout
     if service is not None:
-        return RequestMemories(service, rules, reviews=_reviews(service, settings))
+        return RequestMemories(service, settings, reviews=_reviews(service, settings), patience_s=patience_s)
     assert settings.path is not None
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
@@ -44,7 +42,7 @@ def open_memories(
     opened = open_service(
         settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
     )
-    return RequestMemories(opened, rules, reviews=_reviews(opened, settings), owns_store=True)
+    return RequestMemories(opened, settings, reviews=_reviews(opened, settings), owns_store=True, patience_s=patience_s)
 
 
 def open_service(
@@ -87,10 +85,7 @@ def open_or_create(folder: Path) -> MemoryStore:
 
 
 def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:
-    """The rules that belong to a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it.
-
-    verimem-a and verimem-b are the two texts of VeriMem as printed; the others take our forms of veracity.
-    """
+    """The rules of a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it."""
     made = SCORERS.make(scorer, judge=judge)
     if scorer == "verimem-a":
         return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged)

@@ -1,16 +1,16 @@
 """Reading memories for a query: in which order, how far believed, and what is done with those that are not enough."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.reviews import ReviewPolicy
+from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
-from ewe.longterm.scoring.verimem_sources import WRITE_TIME_PRIOR
-from ewe.longterm.scoring.verimem_threshold import Action, CriticalityEstimator, VeracityThreshold
-from ewe.longterm.scoring.verimem_uncertainty import MemoryUse, action_on_uncertainty, recall_uncertainty
+from ewe.longterm.scoring.scorers import DefaultScorer
+from ewe.longterm.scoring.threshold import Action, CriticalityEstimator, VeracityThreshold, estimate_criticality
+from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR, recall_uncertainty
 from ewe.longterm.search import Found, MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
@@ -23,12 +23,28 @@ _Key = tuple[Scope, str]
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryRules:
+    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
+
+    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
+    for one query.
+    """
+
+    scorer: MemoryScorer = field(default_factory=DefaultScorer)
+    threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
+    first: First = field(default_factory=FirstVeracity)
+    criticality: CriticalityEstimator = estimate_criticality
+    reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
+    update: VeracityUpdate = bayesian
+    checks: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """A memory that was found for a query, and what is done with it.
 
     belief: of the scorer, in [0, 1]; uncertainty: of that belief, in [0, 1]; similarity: the score of the search over
     its best one; action: what was done last; tried: the actions before; replaced_by: what was looked up in its place.
-    use: whether evidence should be sought first.
     """
 
     memory: Memory
@@ -39,38 +55,14 @@ class Recalled:
     tried: tuple[Action, ...] = ()
     replaced_by: Memory | None = None
 
-    @property
-    def use(self) -> MemoryUse:
-        """What its uncertainty asks for (verimem-a.txt, 2.5)."""
-        return action_on_uncertainty(self.uncertainty)
-
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What a query brought back: what may be used, best first, then what may be used with a warning; what may not.
-
-    threshold: the veracity that was asked for, in [0, 1].
-    """
+    """What a query brought back: what may be used, best first, warnings last; what may not; the veracity asked for."""
 
     used: tuple[Recalled, ...]
     disregarded: tuple[Recalled, ...]
     threshold: float
-
-
-@dataclass(frozen=True, slots=True)
-class RecallRules:
-    """Who scores, what is asked for, and where to look things up.
-
-    trusted: passages to check memories by; without them, or without a judge to read them, memories below the threshold
-    are used with a warning or not at all. checks: at most so many memories are checked again, and so many looked up,
-    for one query.
-    """
-
-    scorer: MemoryScorer
-    threshold: VeracityThreshold
-    criticality: CriticalityEstimator
-    trusted: Retriever | None
-    checks: int
 
 
 @dataclass(slots=True)
@@ -86,7 +78,7 @@ class _Round:
 
 
 class Recaller:
-    """Finds, scores and checks memories for a query; counting those that are used is left to who uses them."""
+    """Finds, scores and checks memories for a query; trusted: passages to check them by, if there is a judge."""
 
     def __init__(
         self,
@@ -94,12 +86,13 @@ class Recaller:
         search: MemorySearch,
         evidence: EvidenceBook,
         writer: MemoryWriter,
-        rules: RecallRules,
+        rules: MemoryRules,
+        trusted: Retriever | None,
         clock: Clock,
     ) -> None:
         self._store, self._search, self._evidence, self._writer = store, search, evidence, writer
-        self._rules, self._clock = rules, clock
-        self._checks = rules.checks if rules.trusted is not None and evidence.can_weigh else 0
+        self._rules, self._trusted, self._clock = rules, trusted, clock
+        self._checks = rules.checks if trusted is not None and evidence.can_weigh else 0
 
     def recall(
         self,
@@ -139,38 +132,32 @@ class Recaller:
 
     def _settled(self, key: _Key, score: Score, state: _Round) -> list[Recalled]:
         """What becomes of a memory, and what was looked up in its place."""
-        candidate = state.found[key]
+        candidate, fresh = state.found[key], None
+        settled: list[Recalled] = []
         tried: list[Action] = []
         action = self._action(score, state, can_revalidate=state.checks > 0)
         if action is Action.REVALIDATE:
             state.checks -= 1
             tried.append(action)
             if self._revalidated(candidate, state):
-                score = self._scores(state)[key]
-                candidate = state.found[key]
+                score, candidate = self._scores(state)[key], state.found[key]
             action = self._action(score, state)
-        settled = []
-        fresh = None
         if action is Action.EXTERNAL_LOOKUP:
             state.lookups -= 1
             tried.append(action)
             fresh = self._looked_up(candidate.memory, state)
             action = Action.DISREGARD if fresh is not None else self._action(score, state, can_look_up=False)
             if fresh is not None:
-                settled.append(
-                    _recalled(Candidate(fresh, candidate.similarity), fresh.veracity, Action.EXTERNAL_LOOKUP)
-                )
+                instead = Candidate(fresh, candidate.similarity)
+                settled.append(_recalled(instead, fresh.veracity, Action.EXTERNAL_LOOKUP))
         return [*settled, replace(_recalled(candidate, score.belief, action, tuple(tried)), replaced_by=fresh)]
 
     def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
         if not score.usable:
             return Action.DISREGARD
-        return self._rules.threshold.action(
-            score.belief,
-            state.theta,
-            can_revalidate=can_revalidate,
-            can_look_up=can_look_up and state.lookups > 0,
-        )
+        can_look_up = can_look_up and state.lookups > 0
+        threshold = self._rules.threshold
+        return threshold.action(score.belief, state.theta, can_revalidate=can_revalidate, can_look_up=can_look_up)
 
     def _revalidated(self, candidate: Candidate, state: _Round) -> bool:
         """Whether trusted passages moved the memory; if so, `state` has it as it is now."""
@@ -194,8 +181,7 @@ class Recaller:
         )
 
     def _passages(self, query: str) -> list[Passage]:
-        trusted = self._rules.trusted
-        return [] if trusted is None else [hit.passage for hit in trusted.retrieve([query], _PASSAGES)[0]]
+        return [] if self._trusted is None else [hit.passage for hit in self._trusted.retrieve([query], _PASSAGES)[0]]
 
 
 def _key(memory: Memory) -> _Key:

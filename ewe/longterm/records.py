@@ -1,7 +1,5 @@
 """A memory, where it came from, who may see it, and what became of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,11 +48,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """Where a memory came from.
-
-    kind: what sort of source ("user", "document", "tool", "model", ...); id: which one; reliability: how far it can be
-    believed, in [0, 1].
-    """
+    """Where a memory came from: kind ("user", "tool", ...), which one, and how far it can be believed, in [0, 1]."""
 
     kind: str = "unknown"
     id: str = ""

@@ -1,22 +1,22 @@
 """Long-term memories in a running engine: brought to requests, and moved by what the checks of answers found."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ewe.config import LongTermConfig
+from ewe.errors import InvalidRequestError
+from ewe.longterm.evidence import is_memory
 from ewe.longterm.extraction import ConversationMemory
-from ewe.longterm.learning import Lesson, learn
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.search import as_passage, visible
+from ewe.longterm.search import as_passage, scope_and_id, visible
 from ewe.longterm.service import MemoryService
-from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage
+from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage, Verdict
 
 EVENTS = (
     *("recalled", "verified", "promoted", "remembered", "reviewed"),
@@ -32,42 +32,28 @@ MOST_WAITING = 1000
 _log = logging.getLogger("ewe.longterm")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestMemoryRules:
-    """How requests use memories.
-
-    top_k: most memories per query. threshold: the veracity to ask for, in [0, 1]; None: theta(q). promote: whether what
-    a check supported becomes a memory. patience_s: seconds that `close` gives to what is still to be learnt.
-    """
-
-    top_k: int = 2
-    threshold: float | None = None
-    promote: bool = False
-    patience_s: float = 30.0
-
-
 class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
     reviews: run from now on, until `close`. conversations: keeps what users tell; None: nobody asks a model for it.
-
-    Learning has a thread of its own, so that it holds up neither retrieval nor decoding. What fails is logged and
-    counted.
+    patience_s: seconds that `close` gives to what is still to be learnt. Learning has a thread of its own. What fails
+    is logged and counted.
     """
 
     def __init__(
         self,
         service: MemoryService,
-        rules: RequestMemoryRules,
+        settings: LongTermConfig,
         *,
         reviews: BackgroundReviews | None = None,
         owns_store: bool = False,
+        patience_s: float = 30.0,
     ) -> None:
         self.service = service
         self.conversations: ConversationMemory | None = None
         self._owns_store = owns_store
         self._reviews = None if reviews is None else reviews.start()
-        self._rules = rules
+        self._settings, self._patience_s = settings, patience_s
         self._counts: Counter[str] = Counter()
         self._waiting = 0
         self._changed = threading.Condition()
@@ -83,20 +69,13 @@ class RequestMemories:
         return counts
 
     def recall(self, queries: Sequence[Query]) -> list[list[ScoredPassage]]:
-        """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails.
-
-        Their veracity is what the scorer believes, their score their share of the best similarity. Those of a user or
-        an agent have an owner.
-        """
+        """Per query at most `top_k` memories that may be used, the best first; none where looking for them fails."""
         return [self._recalled(query) for query in queries]
 
     def learn(
         self, generation: Generation, evidence: Sequence[Evidence], options: MemoryOptions, question: str = ""
     ) -> None:
-        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once.
-
-        With `options.remember` facts of the question become memories, too, once for all answers to it.
-        """
+        """Has the memories behind an answer counted, moved, and new ones made, by what was found; returns at once."""
         if options.scope == "none":
             return
         with self._changed:
@@ -104,9 +83,7 @@ class RequestMemories:
                 self._counts["not_learnt"] += 1
                 return
             self._waiting += 1
-        told = question if options.remember and generation.index == 0 else ""
-        lesson = Lesson(generation, tuple(evidence), Scope(options.user, options.agent), scopes_of(options), told)
-        self._thread.submit(self._learn, lesson)
+        self._thread.submit(self._learn, generation, tuple(evidence), options, question)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether everything that was to be learnt is, within this time."""
@@ -123,14 +100,10 @@ class RequestMemories:
         self.service.warm()
 
     def close(self) -> None:
-        """Ends the reviews, learns what is still to be learnt, and closes the store if it owns it.
-
-        Waits for either no longer than the rules' patience.
-        """
-        patience_s = self._rules.patience_s
-        if self._reviews is not None and not self._reviews.stop(patience_s):
+        """Ends the reviews, learns what is left (within the patience), and closes a store of its own."""
+        if self._reviews is not None and not self._reviews.stop(self._patience_s):
             _log.warning("closed while a memory was reviewed")
-        if not self.wait(patience_s):
+        if not self.wait(self._patience_s):
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
@@ -138,22 +111,34 @@ class RequestMemories:
             self.service.store.close()
 
     def _recalled(self, query: Query) -> list[ScoredPassage]:
-        options, rules = query.memory, self._rules
-        threshold = rules.threshold if options.threshold is None else options.threshold
+        options, settings = query.memory, self._settings
+        threshold = settings.threshold if options.threshold is None else options.threshold
         try:
             scopes = scopes_of(options)
-            used = self.service.recall(query.text, scopes, rules.top_k, threshold).used if scopes else ()
+            used = self.service.recall(query.text, scopes, settings.top_k, threshold).used if scopes else ()
         except Exception as error:  # the request goes on without memories, whatever is the matter with them
             self.failed("recall", error)
             return []
         self._count("recalled", len(used))
         return [_as_hit(one) for one in used]
 
-    def _learn(self, lesson: Lesson) -> None:
+    def _learn(
+        self, generation: Generation, evidence: tuple[Evidence, ...], options: MemoryOptions, question: str
+    ) -> None:
+        """An answer counts as one recall of each memory behind it, however often it looked."""
+        scope = Scope(options.user, options.agent)
         try:
-            learn(self.service, lesson, self._rules.promote, self._count)
-            if lesson.told and self.conversations is not None:
-                self._count("remembered", len(self.conversations.remember(lesson.told, lesson.scope)))
+            used = retrieved_memories(generation, scopes_of(options))
+            self.service.count_recalls(map(scope_and_id, used))
+            if evidence and self.service.can_weigh:
+                self._count("verified", len(self.service.apply_verdicts(used, evidence)))
+            if self._settings.promote:
+                supporting = (piece.passage for piece in evidence if piece.stance is Verdict.SUPPORTED)
+                proofs = {passage.id: passage for passage in supporting}
+                for sentence in generation.sentences:
+                    self._count("promoted", len(self.service.promote(sentence, proofs, scope)))
+            if question and options.remember and generation.index == 0 and self.conversations is not None:
+                self._count("remembered", len(self.conversations.remember(question, scope)))
         except Exception as error:  # the answer has gone out: nobody else could be told
             self.failed("learning", error)
         finally:
@@ -174,6 +159,23 @@ def scopes_of(options: MemoryOptions) -> tuple[Scope, ...]:
         return (Scope(),)
     seen = visible(options.user, options.agent)
     return seen if options.scope == "all" else tuple(scope for scope in seen if not scope.shared)
+
+
+def retrieved_memories(generation: Generation, seen: Sequence[Scope]) -> list[str]:
+    """The memories of the scopes `seen` that retrieval brought to an answer, as ids of passages.
+
+    A request's own documents may have any id, so they do not count.
+    """
+    retrievals = (event.data["passages"] for event in generation.trace if event.kind == "retrieval")
+    found = (hit["id"] for passages in retrievals for hit in passages)
+    return [name for name in dict.fromkeys(found) if is_memory(name) and _scope_of(name) in seen]
+
+
+def _scope_of(passage_id: str) -> Scope | None:
+    try:
+        return scope_and_id(passage_id)[0]
+    except InvalidRequestError:  # a datastore's passage with a name like a memory's
+        return None
 
 
 def _as_hit(recalled: Recalled) -> ScoredPassage:

@@ -1,28 +1,66 @@
-"""Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own.
+"""Memories checked again by trusted passages, while nobody asks for them: on demand, or in a thread of its own."""
 
-A review is one transaction: whatever is interrupted, a memory was either checked, with its revision, or its turn is
-still to come.
-"""
-
-from __future__ import annotations
-
+import heapq
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
+from typing import Self
 
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.records import Memory, Revision, Scope
-from ewe.longterm.scoring.verimem_review import ReviewPolicy
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
+from ewe.retrieval.veracity import half_life_decay
 
 _log = logging.getLogger(__name__)
 _PASSAGES = 5
 _MOST_FAILURES = 3  # In a row: then nobody is there who could check anything.
+_SECONDS_PER_DAY = 86400.0
+_HALF_LIFE_DAYS = 30.0  # after which time without a change a memory is half overdue
+_HALF_USE = 5.0  # the number of recalls that counts half
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPolicy:
+    """How urgent another look at a memory is; least: the priority under which nothing is reviewed."""
+
+    least: float = 0.1
+
+    def priority(self, memory: Memory, now: float) -> float:
+        """overdue (1 + (1 - v) + use) / 3, in [0, 1]; now: unix seconds.
+
+        overdue = 1 - 2^(-days since the last change / 30), use = recalls / (recalls + 5): our form, as verimem-b.txt
+        gives none. Age multiplies, so that a memory which stays low after a check is not checked again at once.
+        """
+        overdue = 1.0 - half_life_decay((now - memory.updated_at) / _SECONDS_PER_DAY, _HALF_LIFE_DAYS)
+        return overdue * self._at_most(memory)
+
+    def due_at(self, memory: Memory) -> float:
+        """When a memory's priority reaches `least`, in unix seconds, if nothing changes; infinite if it never does."""
+        overdue = self.least / self._at_most(memory)
+        if overdue >= 1.0:
+            return math.inf
+        return memory.updated_at - _HALF_LIFE_DAYS * math.log2(1.0 - overdue) * _SECONDS_PER_DAY
+
+    def plan(self, memories: Iterable[Memory], now: float, budget: int) -> list[Memory]:
+        """The at most `budget` most urgent memories; equal ones by scope and id. Raises InvalidRequestError below 0."""
+        if budget < 0:
+            raise InvalidRequestError(f"budget must be 0 or more memories, got {budget}")
+        rated = ((-self.priority(memory, now), _place(memory), memory) for memory in memories)
+        chosen = heapq.nsmallest(budget, rated, key=lambda item: item[:2])
+        return [memory for negative, _, memory in chosen if -negative >= self.least]
+
+    def _at_most(self, memory: Memory) -> float:
+        """The priority of a memory that is wholly overdue."""
+        use = memory.recall_count / (memory.recall_count + _HALF_USE)
+        return (1.0 + (1.0 - memory.veracity) + use) / 3.0
+
+
+def _place(memory: Memory) -> tuple[str, str, str]:
+    return memory.scope.user, memory.scope.agent, memory.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +84,7 @@ class Outlook:
 
 
 class Reviewer:
-    """Checks the memories that need it most by trusted passages (verimem-b.txt, triggering updates and efficiency).
-
-    Raises ConfigError without trusted passages or a judge.
-    """
+    """Checks the memories that need it most (verimem-b.txt). Raises ConfigError without trusted passages or a judge."""
 
     def __init__(
         self, store: MemoryStore, evidence: EvidenceBook, trusted: Retriever | None, policy: ReviewPolicy, clock: Clock
@@ -63,10 +98,7 @@ class Reviewer:
         self._failed: set[tuple[Scope, str]] = set()
 
     def plan(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Memory]:
-        """The at most `budget` most urgent memories (None: of all scopes); reads each memory once.
-
-        Those whose check failed come last: one that can never be checked does not hold up the others.
-        """
+        """The at most `budget` most urgent memories (None: of all scopes); reads each memory once."""
         due = self._due(budget, scopes)
         if not due and self._failed:
             self._failed.clear()
@@ -118,7 +150,7 @@ class ReviewStatus:
     failed: int = 0
     last_error: str = ""
 
-    def with_one(self, one: Reviewed) -> ReviewStatus:
+    def with_one(self, one: Reviewed) -> Self:
         """The status after one more memory."""
         revision = one.revision
         moved = revision is not None and revision.veracity_after != revision.veracity_before
@@ -155,7 +187,7 @@ class BackgroundReviews:
         self._thread = threading.Thread(target=self._run, name="ewe-memory-reviews", daemon=True)
         self.status = ReviewStatus()
 
-    def start(self) -> BackgroundReviews:
+    def start(self) -> Self:
         """Begins the first round at once."""
         self._thread.start()
         return self
@@ -167,12 +199,10 @@ class BackgroundReviews:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def __enter__(self) -> BackgroundReviews:
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:

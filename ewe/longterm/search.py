@@ -1,8 +1,7 @@
 """Looking for memories by words and by meaning at once, within the scopes that the asker may see."""
 
-from __future__ import annotations
-
 import heapq
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.dates import asked_date
 from ewe.longterm.records import Memory, Scope
-from ewe.longterm.store.moments import Moment
 from ewe.longterm.store.reading import MemoryReader
+from ewe.longterm.store.rows import Moment
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Passage
 
@@ -26,6 +24,17 @@ LEAST_COSINE = 0.25
 _MEANING = 0.4  # the share of the cosines in a score
 _FROM_BEFORE, _FROM_AFTER = 0.3, 0.2  # what a turn of a conversation gets of the scores of the turns beside it
 _DATE = 0.3
+_NAME = "january|february|march|april|may|june|july|august|september|october|november|december"
+_MONTHS = _NAME.split("|")
+# "may" and "march" are words too: a month stands behind a preposition or a day, or before a number.
+_MONTH = re.compile(
+    r"\b(?:in|on|of|during|by|since|until|around|before|after|early|late|mid|last|\d{1,2}(?:st|nd|rd|th)?)"
+    rf"[\s-]+({_NAME})\b|\b({_NAME})\b(?=,?\s+\d)"
+)
+_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+_DAY = re.compile(r"(?<![\d:.])\b(\d{1,2})(?:st|nd|rd|th)?\b(?![:.]\d)")
+_ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_DAYS_LATER = 3  # what happened on a day is told on it or soon after
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,9 @@ class MemorySearch:
     """Searches a store by words (BM25) and, with an encoder, by meaning too: 0.6 BM25 + 0.4 cosine, each over its best.
 
     Turns of a conversation (memories of the kind "turn" that were added one after the other) get a part of the scores
-    of the turns beside them, and what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2]. A
-    store without vectors is searched by words. least_cosine: what a memory's vector needs to be found by it (unit
-    vectors; of all-MiniLM-L6-v2 unless changed), so that a question about something else finds nothing by meaning.
-    Memories without a vector are found by their words. Safe to call from several threads. Raises ConfigError if another
-    encoder made the store's vectors.
+    of the turns beside them, and what was said at a date that the query names gets 0.3 more. Scores lie in (0, 2].
+    least_cosine: what a memory's vector needs to be found by it. Safe to call from several threads. Raises ConfigError
+    if another encoder made the store's vectors.
     """
 
     def __init__(self, store: MemoryReader, encoder: Encoder | None = None, least_cosine: float = LEAST_COSINE) -> None:
@@ -59,8 +66,7 @@ class MemorySearch:
     ) -> list[list[Found]]:
         """Per query, at most `top_k` memories of exactly these scopes, best first; as_of: those that hold at that time.
 
-        Nothing in other scopes has any part in it: neither in what is found nor in its score. Raises ValueError if
-        top_k < 1.
+        Raises ValueError if top_k < 1.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
@@ -116,6 +122,38 @@ def _with_turns_beside(scores: Mapping[int, float], moments: Mapping[int, Moment
             if number in moments and other in moments and moments[number].is_beside(moments[other]):
                 found[other] += share * score
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class AskedDate:
+    """The months (1 to 12), years and days that a question names."""
+
+    months: frozenset[int]
+    years: frozenset[int]
+    days: frozenset[int]
+
+    def fit(self, at: float) -> float:
+        """How well a time (seconds since 1970) fits: 1; 0.5 where the day is another one; 0 in other months."""
+        try:
+            day = datetime.fromtimestamp(at, UTC)
+        except (ValueError, OverflowError, OSError):
+            return 0.0
+        if day.month not in self.months or (self.years and day.year not in self.years):
+            return 0.0
+        near = not self.days or any(0 <= day.day - asked <= _DAYS_LATER for asked in self.days)
+        return 1.0 if near else 0.5
+
+
+def asked_date(query: str) -> AskedDate | None:
+    """What a question names; None without a month."""
+    folded = query.lower()
+    iso = [tuple(map(int, found)) for found in _ISO.findall(folded)]
+    months = {_MONTHS.index(one or other) + 1 for one, other in _MONTH.findall(folded)} | {month for _, month, _ in iso}
+    if not months:
+        return None
+    years = {int(year) for year in _YEAR.findall(folded)}
+    days = {int(day) for day in _DAY.findall(_ISO.sub(" ", folded)) if 1 <= int(day) <= 31} | {day for *_, day in iso}
+    return AskedDate(frozenset(months), frozenset(years), frozenset(days))
 
 
 def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:

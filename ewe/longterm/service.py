@@ -1,52 +1,66 @@
 """Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews."""
 
-from __future__ import annotations
-
+import logging
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from ewe.lazy import warm
-from ewe.longterm.embedding import BackgroundEmbedding
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
-from ewe.longterm.neighbours import Neighbourhood
-from ewe.longterm.recall import Recall, Recaller, RecallRules
+from ewe.longterm.recall import MemoryRules, Recall, Recaller
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.contradictions import agreeing
-from ewe.longterm.scoring.criticality import estimate_criticality
-from ewe.longterm.scoring.default import DefaultScorer
-from ewe.longterm.scoring.first import First, FirstVeracity
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
-from ewe.longterm.scoring.protocol import MemoryScorer
-from ewe.longterm.scoring.verimem_forms import VeracityUpdate, bayesian
-from ewe.longterm.scoring.verimem_review import ReviewPolicy
-from ewe.longterm.scoring.verimem_sources import write_time_prior
-from ewe.longterm.scoring.verimem_threshold import CriticalityEstimator, VeracityThreshold
+from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import Change, MemoryStore
-from ewe.longterm.writing import MemoryWriter
+from ewe.longterm.writing import MemoryWriter, Neighbourhood
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
 
+_log = logging.getLogger("ewe.longterm")
 
-@dataclass(frozen=True, slots=True)
-class MemoryRules:
-    """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
 
-    update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
-    for one query.
-    """
+class _ClosedError(Exception):
+    pass
 
-    scorer: MemoryScorer = field(default_factory=DefaultScorer)
-    threshold: VeracityThreshold = field(default_factory=VeracityThreshold)
-    first: First = field(default_factory=FirstVeracity)
-    criticality: CriticalityEstimator = estimate_criticality
-    reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
-    update: VeracityUpdate = bayesian
-    checks: int = 2
+
+class BackgroundEmbedding:
+    """Gives the memories of a store vectors, soon after `start` was called; safe to call from several threads."""
+
+    def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
+        self._store, self._encoder = store, encoder
+        self._waiting, self._closed = threading.Event(), threading.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memory-vectors")
+
+    def start(self) -> None:
+        """Has every memory that has no vector given one; returns at once."""
+        if not self._waiting.is_set() and not self._closed.is_set():
+            self._waiting.set()
+            self._thread.submit(self._embed)
+
+    def close(self) -> None:
+        """Waits for the vectors that are being made, 256 at most; the others are made when the store is open again."""
+        self._closed.set()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _embed(self) -> None:
+        self._waiting.clear()
+        try:
+            self._store.embeddings.embed(self._encoder, progress=self._go_on)
+        except _ClosedError:
+            pass
+        except Exception as error:  # the memories are there, and found by their words
+            _log.warning("vectors of memories failed: %s: %s", type(error).__name__, error)
+
+    def _go_on(self, done: int, total: int) -> None:
+        if self._closed.is_set():
+            raise _ClosedError
 
 
 class MemoryService:
@@ -54,10 +68,9 @@ class MemoryService:
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
     there is feedback. evidence_judge: reads evidence in its place. trusted: passages to check memories by. encoder:
-    that of the store's vectors; new memories get theirs at once, or a moment later where they are made `in_background`
-    (call `close` then). clock: the time in seconds since 1970. Safe to call from several threads. Methods raise
-    InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
-    judge does.
+    that of the store's vectors, which are made at once or, `in_background`, a moment later. clock: seconds since 1970.
+    Safe to call from several threads. Raises InvalidRequestError for memories that are not there or are none,
+    DatastoreError as the store does, JudgeError as the judge does.
     """
 
     def __init__(
@@ -81,8 +94,7 @@ class MemoryService:
         self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
         self._neighbourhood = Neighbourhood(search, judge)
         self._writer = MemoryWriter(store, self._neighbourhood, self._evidence, clock, rules.first)
-        reading = RecallRules(rules.scorer, rules.threshold, rules.criticality, trusted, rules.checks)
-        self._recaller = Recaller(store, search, self._evidence, self._writer, reading, clock)
+        self._recaller = Recaller(store, search, self._evidence, self._writer, rules, trusted, clock)
 
     def warm(self) -> None:
         """Has judge and encoder load their models, if they have any."""
@@ -178,11 +190,9 @@ class MemoryService:
         return self._evidence.verdicts(used, evidence)
 
     def promote(self, sentence: Sentence, sources: Mapping[str, Passage], scope: Scope) -> list[Memory]:
-        """The claims of a checked sentence as memories, with what proved each; none unless the sentence may become one.
+        """The claims of a supported sentence as memories, with their proofs; none if one rests on memories alone.
 
-        It may if it is supported, and a passage that is no memory stands behind every claim: neither unverified text
-        nor what memories say of each other promotes itself. Claims stand alone, and they are what was checked; the
-        sentence may hold more. sources: the passages of its evidence, by id.
+        sources: the passages of its evidence, by id.
         """
         if sentence.verdict is not Verdict.SUPPORTED:
             return []
@@ -198,11 +208,7 @@ class MemoryService:
         return memories
 
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
-        """Takes the memories from a conversation with a user (MARK's builder service) into one scope.
-
-        What the user told is believed as a user is, what a model inferred as a model's guess (`write_time_prior`).
-        Raises CompletionError as the builder does.
-        """
+        """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
         memories = []
         for note in builder.build(conversation).notes:
             said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
@@ -212,20 +218,13 @@ class MemoryService:
         return memories
 
     def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
-        """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed.
-
-        Every memory that was checked gets a revision, so that its turn comes again after the others. Raises as
-        `reviewer` does, and whatever the retriever of trusted passages raises.
-        """
+        """Checks the at most `budget` most urgent memories (None: of all scopes) by trusted passages; what changed."""
         reviewer = self.reviewer()
         revisions = (reviewer.check(memory) for memory in reviewer.plan(budget, scopes))
         return [revision for revision in revisions if revision is not None]
 
     def reviewer(self) -> Reviewer:
-        """What checks memories one by one, or in the background (`ewe.longterm.reviews`).
-
-        Raises ConfigError without trusted passages or a judge.
-        """
+        """What checks memories one by one; raises ConfigError without trusted passages or a judge."""
         return Reviewer(self.store, self._evidence, self._trusted, self._reviews, self._clock)
 
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:

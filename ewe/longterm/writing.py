@@ -1,38 +1,62 @@
 """New memories: how far they are believed at first, what they contradict, and what became of copies."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
-from ewe.longterm.neighbours import Neighbourhood
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import is_personal, same_attribute
-from ewe.longterm.scoring.contradictions import LEAST_AGREEMENT, Relation, agreeing, contradicted
-from ewe.longterm.scoring.default import voice_of
-from ewe.longterm.scoring.first import First
+from ewe.longterm.scoring.contradictions import (
+    LEAST_AGREEMENT,
+    MOST_NEIGHBOURS,
+    Relation,
+    agreeing,
+    contradicted,
+    is_personal,
+    relations,
+    same_attribute,
+)
+from ewe.longterm.scoring.forms import First
+from ewe.longterm.scoring.scorers import voice_of
+from ewe.longterm.search import MemorySearch, visible
 from ewe.longterm.store import Change, MemoryStore
+from ewe.text.words import words
+from ewe.verification.judges.protocol import Judge
 
 _ROUNDS = 4  # Under ever more writers the last comparison has to do.
+_WIDER = 6  # So many times the neighbours are looked through for other voices.
+
+
+class Neighbourhood:
+    """Compares a memory with those closest to it, of all scopes that whoever reads it can see."""
+
+    def __init__(self, search: MemorySearch, judge: Judge | None) -> None:
+        self._search, self._judge = search, judge
+
+    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
+        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
+
+        known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError.
+        """
+        if not words(memory.content):
+            return []
+        scopes = visible(memory.scope.user, memory.scope.agent)
+        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
+        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
+        chosen = neighbours([other for other in others if other.valid_until is None])
+        if self._judge is None:
+            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
+        asked = {_key(one.memory): one for one in known}
+        new = [other for other in chosen if _key(other) not in asked]
+        asked |= {_key(one.memory): one for one in relations(memory.content, new, self._judge)}
+        return [asked[_key(other)] for other in chosen]
 
 
 class MemoryWriter:
-    """Adds memories to one scope at a time; nothing outside that scope is ever changed by it.
-
-    A new memory is marked as contradicting any neighbour that whoever reads it can see; of the neighbours only those of
-    its own scope are marked as well, so that nobody moves what others see by writing to themselves. Safe to call from
-    several threads: memories that are written at the same time are compared with each other as well.
-    """
+    """Adds memories to one scope at a time; of memories outside that scope none is ever changed. Safe in threads."""
 
     def __init__(
-        self,
-        store: MemoryStore,
-        neighbourhood: Neighbourhood,
-        evidence: EvidenceBook,
-        clock: Clock,
-        first: First,
+        self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock, first: First
     ) -> None:
         self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
         self._first = first
@@ -51,17 +75,13 @@ class MemoryWriter:
     ) -> Memory:
         """The new memory, or the one that says the same words already.
 
-        A memory of the scope that gives another value for the same attribute, and is believed no more than this source,
-        ends where the new one begins: at `valid_from` (seconds since 1970), or now.
-
-        The same words from another voice that is believed support the memory that is there, else they change nothing.
-        `contradicts`: ids in the scope that it is known to contradict. Raises InvalidRequestError for what is no
-        memory, JudgeError as the judge does.
+        A memory of the scope that gives another value for the same attribute, and is believed no more than this
+        source, ends where the new one begins: at `valid_from` (seconds since 1970), or now. contradicts: ids in the
+        scope. Raises InvalidRequestError for what is no memory, JudgeError as the judge does.
         """
         content = " ".join(content.split())
-        memory = Memory(
-            _id_of(content), content, kind, source, scope, dict(metadata or {}), valid_from=valid_from
-        )  # fmt: skip
+        about = dict(metadata or {})
+        memory = Memory(_id_of(content), content, kind, source, scope, about, valid_from=valid_from)
         memory, there = self._known(memory, contradicts)
         rounds, found = 0, list[Relation]()
         while there is None:
@@ -96,10 +116,7 @@ class MemoryWriter:
             return self._store.get(scope, memory_id)
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
-        """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays.
-
-        Raises InvalidRequestError if the scope holds no such memory.
-        """
+        """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays."""
         self._store.get(scope, memory_id)
         new = self.add(content, scope, by, metadata={"corrects": memory_id}, contradicts=[memory_id])
         if new.id != memory_id:
@@ -151,10 +168,7 @@ class MemoryWriter:
             return memory, self._store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
-        """Somebody else said the same; counted once per voice, as their feedback.
-
-        Whose word is believed 1/2 or less confirms nothing: a model that repeats what it read makes it no truer.
-        """
+        """Somebody else, who is believed more than 1/2, said the same; counted once per voice, as their feedback."""
         other_voice = voice_of(memory) != (source.kind, source.id or scope.user)
         if memory.scope == scope and other_voice and source.reliability > 0.5:
             self._evidence.feedback(memory.scope, memory.id, True, source)
@@ -174,10 +188,7 @@ def _id_of(content: str) -> str:
 
 
 def supersedes(memory: Memory, relation: Relation) -> bool:
-    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust.
-
-    What one says of oneself is nobody else's to replace.
-    """
+    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust."""
     other = relation.memory
     same_voice = voice_of(memory) == voice_of(other)
     may = same_voice or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
@@ -187,3 +198,23 @@ def supersedes(memory: Memory, relation: Relation) -> bool:
 
 def _begin(memory: Memory) -> float:
     return memory.created_at if memory.valid_from is None else memory.valid_from
+
+
+def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
+    """At most `most` of the memories found (closest first): half the closest, half the closest of each other voice.
+
+    Without the second half fifty copies of one source would hide what they contradict. Left places go to the closest.
+    """
+    chosen, rest = list(found[: most // 2]), list(found[most // 2 :])
+    heard = {voice_of(memory) for memory in chosen}
+    for memory in rest:
+        if len(chosen) < most and voice_of(memory) not in heard:
+            heard.add(voice_of(memory))
+            chosen.append(memory)
+    taken = set(map(_key, chosen))
+    left = [memory for memory in rest if _key(memory) not in taken]
+    return chosen + left[: most - len(chosen)]
+
+
+def _key(memory: Memory) -> tuple[Scope, str, str]:
+    return memory.scope, memory.id, memory.content

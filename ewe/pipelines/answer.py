@@ -1,7 +1,5 @@
 """The answer of a pipeline that does not come from one last generation: its text, sentences, stream and result."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,10 +12,7 @@ from ewe.types import FinishReason, Generation, Sentence, VerificationResult
 
 
 class ComposedAnswer:
-    """What has been written of one answer. encode: from a text to its tokens; sequence: the request's own, never run.
-
-    is_full: whether the text has ended, at a stop string. latency_s: how long the last check took.
-    """
+    """What has been written of one answer. encode: a text's tokens; is_full: whether a stop string ended it."""
 
     def __init__(self, sequence: Sequence, encode: Callable[[str], list[int]]) -> None:
         self.text = ""

@@ -1,9 +1,4 @@
-"""Chain of verification, "factor + revise" (Dhuliawala et al., 2024, section 3): draft, questions, answers, revision.
-
-The questions are answered without the draft in view, so that its mistakes are not repeated.
-"""
-
-from __future__ import annotations
+"""Chain of verification, "factor + revise" (Dhuliawala et al., 2024): draft, questions, answers, revision."""
 
 import re
 
@@ -40,16 +35,12 @@ _QUESTION = re.compile(r"\s*\d{1,2}[.)]\s+(\S.*\?)\s*")
 
 
 class ChainOfVerification:
-    """Revises a draft by what the model says when it is asked for its facts one by one.
+    """Revises a draft by what the model says of its facts, one by one; retrieves: under passages."""
 
-    retrieves: whether each question is answered under passages ("cove+retrieval").
-    """
+    composes = retrieves = False
 
-    composes = False
-
-    def __init__(self, settings: PipelineConfig, retrieves: bool) -> None:
+    def __init__(self, settings: PipelineConfig) -> None:
         self._settings = settings
-        self._retrieves = retrieves
 
     def run(self, question: str) -> Steps:
         """Four generations; the draft is the answer if nothing in the plan is a question."""
@@ -63,7 +54,7 @@ class ChainOfVerification:
         if not questions:
             return draft
         found = [()] * len(questions)
-        if self._retrieves:
+        if self.retrieves:
             found = yield Retrieve(tuple(questions), settings.passages)
         asks = zip(questions, found, strict=True)
         answers = yield Generate(
@@ -73,6 +64,12 @@ class ChainOfVerification:
         pairs = zip(questions, answers, strict=True)
         facts = "\n".join(f"{number}. {asked} {told.text.strip()}" for number, (asked, told) in enumerate(pairs, 1))
         return Ask(REVISE.format(question=question, draft=draft.text.strip(), facts=facts))
+
+
+class ChainOfVerificationWithRetrieval(ChainOfVerification):
+    """The policy "cove+retrieval"."""
+
+    retrieves = True
 
 
 def questions_of(plan: str, most: int) -> list[str]:

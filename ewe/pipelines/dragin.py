@@ -1,16 +1,21 @@
-"""DRAGIN (Su et al. 2024): look ahead without documents; where information is needed, write one sentence under some.
+"""DRAGIN (Su et al. 2024): look ahead without documents; where information is needed, write one sentence under some."""
 
-When and with which words it retrieves is decided in `information_need`.
-"""
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from __future__ import annotations
+import numpy as np
+import numpy.typing as npt
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.information_need import find_hit, query_of
-from ewe.pipelines.steps import Ask, Decide, Generate, Retrieve, Steps, Write
+from ewe.pipelines.steps import Ask, Decide, Generate, Reading, Retrieve, Steps, Write
+from ewe.text.english import FUNCTION_WORDS
 from ewe.text.sentences import SentenceSplitter
+from ewe.text.words import words
 
 _PASSAGES = 3
+_WORD = re.compile(r"\S+")
 
 
 class DRAGIN:
@@ -61,3 +66,101 @@ class DRAGIN:
         """Each sentence with the white space before it."""
         ends = [end for _, end in self._splitter.split(text)]
         return [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Code points [start, end) of a text, and the tokens that they are made of."""
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The first word of a text that needs information; sentence: where its sentence starts."""
+
+    word: Word
+    sentence: int
+    value: float
+    attention: float
+    entropy: float
+
+
+def find_hit(text: str, reading: Reading, threshold: float, splitter: SentenceSplitter) -> Hit | None:
+    """The first content word whose attention x entropy x (words of its sentence) is over the threshold.
+
+    attention: what its tokens received, with that of its sentence's words normalised to 1; entropy: the mean of its
+    tokens, in nats. The text's last token, which nothing has read, received nothing.
+    """
+    received = np.zeros(len(reading.ends))
+    received[: len(reading.received)] = reading.received
+    every = tokens_by_word(text, reading.ends)
+    for start, end in splitter.split(text):
+        own = [word for word in every if start <= word.start < end]
+        attention = [float(received[list(word.tokens)].sum()) for word in own]
+        total = sum(attention)
+        for word, share in zip(own, attention, strict=True):
+            entropy = sum(reading.entropies[token] for token in word.tokens) / len(word.tokens)
+            value = share / total * entropy * len(own) if total else 0.0
+            if value > threshold and is_content(text[word.start : word.end]):
+                return Hit(word, start, value, share / total, entropy)
+    return None
+
+
+def query_of(text: str, reading: Reading, hit: Hit, question: str, begin: str, most: int) -> str:
+    """The content words of question and text that the token before the hit attended to most, in their order.
+
+    begin: what of the text stood in the prompt already, at its end; most: how many words. Chat templates do not count.
+    """
+    weights = reading.weights[hit.word.tokens[0]]  # of the token before: the first line is the prompt's last token
+    before, own = weights[: len(reading.prompt_ends)], weights[len(reading.prompt_ends) :]
+    asked, prompt_end = reading.prompt.rfind(question.strip()), len(reading.prompt.rstrip())
+    spans = [
+        (asked, asked + len(question.strip())) if asked >= 0 else (0, prompt_end),
+        (prompt_end - len(begin.strip()), prompt_end),
+    ]
+    in_prompt = [
+        word
+        for word in tokens_by_word(reading.prompt, reading.prompt_ends)
+        if any(start <= word.start and word.end <= end for start, end in spans)
+    ]
+    in_text = [word for word in tokens_by_word(text, reading.ends) if word.end <= hit.word.start]
+    found = [*_weighed(reading.prompt, in_prompt, before), *_weighed(text, in_text, own)]
+    best = sorted(range(len(found)), key=lambda place: -found[place][1])[:most]
+    return " ".join(found[place][0] for place in sorted(best))
+
+
+def tokens_by_word(text: str, ends: Sequence[int]) -> list[Word]:
+    """The words of a text, by white space, with their tokens; ends: the code point at which each token ends.
+
+    A token belongs to the word that it ends in, and one that is part of a character to the word of the whole one.
+    """
+    held: list[int] = []
+    found: dict[int, list[int]] = {}
+    spans = [match.span() for match in _WORD.finditer(text)]
+    place = begin = 0
+    for token, end in enumerate(ends):
+        held.append(token)
+        if end == begin:
+            continue
+        last = begin + len(text[begin:end].rstrip()) - 1
+        while place < len(spans) and spans[place][1] <= last:
+            place += 1
+        if last >= begin and place < len(spans):
+            found.setdefault(place, []).extend(held)
+        held, begin = [], end
+    return [Word(*spans[place], tuple(tokens)) for place, tokens in found.items()]
+
+
+@lru_cache(maxsize=1 << 14)
+def is_content(word: str) -> bool:
+    """Whether a word says something of its own: a name, a number, a noun, verb or adjective."""
+    return any(part not in FUNCTION_WORDS for part in words(word))
+
+
+def _weighed(text: str, found: Iterable[Word], weights: npt.NDArray[np.float32]) -> list[tuple[str, float]]:
+    """Content words with the sum of their tokens' weights."""
+    named = [(text[word.start : word.end], word.tokens) for word in found]
+    return [(name, float(weights[list(tokens)].sum())) for name, tokens in named if is_content(name)]

@@ -1,10 +1,4 @@
-"""Runs pipelines over one engine: their generations are sequences like any other, their retrievals and checks are jobs
-of the engine's own workers.
-
-No thread of its own, and none waits.
-"""
-
-from __future__ import annotations
+"""Runs pipelines over one engine: generations are its sequences, retrievals and checks jobs of its workers."""
 
 import math
 import time
@@ -21,10 +15,11 @@ from ewe.engine.request import Prompt, Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
-from ewe.pipelines.prompts import PromptMaker
+from ewe.pipelines.asking import PromptMaker
 from ewe.pipelines.run import Run
 from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
 from ewe.placement import PlacedPrompt
+from ewe.registry import PIPELINES
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Generation, Passage, Query
@@ -33,10 +28,9 @@ Do = Callable[[Callable[[EngineCore], Any]], None]
 
 
 class PipelineDriver:
-    """All answers of an engine that are under way through its pipeline.
+    """All answers of an engine that are under way through its pipeline; called by the engine's thread, but for `check`.
 
-    do: has the engine's thread call something; deliver: takes the finished answers. `check` may be called from any
-    thread, everything else from the engine's.
+    do: has that thread call something; deliver: takes the finished answers.
     """
 
     def __init__(
@@ -192,3 +186,10 @@ class PipelineDriver:
         """Has the engine's thread call it; called by a worker's."""
         with suppress(EngineDeadError):  # whoever waits for the answer is told
             self._do(lambda _: on_done())
+
+
+def open_pipeline(engine: Engine, do: Do, deliver: Callable[[Sequence, Generation], None]) -> PipelineDriver:
+    """What runs the engine's policy; do and deliver are `PipelineDriver`'s."""
+    settings = engine.config.pipeline
+    pipeline = PIPELINES.make(engine.config.policy, settings=settings, **dict(settings))
+    return PipelineDriver(pipeline, engine, do, deliver)

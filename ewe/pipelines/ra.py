@@ -1,7 +1,5 @@
 """Retrieval augmentation as the paper's baseline has it: passages in the prompt (ewe.txt 4.3)."""
 
-from __future__ import annotations
-
 from ewe.pipelines.steps import Ask, Retrieve, Steps
 
 

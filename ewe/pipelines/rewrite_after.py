@@ -1,10 +1,4 @@
-"""Rewriting afterwards, in the manner of RARR (Gao et al., 2023): write, check, edit what was refuted, check again.
-
-What EWE does while the text is written is done here to a finished one: an edit cannot change what follows from the
-mistake.
-"""
-
-from __future__ import annotations
+"""Rewriting afterwards, in the manner of RARR (Gao et al., 2023): write, check, edit what was refuted, check again."""
 
 from dataclasses import replace
 

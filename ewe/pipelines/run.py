@@ -1,68 +1,32 @@
-"""One answer on its way through a pipeline: its steps become sequences and jobs, their results go back into it.
-
-All of it happens in the engine's thread, and nothing here waits.
-"""
+"""One answer on its way through a pipeline: its steps become sequences and jobs, their results go back into it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from collections.abc import Sequence as Batch
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ewe.engine.pauses import record_retrieval, retrieved_passages
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job
 from ewe.errors import EWEError
 from ewe.pipelines.answer import ComposedAnswer
-from ewe.pipelines.sampling import answer_params, inner_params, seed_of
+from ewe.pipelines.asking import answer_params, inner_params, seed_of
 from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Pipeline, Reply, Retrieve, Step, Verify, Write
 from ewe.sampling import SamplingParams
 from ewe.types import FinishReason, Generation, Passage, Query, VerificationResult
 
+if TYPE_CHECKING:
+    from ewe.pipelines.driver import PipelineDriver
+
 _SUMMED = ("prompt_tokens", "passes", "decode_s", "refreshes", "units_encoded", "unit_tokens_encoded", "units_loaded")
-
-
-class Engine(Protocol):
-    """What a run asks of the engine around it. All but the calls of `on_done` are in the engine's thread."""
-
-    threshold: float
-
-    def build(self, request: Sequence, ask: Ask, params: SamplingParams) -> tuple[Sequence, tuple[Passage, ...]]:
-        """A sequence for what is asked, and the passages that its prompt has room for; raises InvalidRequestError."""
-        ...
-
-    def add(self, sequence: Sequence, on_finish: Callable[[Reply], None] | None) -> None:
-        """Has a sequence run; without on_finish it is the request's answer, and delivered as such."""
-        ...
-
-    def retrieve(self, query: Query, request: Sequence, on_done: Callable[[], None]) -> Job | None:
-        """Opens a retrieval; None without a retriever."""
-        ...
-
-    def verify(self, step: Verify, request: Sequence, on_done: Callable[[], None]) -> Job | None:
-        """Opens a check; None without a verifier."""
-        ...
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text within an answer."""
-        ...
-
-    def has_tokens(self, names: Batch[str]) -> bool:
-        """Whether each is the text of one token."""
-        ...
-
-    def deliver(self, request: Sequence, generation: Generation) -> None:
-        """Hands the answer to whoever waits for it."""
-        ...
 
 
 class Run:
     """Runs a pipeline for one answer. request: the sequence that was asked for; it is never run itself."""
 
-    def __init__(self, request: Sequence, pipeline: Pipeline, engine: Engine) -> None:
+    def __init__(self, request: Sequence, pipeline: Pipeline, engine: PipelineDriver) -> None:
         self.request = request
         self.is_over = False
         self._engine = engine

@@ -1,19 +1,48 @@
-"""Reflection in the manner of Self-RAG (Asai et al., 2024, section 3.3), by its own tokens where a model has them.
+"""Reflection in the manner of Self-RAG (Asai et al., 2024, section 3.3): by its tokens, or by yes/no questions."""
 
-Sentences are written one after the other, the best candidate each time (a beam of one).
-"""
-
-from __future__ import annotations
-
-from collections.abc import Generator, Sequence
+import math
+import re
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.reflection import TOKENS, Reflection, ReflectionTokens, YesNo
-from ewe.pipelines.steps import Decide, Generate, HasTokens, Reply, Retrieve, Step, Steps, Write
+from ewe.pipelines.steps import Ask, Decide, Generate, HasTokens, Reply, Retrieve, Step, Steps, Write
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
+Answer = Generator[Step, Any, list[float]]
+
+RETRIEVE = """Question: {question}
+
+Answer so far: {text}
+
+Does the next sentence of the answer need facts that should be looked up? Reply with yes or no."""
+
+RELEVANT = """Question: {question}
+
+Does the context say something that helps to answer the question? Reply with yes or no."""
+
+SUPPORTED = """Sentence: {sentence}
+
+Does the context support everything that the sentence says? Reply with yes or no."""
+
+USEFUL = """Question: {question}
+
+Answer: {text}{sentence}
+
+Is the last sentence of the answer useful to who asked? Reply with yes or no."""
+
+# What each token of a group counts, as in appendix A.3 of the paper.
+_NEED = {"[Retrieval]": 1.0, "[No Retrieval]": 0.0}
+_RELEVANCE = {"[Relevant]": 1.0, "[Irrelevant]": 0.0}
+_SUPPORT = {"[Fully supported]": 1.0, "[Partially supported]": 0.5, "[No support / Contradictory]": 0.0}
+_USE = {"[Utility:1]": -1.0, "[Utility:2]": -0.5, "[Utility:3]": 0.0, "[Utility:4]": 0.5, "[Utility:5]": 1.0}
+_OTHERS = ("[Continue to Use Evidence]", "<paragraph>", "</paragraph>")
+TOKENS = (*_NEED, *_RELEVANCE, *_SUPPORT, *_USE, *_OTHERS)
+"""What a tokenizer has if its model was trained to reflect."""
+
+_ANY_TOKENS = re.compile(rf"\s*(?:{'|'.join(map(re.escape, TOKENS))})+\s*")
+_LIKELIEST = 50  # tokens whose probabilities are told; what is not among them counts nothing
 _WEIGHTS = 1.0, 1.0, 0.5  # of relevance, support and usefulness, as in the paper's experiments
 
 
@@ -29,7 +58,7 @@ class SelfRAGLike:
     def run(self, question: str) -> Steps:
         """Until a candidate ends the answer, or nothing more is written."""
         settings, text, last = self._settings, "", ""
-        model: Reflection = ReflectionTokens() if (yield HasTokens(TOKENS)) else YesNo()
+        model = ReflectionTokens() if (yield HasTokens(TOKENS)) else YesNo()
         while True:
             [wants] = yield from model.need(question, text)
             yield Decide("retrieve", {"probability": wants, "threshold": settings.retrieve_prob})
@@ -69,3 +98,89 @@ class SelfRAGLike:
         """The text up to the end of its first sentence, with the white space before it."""
         spans = self._splitter.split(text)
         return text[: spans[0][1]] if spans else ""
+
+
+class YesNo:
+    """Questions to any model, answered by P(yes) / (P(yes) + P(no)) at the first token."""
+
+    def need(self, question: str, text: str) -> Answer:
+        """One question."""
+        [reply] = yield Generate("retrieve?", (_yes_or_no(RETRIEVE.format(question=question, text=text)),))
+        return [yes_probability(reply)]
+
+    def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
+        """With the passage where memory would stand."""
+        return Ask(None, passages, text, max_tokens)
+
+    def written(self, reply: Reply, text: str) -> str:
+        """All of it."""
+        return reply.text
+
+    def critique(
+        self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
+    ) -> Answer:
+        """Three questions for each candidate."""
+        asks = []
+        for passage, sentence in zip(given, sentences, strict=True):
+            asks += [
+                _yes_or_no(RELEVANT.format(question=question), passage),
+                _yes_or_no(SUPPORTED.format(sentence=sentence.strip()), passage),
+                _yes_or_no(USEFUL.format(question=question, text=text, sentence=sentence)),
+            ]
+        said = yield Generate("critique", tuple(asks))
+        return [yes_probability(reply) for reply in said]
+
+
+class ReflectionTokens:
+    """Tokens among those of the text, by their probabilities within their group."""
+
+    def need(self, question: str, text: str) -> Answer:
+        """What the model would write next."""
+        ask = Ask(begin=text, max_tokens=1, top_logprobs=_LIKELIEST)
+        [reply] = yield Generate("retrieve?", (ask,))
+        return [_expected(reply.top_logprobs[:1], _NEED)]
+
+    def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
+        """With the passage after the text, as in training."""
+        frame = "[Retrieval]<paragraph>{passages}</paragraph>" if passages else "[No Retrieval]"
+        return Ask(None, passages, text, max_tokens, _LIKELIEST, frame=frame)
+
+    def written(self, reply: Reply, text: str) -> str:
+        """Without reflection tokens, which stand where a space would."""
+        words = _ANY_TOKENS.sub(" ", reply.text).strip()
+        return f" {words}" if words and text else words
+
+    def critique(
+        self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
+    ) -> Answer:
+        """What stands in the candidates already: relevance first, the others where they are the likeliest tokens."""
+        yield from ()  # asks nothing
+        found = []
+        for reply in replies:
+            scores = reply.top_logprobs
+            found += [_expected(scores[:1], _RELEVANCE), _expected(scores, _SUPPORT), _expected(scores, _USE)]
+        return found
+
+
+def _yes_or_no(text: str, *passages: Passage) -> Ask:
+    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST)
+
+
+def yes_probability(reply: Reply) -> float:
+    """P(yes) / (P(yes) + P(no)) at the reply's first token, however they are written; 0.5 if neither is likely."""
+    total = {"yes": 0.0, "no": 0.0}
+    for token, logprob in reply.top_logprobs[0].items() if reply.top_logprobs else ():
+        word = token.strip().lower()
+        if word in total:
+            total[word] += math.exp(logprob)
+    both = sum(total.values())
+    return total["yes"] / both if both else 0.5
+
+
+def _expected(places: Sequence[Mapping[str, float]], group: Mapping[str, float]) -> float:
+    """What the group's tokens count on average where one of them is likeliest (or at the only place); 0 without."""
+    for scores in places:
+        own = {name: math.exp(scores[name]) for name in group if name in scores}
+        if own and (len(places) == 1 or max(scores, key=scores.__getitem__) in own):
+            return sum(group[name] * prob for name, prob in own.items()) / sum(own.values())
+    return 0.0

@@ -1,7 +1,5 @@
 """The language of pipelines: what one asks of the engine, and what it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -130,4 +128,3 @@ class Pipeline(Protocol):
 
     def run(self, question: str) -> Steps:
         """The steps of one answer to the question (of a conversation: the user's last message)."""
-        ...

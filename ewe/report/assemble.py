@@ -1,10 +1,7 @@
 """Self-contained HTML pages from a body, the frame of all pages, a style, scripts and data.
 
-All data reaches a page as JSON and is drawn as text nodes; a content security policy forbids everything but the page's
-own script, by its hash.
+Data reaches a page as JSON; a content security policy forbids everything but the page's own script, by its hash.
 """
-
-from __future__ import annotations
 
 import base64
 import hashlib

@@ -1,9 +1,7 @@
-"""Checked texts as one self-contained HTML page: verdicts in the text, evidence beside it, a table of claims."""
-
-from __future__ import annotations
+"""Checked texts and memories as self-contained HTML pages."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,9 @@ from ewe.report.assemble import assemble, cut_pieces
 from ewe.report.checked_text import outcome_data, sentence_data
 from ewe.report.jsonable import jsonable
 
-_SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
+_CHECK_SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
 _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.
+_MEMORY_SCRIPTS = ("dom.js", "history_chart.js", "memory.js")
 
 
 def check_page(
@@ -22,16 +21,15 @@ def check_page(
     against: str = "",
     title: str = "EWE verification",
 ) -> str:
-    """The page for one or several texts by name, as a string of HTML.
+    """The page for one or several texts by name, as HTML. against: what they were checked against, in words.
 
-    scores: per text figures by their names (precision, recall, f1, k). against: what the texts were checked against,
-    in words.
+    scores: per text figures by their names (precision, recall, f1, k).
     """
     found = scores or {}
-    entries = [part for name, checked in texts.items() for part in _parts(name, checked, found.get(name, {}))]
+    entries = [part for name, checked in texts.items() for part in _check_parts(name, checked, found.get(name, {}))]
     data = {"title": title, "texts": entries, "against": against}
-    plain = "\n".join(_plain(name, checked) for name, checked in texts.items())
-    return assemble("check.html", _SCRIPTS, title, data, plain)
+    plain = "\n".join(_check_plain(name, checked) for name, checked in texts.items())
+    return assemble("check.html", _CHECK_SCRIPTS, title, data, plain)
 
 
 def write_check_page(
@@ -44,7 +42,7 @@ def write_check_page(
     Path(path).write_text(check_page(texts, scores, against), encoding="utf-8")
 
 
-def _parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+def _check_parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -> Iterator[dict[str, Any]]:
     """The text as the page draws it, in parts if it is long; each part tells what the whole text came to."""
     whole = {**outcome_data(checked), "name": name, "prompt": checked.prompt, "scores": dict(scores)}
     firsts = range(0, max(len(checked.sentences), 1), _PART)
@@ -63,12 +61,51 @@ def _parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -> Iter
         }
 
 
-def _plain(name: str, checked: CheckedText) -> str:
+def _check_plain(name: str, checked: CheckedText) -> str:
     """The sentences and their verdicts for readers without scripts."""
-    rows = (_plain_row(item) for item in checked.sentences)
+    rows = (_check_row(item) for item in checked.sentences)
     return f"<h2>{html.escape(jsonable(name))}</h2>\n<ul>{''.join(rows)}</ul>"
 
 
-def _plain_row(item: CheckedSentence) -> str:
+def _check_row(item: CheckedSentence) -> str:
     verdict = item.sentence.verdict.value.replace("_", " ")
     return f"<li>{html.escape(jsonable(item.sentence.text))} <b>({verdict})</b></li>"
+
+
+def memory_page(
+    memory: Mapping[str, Any],
+    revisions: Sequence[Mapping[str, Any]],
+    contradictions: Sequence[Mapping[str, Any]] = (),
+    title: str = "EWE memory",
+) -> str:
+    """The page as a string of HTML.
+
+    memory, revisions: JSON-ready fields of a memory and of all its revisions, the first first. contradictions: per
+    memory that it is marked to contradict {"id", "memory"}, the memory None where it is not there or out of sight.
+    """
+    data = {"memory": memory, "revisions": revisions, "contradictions": contradictions}
+    plain = f"<h2>{_text(memory['content'])}</h2>\n<ol>{''.join(map(_revision_row, revisions))}</ol>"
+    return assemble("memory.html", _MEMORY_SCRIPTS, title, data, plain)
+
+
+def write_memory_page(
+    path: str | Path,
+    memory: Mapping[str, Any],
+    revisions: Sequence[Mapping[str, Any]],
+    contradictions: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Writes `memory_page` to a file, replacing it; readable by its owner only, as memories are."""
+    path = Path(path)
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(memory_page(memory, revisions, contradictions), encoding="utf-8")
+
+
+def _revision_row(revision: Mapping[str, Any]) -> str:
+    """A revision for readers without scripts."""
+    told = f"{revision['reason']}: veracity {revision['veracity_before']:.2f} to {revision['veracity_after']:.2f}"
+    return f"<li>{_text(told)}; {_text(', '.join(revision['evidence']))}</li>"
+
+
+def _text(text: Any) -> str:
+    return html.escape(jsonable(str(text)))

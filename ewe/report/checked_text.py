@@ -1,9 +1,4 @@
-"""A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with.
-
-docs/guides/verification.md describes it.
-"""
-
-from __future__ import annotations
+"""A checked text as plain data: for `ewe verify --json`, its page, and as pairs to train a judge with."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -69,10 +64,9 @@ def _named(counts: Mapping[Verdict, int]) -> dict[str, int]:
 
 
 def wrong_calls(checked: CheckedText, expected: Verdict) -> Iterator[dict[str, Any]]:
-    """One pair per claim that has another verdict than it should, and piece of evidence that speaks for the wrong side.
+    """One pair per claim that has another verdict than it should, and piece of evidence for the wrong side.
 
-    Keys: evidence, title, claim, label (what it should have been), given (the verdict it had), score. A claim without
-    evidence gives none: there is nothing to learn from.
+    Keys: evidence, title, claim, label (what it should have been), given (the verdict it had), score.
     """
     for item in checked.sentences:
         for claim in item.sentence.claims:

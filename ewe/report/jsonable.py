@@ -1,7 +1,5 @@
 """Turns what generations hold into what JSON can hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -12,8 +10,7 @@ from typing import Any
 def jsonable(value: Any) -> Any:
     """A copy of `value` that strict JSON accepts: NaN and infinities become None, unknown objects their text.
 
-    Components that users bring may put anything into an event (numpy numbers, a NaN score); the trace must still be
-    written. Mapping keys become strings.
+    Components that users bring may put anything into an event; the trace must still be written.
     """
     if value is None or isinstance(value, bool):
         return value

@@ -1,7 +1,5 @@
 """The trace as JSONL, one event per line, and as one self-contained HTML page without network or foreign scripts."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,9 +1,4 @@
-"""Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included.
-
-Kept tokens alone would not do as an axis: a rewind goes back in the text, but the memory goes on.
-"""
-
-from __future__ import annotations
+"""Where everything of one generation lies on one axis: the tokens as they were written, discarded ones included."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -94,10 +89,7 @@ def _withdraw(axis: Axis, remaining: int, text: str) -> None:
 
 
 def build_lanes(events: Sequence[TraceEvent], axis: Axis) -> list[dict[str, Any]]:
-    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`.
-
-    A unit that a rewind brought back is there a second time.
-    """
+    """Per lane {lane, rows, units}; a unit is its refresh event with `from`, `to` (written tokens) and its `row`."""
     units: dict[tuple[str, Any], dict[str, Any]] = {}
     stays: list[dict[str, Any]] = []
     for event, position in zip(events, axis.positions, strict=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from ewe.longterm.records import Memory, MemorySource
-from ewe.longterm.scoring.verimem_sources import write_time_prior
+from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 from ewe.server.errors import RefusedError

@@ -1,7 +1,5 @@
 """Words of English: crude stems, and words by what they do in a sentence (function words, numerals, hedges)."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,10 +1,4 @@
-"""Texts that speak to whatever reads them instead of about something.
-
-A help for readers and a caution before language models; no proof of anything: a text may steer in words that are not
-here.
-"""
-
-from __future__ import annotations
+"""Texts that speak to whatever reads them instead of about something."""
 
 import re
 

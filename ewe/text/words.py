@@ -1,7 +1,5 @@
 """Words and numbers as retrieval and comparison see them, and counts in words for people."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

@@ -1,18 +1,12 @@
-"""Passages: what the articles of the encyclopedia's sources say about people.
-
-Every sentence that states a fact names the person in full, so a passage can be understood on its own.
-"""
-
-from __future__ import annotations
+"""Passages: what the articles of the encyclopedia's sources say about people."""
 
 from dataclasses import dataclass
-from itertools import accumulate
 from random import Random
 
 from ewe.types import Passage
 from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person
 from ewe.world.phrasings import BACKGROUND
-from ewe.world.wording import Phrasing, ValueSpan, Wording, phrasings
+from ewe.world.wording import Phrasing, Wording, phrasings
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +63,15 @@ class Telling:
         """The facts stated, in order, repetitions included."""
         return tuple(fact for sentence in self.sentences for fact in sentence.facts)
 
-    @property
-    def spans(self) -> tuple[tuple[ValueSpan, ...], ...]:
-        """Per sentence, the values stated, with their places in `text`."""
-        starts = accumulate((len(sentence.text) + 1 for sentence in self.sentences), initial=0)
-        return tuple(
-            tuple(span.shifted(start) for span in sentence.spans)
-            for start, sentence in zip(starts, self.sentences, strict=False)
-        )
-
     def passage(self, passage_id: str) -> Passage:
         """The passage for a datastore."""
         return Passage(passage_id, self.text, self.title, self.source.name, veracity=self.source.veracity)
-
-    def keep(self, facts: frozenset[Fact]) -> Telling:
-        """Only the sentences that state one of `facts`, as in the excerpts that checking puts into memory."""
-        kept = tuple(sentence for sentence in self.sentences if facts.intersection(sentence.facts))
-        return Telling(self.title, self.source, kept)
 
 
 def tell(rng: Random, person: Person, topic: str, source: Source, pool: EntityPool, other: Person | None) -> Telling:
     """A passage of 1 to 3 sentences that states all facts of `topic` about `person`, and often one more.
 
-    What is added: the person's next topic, so that one passage leads on to another; the same topic of `other`; or
-    background on the page's subject.
+    Added is the person's next topic, the same topic of `other`, or background on the page's subject.
     """
     title_slot, kind = rng.choice(PAGES[topic])
     title = person.name if title_slot == "name" else person.values[title_slot]

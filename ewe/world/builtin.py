@@ -1,7 +1,5 @@
 """The built-in demonstration: its world, its datastore and the place of its model."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,22 +1,20 @@
 """Exact grading of answers: what facts a text states, and which of them are true in the world."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ewe.world.answers import LEAD_INS
 from ewe.world.people import Fact, Person, relation_of
-from ewe.world.prompts import WorldPrompt
 from ewe.world.wording import Phrasing, catalogue
-from ewe.world.world import World
+from ewe.world.world import World, WorldPrompt
 
 _WORD = r"[A-Z][a-z]+"
 _NAMES = rf"{_WORD}(?: {_WORD})*"
 _PRONOUNS = {"S": "[Hh]e|[Ss]he|[Tt]hey", "O": "him|her|them", "P": "[Hh]is|[Hh]er|[Tt]heir"}
 _GRAMMAR = {"was": "was|were", "he": "he|she|they", "his": "his|her|their"}
+LEAD_INS = ("In comparison, ", "By contrast, ")
+"""What may stand before the second sentence of a comparison."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -36,10 +34,7 @@ class SentenceGrade:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an answer states, each fact counted once however often it is said.
-
-    asked: the facts that the prompt asks for, all of them true.
-    """
+    """What an answer states, each fact once; asked: the facts that the prompt asks for, all of them true."""
 
     sentences: tuple[SentenceGrade, ...]
     asked: frozenset[Fact]
@@ -60,11 +55,6 @@ class Grade:
         return tuple(sentence.text for sentence in self.sentences if not sentence.parsed)
 
     @property
-    def num_stated(self) -> int:
-        """N, the number of facts stated, true or false."""
-        return len(self.true) + len(self.false)
-
-    @property
     def coverage(self) -> float:
         """Share in [0, 1] of the facts asked for that the answer states."""
         return len(self.true & self.asked) / len(self.asked)
@@ -74,8 +64,7 @@ def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:
     """Reads an answer and compares what it states with the world.
 
     A pronoun stands for the person named last (the prompt's first subject at the start), a surname for that person
-    or a subject of the prompt. What is said of a person whom the world does not know is false. So is the year of a
-    prize or work that is not the person's; other years are judged on their own.
+    or a subject of the prompt. What is said of a person whom the world does not know is false.
     """
     current = prompt.subjects[0]
     sentences = []

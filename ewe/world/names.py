@@ -1,7 +1,5 @@
 """Made-up names, put together from a small set of syllables and words."""
 
-from __future__ import annotations
-
 import zlib
 from random import Random
 from typing import Literal

@@ -38,6 +38,7 @@ YEARS_AFTER_BIRTH: dict[str, tuple[int, int]] = {
     "death_year": (62, 92),
 }
 FIRST_BIRTH_YEAR, LAST_BIRTH_YEAR = 1760, 1930
+_MAX_YEARS_OFF = 15  # of a lie
 
 
 def relation_of(slot: str) -> str:
@@ -57,10 +58,7 @@ def second_item(slot: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing said of one person.
-
-    about: for the year of a work or prize, which one of them (a person has two); empty otherwise.
-    """
+    """One thing said of one person; about: for the year of a work or prize, which of the two; empty otherwise."""
 
     subject: str
     relation: str
@@ -86,11 +84,6 @@ class Person:
         return self.name.rsplit(" ", 1)[1]
 
     @property
-    def birth_year(self) -> int:
-        """The year as a number."""
-        return int(self.values["birth_year"])
-
-    @property
     def facts(self) -> tuple[Fact, ...]:
         """All facts about the person, one per slot."""
         return tuple(self.fact(slot) for slot in SLOTS)
@@ -108,10 +101,7 @@ class Person:
 
 @dataclass(frozen=True)
 class EntityPool:
-    """The places, schools, prizes and so on that the people of one world share, and the old teachers.
-
-    seats: the town where a school, an institute, ... stands.
-    """
+    """The places, schools, prizes and so on that the people of one world share, and the old teachers."""
 
     things: Mapping[str, tuple[str, ...]] = field(hash=False)
     elders: tuple[str, ...]
@@ -120,10 +110,7 @@ class EntityPool:
 
     @classmethod
     def draw(cls, rng: Random, split: Split, size: int) -> EntityPool:
-        """A pool with `size` towns and half as many of each other kind.
-
-        At least 4 of each, so that every value can be made wrong (a person has two prizes and two towns).
-        """
+        """A pool with `size` towns and half as many of each other kind; at least 4, so that values can be wrong."""
         half = max(4, size // 2)
         kinds = {
             "school": names.SCHOOL_KINDS,
@@ -176,6 +163,25 @@ def fill_person(rng: Random, pool: EntityPool, name: str, birth: int, elders: Ma
     if teachers:
         values["teacher"] = rng.choice(teachers)
     return Person(name, values)
+
+
+def wrong_value(rng: Random, person: Person, slot: str, pool: EntityPool) -> str:
+    """A value of the slot's kind that none of the person's slots holds."""
+    taken = set(person.values.values())
+    while True:
+        value = _wrong_year(rng, person.values[slot]) if slot.endswith("_year") else pool.draw_value(rng, slot)
+        if value not in taken:
+            return value
+
+
+def lie_about(rng: Random, person: Person, slots: tuple[str, ...], pool: EntityPool) -> Person:
+    """The person with a wrong value in one of `slots`."""
+    slot = rng.choice(slots)
+    return person.with_value(slot, wrong_value(rng, person, slot, pool))
+
+
+def _wrong_year(rng: Random, year: str) -> str:
+    return str(int(year) + rng.choice((-1, 1)) * rng.randint(1, _MAX_YEARS_OFF))
 
 
 def _unused(rng: Random, pool: EntityPool, slot: str, values: Mapping[str, str]) -> str:

@@ -5,8 +5,6 @@ Each entry is (uses, text). Uses: "p" a passage may say it so; "a" an answer may
 {was} agrees with {S}; {he} and {his} are always pronouns; every other place is a slot of the person (see people.py).
 """
 
-from __future__ import annotations
-
 TOPICS: dict[str, tuple[tuple[str, str], ...]] = {
     "birth": (
         ("pa", "{S} {was} born in {birth_year} in {birth_place}."),

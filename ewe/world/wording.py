@@ -1,7 +1,5 @@
 """Sentences from phrasings: filling a phrasing with one person's names and values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -31,10 +29,6 @@ class ValueSpan:
     end: int
     fact: Fact
 
-    def shifted(self, by: int) -> ValueSpan:
-        """The same value in a text in which the sentence begins `by` code points later."""
-        return ValueSpan(self.start + by, self.end + by, self.fact)
-
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -63,11 +57,6 @@ class Phrasing:
     def slots(self) -> tuple[str, ...]:
         """The slots of the person that it states, in order."""
         return tuple(place for _, place in self.parts if place and place not in _GRAMMAR)
-
-    @property
-    def needs_name(self) -> bool:
-        """Whether an answer may use it only with the person's name."""
-        return "a" not in self.uses
 
     def fill(self, person: Person, reference: Reference = "full", other_item: bool = False) -> Wording:
         """The sentence about `person`; `other_item` speaks of the second work or prize where it would of the first."""
@@ -117,9 +106,3 @@ def phrasings(topic: str, use: Use, named: bool = True) -> tuple[Phrasing, ...]:
         and ("p" in phrasing.uses if use == "passage" else "a" in phrasing.uses or (named and "A" in phrasing.uses))
         and not any("2" in slot for slot in phrasing.slots)
     )
-
-
-@cache
-def list_phrasings(topic: str) -> tuple[Phrasing, ...]:
-    """The phrasings that name both of a person's works or prizes in one sentence."""
-    return tuple(_parse(topic, uses, text) for uses, text in LISTS[topic])

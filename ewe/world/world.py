@@ -1,11 +1,10 @@
 """The world: people, what is true of them, and the passages that tell of it, truly or not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
+from typing import Literal, Self
 
 from ewe.errors import ConfigError
 from ewe.types import Passage
@@ -19,14 +18,27 @@ from ewe.world.people import (
     Fact,
     Person,
     fill_person,
+    lie_about,
 )
-from ewe.world.poison import lie_about
-from ewe.world.prompts import KINDS, PromptKind, WorldPrompt, draw_prompt
+from ewe.world.phrasings import COMPARISON_PROMPTS, LIFE_PROMPTS, LIST_PROMPTS, QUESTIONS
 
 FIRST_TRAINING_SEED = 1_000_000
 """Worlds with seeds from here on have people for training; those below, people for tests and evaluation."""
 
+PromptKind = Literal["life", "question", "list", "comparison"]
+KINDS: tuple[PromptKind, ...] = ("life", "question", "list", "comparison")
 _FORUM_SHARE_OF_LIES = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class WorldPrompt:
+    """A prompt, whom it is about, the slots it asks for and the facts that would answer it."""
+
+    text: str
+    kind: PromptKind
+    subjects: tuple[str, ...]
+    slots: tuple[str, ...]
+    facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class World:
     poisoned_ids: frozenset[str]
 
     @classmethod
-    def generate(cls, seed: int, num_people: int, poisoned: float = 0.0) -> World:
+    def generate(cls, seed: int, num_people: int, poisoned: float = 0.0) -> Self:
         """The world of a seed; `poisoned` is the share of all passages that state something false.
 
         The people and the wording of the other passages do not depend on `poisoned`. Raises ConfigError for fewer
@@ -147,3 +159,30 @@ def _choose_lies(rng: Random, stories: Sequence[_Story], poisoned: float) -> fro
         raise ConfigError(f"poisoned must lie between 0 and {most:.2f}, the unreliable sources' share; got {poisoned}")
     from_forum = min(len(forum), max(round(count * _FORUM_SHARE_OF_LIES), count - len(gazette)))
     return frozenset(rng.sample(forum, from_forum) + rng.sample(gazette, count - from_forum))
+
+
+def draw_prompt(rng: Random, kind: PromptKind, person: Person, other: Person) -> WorldPrompt:
+    """A prompt of the given kind about `person`; only a comparison is also about `other`."""
+    if kind == "life":
+        return WorldPrompt(_fill(rng, LIFE_PROMPTS, person), kind, (person.name,), tuple(person.values), person.facts)
+    if kind == "question":
+        return ask(rng, person, rng.choice(tuple(QUESTIONS)))
+    if kind == "list":
+        topic = rng.choice(tuple(LIST_PROMPTS))
+        slots = SLOTS_BY_TOPIC[topic] + SLOTS_BY_TOPIC[topic + "2"]
+        facts = tuple(person.fact(slot) for slot in slots)
+        return WorldPrompt(_fill(rng, LIST_PROMPTS[topic], person), kind, (person.name,), slots, facts)
+    topic = rng.choice(tuple(COMPARISON_PROMPTS))
+    text = rng.choice(COMPARISON_PROMPTS[topic]).format(S=person.name, T=other.name)
+    slots = SLOTS_BY_TOPIC[topic]
+    facts = tuple(one.fact(slot) for one in (person, other) for slot in slots)
+    return WorldPrompt(text, kind, (person.name, other.name), slots, facts)
+
+
+def ask(rng: Random, person: Person, slot: str) -> WorldPrompt:
+    """A question for one slot of `person`; `QUESTIONS` holds the slots that can be asked for."""
+    return WorldPrompt(_fill(rng, QUESTIONS[slot], person), "question", (person.name,), (slot,), (person.fact(slot),))
+
+
+def _fill(rng: Random, texts: tuple[str, ...], person: Person) -> str:
+    return rng.choice(texts).format(S=person.name, **person.values)

@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from builtin_training.data import ramp
 from builtin_training.example import Example, Span, View
 from builtin_training.guidance import Guidance, Place
-from ewe.world.lesson_memory import LessonSettings
-from ewe.world.lessons import AnswerSentence, Lesson, sample_lessons
+from builtin_training.lesson_memory import LessonSettings
+from builtin_training.lessons import AnswerSentence, Lesson, sample_lessons
 from ewe.world.wording import ValueSpan
 
 ASKING = (

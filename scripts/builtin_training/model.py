@@ -12,9 +12,9 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 
 from builtin_training.attention import NAME, Guide
 from builtin_training.batch import Batch
+from builtin_training.lesson_memory import LessonSettings
+from builtin_training.lessons import sample_lesson
 from builtin_training.tokenizer import train_tokenizer
-from ewe.world.lesson_memory import LessonSettings
-from ewe.world.lessons import sample_lesson
 
 VOCAB_SIZE = 2048
 MAX_POSITIONS = 2048

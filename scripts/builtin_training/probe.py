@@ -16,8 +16,8 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 from builtin_training.batch import LossWeights, collate
 from builtin_training.example import Example, Span
 from builtin_training.examples import LessonExamples
-from ewe.world.lesson_memory import LessonSettings
-from ewe.world.lessons import sample_lesson
+from builtin_training.lesson_memory import LessonSettings
+from builtin_training.lessons import sample_lesson
 
 PROBE_SEED = 7
 

@@ -7,8 +7,7 @@ from random import Random
 
 from ewe.world.articles import SOURCES, STORIES, tell
 from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, draw_person
-from ewe.world.poison import lie_about
+from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, draw_person, lie_about
 from ewe.world.wording import phrasings
 from judge_training.pairs import Label, Pair
 

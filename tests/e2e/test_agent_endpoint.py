@@ -14,7 +14,7 @@ from server_rig import LONG, serving
 
 from ewe import LLM, SamplingParams, VeriMemAgent
 from ewe.agent import Stopped
-from ewe.agent.models import STOP
+from ewe.agent.agent import STOP
 from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore

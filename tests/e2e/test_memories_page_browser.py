@@ -13,8 +13,9 @@ from playwright.sync_api import expect
 from server_rig import serving
 from show_fixture import HOSTILE
 
+from ewe.config import LongTermConfig
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules
+from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.server.app import create_app
@@ -43,7 +44,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 def page(browser: Any, store: MemoryStore) -> Iterator[Any]:
     """The page of a server with a key and these memories; at the end the console is empty."""
     app = create_app(settings=ServerSettings(api_key=KEY))
-    memories = RequestMemories(MemoryService(store), RequestMemoryRules())
+    memories = RequestMemories(MemoryService(store), LongTermConfig())
     app.state.service._llm = SimpleNamespace(client=SimpleNamespace(components=SimpleNamespace(memories=memories)))
     with serving(app) as url, browser.new_context(http_credentials={"username": "me", "password": KEY}) as context:
         opened, complaints = patient(context.new_page()), list[str]()

@@ -23,7 +23,7 @@ from ewe.cli.main import app
 from ewe.engine.loader import LoadedModel
 from ewe.engine.request import Request
 from ewe.errors import InvalidRequestError
-from ewe.pipelines.reflection import TOKENS
+from ewe.pipelines.self_rag_like import TOKENS
 from ewe.registry import PIPELINES
 from ewe.types import Generation, Passage, ScoredPassage
 from ewe.world.builtin import example_prompts

@@ -17,7 +17,7 @@ from ewe import VeriMemAgent
 from ewe.agent import AgentResult, Stopped, Tool
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.text.prompt_injection import spells_control_tokens

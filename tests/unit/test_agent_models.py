@@ -9,7 +9,7 @@ import pytest
 
 from ewe import LLM, Config, SamplingParams, VeriMemAgent
 from ewe.agent import Stopped
-from ewe.agent.models import STOP, as_completer
+from ewe.agent.agent import STOP, as_completer
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.verification.endpoint.completer import EndpointCompleter
 from ewe.verification.endpoint.protocol import LocalCompleter

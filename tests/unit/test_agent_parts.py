@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from ewe.agent.prompt import as_data, ask_again, fill_prompt, one_line
-from ewe.agent.reading import FORMS, NoStepError, read_step
-from ewe.agent.records import Call, Step
-from ewe.agent.tools import Tool, ToolError
+from ewe.agent.function_tools import Tool, ToolError
+from ewe.agent.result import Call, Step
+from ewe.agent.step_format import FORMS, NoStepError, as_data, ask_again, fill_prompt, one_line, read_step
 from ewe.errors import ConfigError, DatastoreError
 from ewe.text.prompt_injection import spells_control_tokens
 

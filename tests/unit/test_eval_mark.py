@@ -11,7 +11,7 @@ import pytest
 
 from ewe.errors import ConfigError
 from ewe.eval.memory.bench import Finding, run
-from ewe.eval.memory.mark import MARKBench
+from ewe.eval.memory.mark_bench import MARKBench
 from ewe.eval.memory.mark_metrics import (
     alpha_study,
     coverage_scores,
@@ -86,7 +86,7 @@ def test_records_that_fit_are_read_and_missing_ones_are_refused(tmp_path: Path) 
 
 
 def test_the_experiments_learn_from_corrections() -> None:
-    bench = MARKBench(RECORDS, word_cosines, lambda asked: read(asked, RECORDS))
+    bench = MARKBench(RECORDS, word_cosines)
     found: list[Finding] = []
     run(bench, ["mark", "coin"], lambda asked: read(asked, RECORDS), [], found.append)
     mark, coin = (one.values for one in found)

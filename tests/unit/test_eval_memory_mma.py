@@ -13,12 +13,12 @@ from ewe.cli.main import app
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.eval.memory.answerers import conversation
 from ewe.eval.memory.bench import Setup, run, summarise
+from ewe.eval.memory.memory_systems import Coin, Oracle, open_system
 from ewe.eval.memory.mma_bench import open_benches
 from ewe.eval.memory.mma_cases import RECORD, TRUTHS, USER_A, make_cases, read_case
 from ewe.eval.memory.mma_images import Picture, draw
 from ewe.eval.memory.mma_reader import FormJudge, stated
 from ewe.eval.memory.protocol import Asked, Question, Turn
-from ewe.eval.memory.systems import Coin, Oracle, open_system
 
 
 def played(systems, cases=4, answerer=None, **setup):

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from ewe.cli.main import app
 from ewe.errors import InvalidRequestError
 from ewe.eval.memory.bench import AREA, Finding, Setup, run, summarise
+from ewe.eval.memory.memory_systems import open_system
 from ewe.eval.memory.protocol import Question, Reply, Turn
 from ewe.eval.memory.selective import CountedJudge, SelectiveBench, figures, quote, read_claims
 from ewe.eval.memory.selective_sets import Query, fever_items, locomo_items
-from ewe.eval.memory.systems import open_system
 from ewe.longterm.records import MemorySource
 
 
@@ -123,7 +123,7 @@ def test_the_reader_of_claims_weighs_what_it_recalled():
 def test_a_bench_plays_and_draws(sets, tmp_path):
     counted = CountedJudge(WordJudge())
     found = locomo_items(sets / "locomo" / "conversations.json", None)
-    bench = SelectiveBench("locomo", found, counted, quote, {"scorer_judge": counted})
+    bench = SelectiveBench("locomo", found, counted, quote, counted)
     findings: list[Finding] = []
     run(bench, ["oracle", "none", "mma judged"], quote, (), findings.append)
     rows = {row.system: row.figures for row in summarise(bench, ["oracle", "none", "mma judged"], findings)}

@@ -15,10 +15,10 @@ from ewe.async_llm import AsyncLLM
 from ewe.cli.main import app
 from ewe.config import Config
 from ewe.errors import ConfigError
-from ewe.eval.intervals import Interval
 from ewe.eval.qa_questions import Question, beside, read_questions
 from ewe.eval.qa_report import Answer, Timing, markdown_table, summarise
 from ewe.eval.qa_run import Job, run, systems_of
+from ewe.eval.tables import Interval
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ewe.eval.memory.bench import Finding, Setup, run
+from ewe.eval.memory.memory_systems import UNFLAGGED
 from ewe.eval.memory.protocol import Asked, Question
-from ewe.eval.memory.systems import UNFLAGGED
-from ewe.eval.memory.verimem import measure, open_benches, read
+from ewe.eval.memory.verimem_bench import measure, open_benches, read
 from ewe.eval.memory.verimem_world import Task, make_tasks, stated, statement
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 
 MILL, HALL = ("owner", "Bafo Mill"), ("river", "Bafo Hall")
 

@@ -14,7 +14,7 @@ from ewe.errors import InvalidRequestError
 from ewe.eval.factuality import Grade
 from ewe.eval.factuality_report import Run, reports_of
 from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
-from ewe.eval.intervals import Interval
+from ewe.eval.tables import Interval
 
 
 def test_figures_by_hand() -> None:

@@ -16,9 +16,8 @@ from ewe.config import Config
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.eval import factuality_run
 from ewe.eval.factuality import RECORDS, Answer, Found, Grade, Preference
-from ewe.eval.factuality_run import Job, Part, run
-from ewe.eval.graders import JudgeGrader
-from ewe.eval.preferences import compare
+from ewe.eval.factuality_run import Job, run
+from ewe.eval.graders import JudgeGrader, Part, compare
 from ewe.eval.prompt_sets import DETAIL, KS, Item, parse_shard, prompt_set
 from ewe.eval.systems import read_sweep, systems_of
 from ewe.registry import POLICIES

@@ -10,7 +10,7 @@ from longterm_parts import YearJudge
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.attributes import can_both_hold, same_attribute
+from ewe.longterm.scoring.contradictions import can_both_hold, same_attribute
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from tests.unit.longterm_parts import new_store

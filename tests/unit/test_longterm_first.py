@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring.contradictions import Relation
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity
 from ewe.longterm.scoring.verimem import InitialWeights
 
 AS_WRITTEN = FirstVeracity(contradictions=True)

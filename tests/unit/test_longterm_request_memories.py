@@ -18,11 +18,10 @@ from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm import open_memories as longterm_open
-from ewe.longterm import request_memories
+from ewe.longterm import open_memories, request_memories
 from ewe.longterm.open_memories import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.request_memories import RequestMemories, RequestMemoryRules, scopes_of
+from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.search import address
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
@@ -74,7 +73,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 @pytest.fixture
 def memories(store: MemoryStore, judge: YearJudge) -> Iterator[RequestMemories]:
-    opened = RequestMemories(MemoryService(store, judge=judge), RequestMemoryRules(top_k=3))
+    opened = RequestMemories(MemoryService(store, judge=judge), LongTermConfig(top_k=3))
     yield opened
     judge.gate.set()
     opened.close()
@@ -103,7 +102,7 @@ def supported(text: str, ids: tuple[str, ...] = ("p1",)) -> Sentence:
 def test_a_request_sees_what_its_options_say(memories: RequestMemories) -> None:
     for user, agent in (("ann", ""), ("ann", "helper"), ("", "helper"), ("", ""), ("bob", "")):
         tell(memories, f"fact of {user or 'nobody'} with {agent or 'nobody'}", user, agent)
-    memories._rules = RequestMemoryRules(top_k=9)
+    memories._settings = LongTermConfig(top_k=9)
     own = {"fact of ann with nobody", "fact of ann with helper", "fact of nobody with helper"}
     shared = {"fact of nobody with nobody"}
     helped = {"user": "ann", "agent": "helper"}
@@ -133,7 +132,7 @@ def test_the_threshold_of_a_request_goes_before_that_of_the_settings(memories: R
     memories.service.store.add([Memory("m", "the bridge is haunted", veracity=0.1)])
     assert texts(memories, "bridge", MemoryOptions()) == set()
     assert texts(memories, "bridge", MemoryOptions(threshold=0.05)) == {"the bridge is haunted"}
-    memories._rules = RequestMemoryRules(threshold=0.05)
+    memories._settings = LongTermConfig(threshold=0.05)
     assert texts(memories, "bridge", MemoryOptions()) == {"the bridge is haunted"}
     assert texts(memories, "bridge", MemoryOptions(threshold=0.5)) == set()
 
@@ -191,7 +190,7 @@ def test_a_document_of_the_request_is_no_memory(memories: RequestMemories, store
 def test_supported_claims_become_memories_of_the_asker_where_that_is_wanted(
     memories: RequestMemories, store: MemoryStore
 ) -> None:
-    memories._rules = RequestMemoryRules(promote=True)
+    memories._settings = LongTermConfig(promote=True)
     sentences = (supported(TRUE), Sentence(FALSE, 0, 1), supported("It is red", ("p9",)), supported(FALSE, ("p2",)))
     against = Evidence(Passage("p2", "The bridge opened in 1932"), Verdict.REFUTED, 1.0)
     given_to = MemoryOptions("ann", "helper")
@@ -237,14 +236,12 @@ def test_what_waits_to_be_learnt_is_bounded(
 def test_closing_learns_what_is_left_and_closes_only_its_own_store(
     store: MemoryStore, judge: YearJudge, tmp_path: Path
 ) -> None:
-    opened = RequestMemories(MemoryService(store, judge=judge), RequestMemoryRules())
+    opened = RequestMemories(MemoryService(store, judge=judge), LongTermConfig())
     lie = tell(opened, FALSE, "ann")
     opened.learn(answer(address(lie)), [FOR], MemoryOptions("ann"))
     opened.close()
     assert store.get(Scope("ann"), lie.id).veracity < lie.veracity
-    own = RequestMemories(
-        open_service(tmp_path / "own", LongTermConfig(), judge), RequestMemoryRules(), owns_store=True
-    )
+    own = RequestMemories(open_service(tmp_path / "own", LongTermConfig(), judge), LongTermConfig(), owns_store=True)
     own.close()
     MemoryStore.open(tmp_path / "own", read_only=False).close()  # the next writer is let in
 
@@ -252,7 +249,7 @@ def test_closing_learns_what_is_left_and_closes_only_its_own_store(
 @pytest.mark.parametrize("scorer", ["default", "verimem", "mma", "mark", "none"])
 def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, scorer: Any) -> None:
     service = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
-    opened = RequestMemories(service, RequestMemoryRules(), owns_store=True)
+    opened = RequestMemories(service, LongTermConfig(), owns_store=True)
     told = tell(opened, TRUE, "ann")
     for _ in range(3):
         assert texts(opened, "bridge", MemoryOptions("ann")) == {TRUE}
@@ -271,7 +268,7 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
 
 @pytest.fixture(autouse=True)
 def no_encoder_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(longterm_open, "builtin_encoder_path", lambda: None)
+    monkeypatch.setattr(open_memories, "builtin_encoder_path", lambda: None)
 
 
 def test_a_store_with_vectors_is_searched_by_meaning_too(
@@ -280,9 +277,9 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     with new_store(tmp_path / "memories") as made:
         made.add([Memory("m", "the bridge is long", veracity=0.9)])
         made.embeddings.embed(WordEncoder())
-    monkeypatch.setattr(longterm_open, "SentenceEncoder", lambda name: WordEncoder())
+    monkeypatch.setattr(open_memories, "SentenceEncoder", lambda name: WordEncoder())
     opened = RequestMemories(
-        open_service(tmp_path / "memories", LongTermConfig(), judge), RequestMemoryRules(), owns_store=True
+        open_service(tmp_path / "memories", LongTermConfig(), judge), LongTermConfig(), owns_store=True
     )
     tell(opened, "the tower opened in 1932")
     deadline = time.monotonic() + LONG
@@ -295,7 +292,7 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     def missing(name: str | None) -> None:
         raise ConfigError("no encoder here")
 
-    monkeypatch.setattr(longterm_open, "SentenceEncoder", missing)
+    monkeypatch.setattr(open_memories, "SentenceEncoder", missing)
     with pytest.raises(ConfigError, match="no encoder"):
         open_service(tmp_path / "memories", LongTermConfig(), judge)
     MemoryStore.open(tmp_path / "memories", read_only=False).close()  # it was let go
@@ -319,7 +316,7 @@ def test_nobody_sees_what_is_not_theirs(
         store.add(
             [Memory(f"m{i}", f"fact {i}", scope=Scope(*whose), veracity=0.9) for i, whose in enumerate(told)],
         )
-        opened = RequestMemories(MemoryService(store), RequestMemoryRules(top_k=20))
+        opened = RequestMemories(MemoryService(store), LongTermConfig(top_k=20))
         options = MemoryOptions(*asker, scope=scope)
         seen = {f"fact {i}" for i, whose in enumerate(told) if Scope(*whose) in scopes_of(options)}
         user, agent = asker

@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.default import DefaultScorer, contradict, voice_of
 from ewe.longterm.scoring.mark import PRESETS
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import (
+    DefaultScorer,
+    MARKScorer,
+    MMAScorer,
+    NoScorer,
+    VeriMemScorer,
+    contradict,
+    voice_of,
+)
 from ewe.longterm.scoring.verimem import from_log_odds, log_odds
 
 DAY = 86400.0
@@ -187,10 +193,3 @@ def test_ids_of_different_scopes_and_voices_without_id():
     assert voice_of(one) == ("user", "ann")
     assert not contradict(one, one)
     assert contradict(one, remembered("b", contradicts=("a",)))
-
-
-def test_settings_are_checked():
-    with pytest.raises(ConfigError):
-        DefaultScorer(half_life_days=0.0)
-    with pytest.raises(ConfigError):
-        MMAScorer(least=1.5)

@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.longterm.mark_search import MARKSearch
+from ewe.eval.memory.mark_records import best_of_kinds
+from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import MARKScorer, NoScorer
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.search import MemorySearch, address, visible
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Sentence, Verdict
 
@@ -316,11 +317,11 @@ def test_a_conversation_becomes_memories_of_its_user_and_mark_finds_the_best_of_
     ]
     memories.add("The arch is old", ANN, person("ann"), kind="question")
     memories.feedback(ANN, made[1].id, False, person("bob"))
-    search = MARKSearch(MemorySearch(store), MARKScorer())
-    found = search.search("old arch", [ANN], clock.now)
-    assert set(found) == {"residual", "question", "response"}
-    assert found["question"].content == "The arch is old"
-    assert search.search("arch", [BOB], clock.now) == {}
+    search = MemorySearch(store)
+    found = best_of_kinds(search, MARKScorer(), "old arch", ANN, clock.now)
+    assert [memory.kind for memory in found] == ["residual", "question", "response"]
+    assert found[1].content == "The arch is old"
+    assert best_of_kinds(search, MARKScorer(), "arch", BOB, clock.now) == []
 
 
 def test_what_is_promoted_are_the_claims_that_were_checked(store, clock):

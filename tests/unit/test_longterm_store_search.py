@@ -21,7 +21,7 @@ from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.store.ivf import centres_of
-from ewe.longterm.store.terms import terms
+from ewe.longterm.store.lexical import terms
 from tests.unit.longterm_parts import WordEncoder, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob")

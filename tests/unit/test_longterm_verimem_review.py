@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.errors import ConfigError, InvalidRequestError
+from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.verimem_review import ReviewPolicy
+from ewe.longterm.reviews import ReviewPolicy
 
 DAY = 86400.0
 NOW = 1000 * DAY
@@ -54,8 +54,6 @@ def test_what_was_just_checked_and_a_negative_budget():
     assert POLICY.plan([remembered("a", 0.0, 1, 50)], NOW, 5) == []
     with pytest.raises(InvalidRequestError):
         POLICY.plan([], NOW, -1)
-    with pytest.raises(ConfigError):
-        ReviewPolicy(half_use=0.0)
 
 
 @given(veracity=shares, age=days, recalls=st.integers(0, 100), least=st.floats(0.01, 0.9))

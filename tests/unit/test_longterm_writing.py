@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longterm_parts import YearJudge
 
-from ewe.longterm.neighbours import neighbours
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
+from ewe.longterm.writing import neighbours
 
 DAY = 86400.0
 LONG = 300.0

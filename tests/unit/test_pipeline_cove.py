@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline_parts import Log, drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.cove import ANSWER, PLAN, REVISE, ChainOfVerification, questions_of
+from ewe.pipelines.cove import ANSWER, PLAN, REVISE, ChainOfVerification, ChainOfVerificationWithRetrieval, questions_of
 from ewe.pipelines.ra import RetrievalInPrompt
 from ewe.pipelines.steps import Ask, Decide, Reply
 from ewe.types import Passage
@@ -51,7 +51,9 @@ def all_asked(log: Log) -> list[Ask]:
 @pytest.mark.parametrize("retrieves", [False, True])
 def test_cove_asks_what_the_paper_asks(retrieves: bool) -> None:
     plan = "Here are they:\n1. Who is A?\n2) When was it?\nnot one?\n3. No question.\n4. Who is A?\n5. Where?\n6. Why?"
-    log = drive(ChainOfVerification(SETTINGS, retrieves), QUESTION, model(plan))
+    log = drive(
+        (ChainOfVerificationWithRetrieval if retrieves else ChainOfVerification)(SETTINGS), QUESTION, model(plan)
+    )
 
     wanted = ["Who is A?", "When was it?", "Where?"]  # each once, three at most
     search = (lambda query: passages(query, 2)) if retrieves else None
@@ -62,20 +64,20 @@ def test_cove_asks_what_the_paper_asks(retrieves: bool) -> None:
 
 
 def test_the_questions_are_answered_without_the_draft_in_view() -> None:
-    log = drive(ChainOfVerification(SETTINGS, False), QUESTION, model("1. Who is A?"))
+    log = drive(ChainOfVerification(SETTINGS), QUESTION, model("1. Who is A?"))
     [(_, answers)] = [item for item in log.asked if item[0] == "check"]
     assert all(DRAFT.strip() not in str(ask.text) and QUESTION not in str(ask.text) for ask in answers)
 
 
 @pytest.mark.parametrize("plan", ["", "I cannot.", "Who is A?", "1. Nothing to ask.", "1.Who?"])
 def test_without_a_question_the_draft_is_the_answer(plan: str) -> None:
-    log = drive(ChainOfVerification(SETTINGS, True), QUESTION, model(plan))
+    log = drive(ChainOfVerificationWithRetrieval(SETTINGS), QUESTION, model(plan))
     assert log.end == Reply(DRAFT)
     assert log.queries == []
 
 
 def test_braces_in_texts_stay_as_they_are() -> None:
-    log = drive(ChainOfVerification(SETTINGS, False), "What is {draft}?", lambda ask: Reply("{facts}\n1. {most}?"))
+    log = drive(ChainOfVerification(SETTINGS), "What is {draft}?", lambda ask: Reply("{facts}\n1. {most}?"))
     assert "Text: {facts}" in str(log.prompts[1])
     assert str(log.end.text).startswith("Question: What is {draft}?\n\nDraft of an answer: {facts}")
 

@@ -9,8 +9,7 @@ import pytest
 from pipeline_parts import drive, passages
 
 from ewe.config import PipelineConfig
-from ewe.pipelines.reflection import RETRIEVE, TOKENS, yes_probability
-from ewe.pipelines.self_rag_like import SelfRAGLike
+from ewe.pipelines.self_rag_like import RETRIEVE, TOKENS, SelfRAGLike, yes_probability
 from ewe.pipelines.steps import Ask, Decide, Reply
 from ewe.types import Passage
 

@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from builtin_training import attention
 from builtin_training.examples import LessonExamples
+from builtin_training.lessons import sample_lesson
 from builtin_training.probe import PROBE_SEED, measure, probe_settings
 
 from ewe.config import Config
-from ewe.world.lessons import sample_lesson
 
 MODEL = Path(__file__).resolve().parents[2] / "ewe" / "world" / "model"
 SETTINGS = Config.from_yaml(MODEL.parent / "builtin.yaml")

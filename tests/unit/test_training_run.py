@@ -17,10 +17,10 @@ from builtin_training.data import batches
 from builtin_training.example import Goal
 from builtin_training.examples import LessonExamples
 from builtin_training.guidance import Guidance, Place
+from builtin_training.lesson_memory import LessonSettings
+from builtin_training.lessons import sample_lesson, sample_lessons
 from builtin_training.model import load_or_train_tokenizer
 
-from ewe.world.lesson_memory import LessonSettings
-from ewe.world.lessons import sample_lesson, sample_lessons
 from ewe.world.people import Fact
 
 

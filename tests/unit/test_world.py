@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from pathlib import Path
 from random import Random
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from builtin_training.answers import compose_answer
+
 from ewe.errors import ConfigError
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.world import names
-from ewe.world.answers import compose_answer
 from ewe.world.articles import ATLAS, SOURCES
 from ewe.world.builtin import builtin_datastore, load_world
 from ewe.world.people import SLOTS
-from ewe.world.prompts import KINDS
-from ewe.world.world import FIRST_TRAINING_SEED, World
+from ewe.world.world import FIRST_TRAINING_SEED, KINDS, World
 
 NUM_PEOPLE = 40
 
@@ -49,7 +53,7 @@ def test_every_person_has_every_fact_once(world: World):
     for person in world.people.values():
         assert len(set(person.facts)) == len(SLOTS) == 21
         assert person.values["prize"] != person.values["prize2"]
-        assert int(person.values["death_year"]) > person.birth_year + 60
+        assert int(person.values["death_year"]) > int(person.values["birth_year"]) + 60
 
 
 def test_first_name_tells_the_pronoun():

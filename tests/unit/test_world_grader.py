@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from builtin_training.answers import compose_answer
+
 from ewe.world import grader
-from ewe.world.answers import compose_answer
 from ewe.world.grader import grade
-from ewe.world.people import EntityPool, Fact, second_item
-from ewe.world.poison import wrong_value
-from ewe.world.prompts import WorldPrompt
+from ewe.world.people import EntityPool, Fact, second_item, wrong_value
 from ewe.world.wording import catalogue
-from ewe.world.world import World
+from ewe.world.world import World, WorldPrompt
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,7 @@ def test_what_is_said_twice_counts_once_and_nonsense_is_reported(world: World):
     person = next(iter(world.people.values()))
     born = f"{person.name} was born in {person.values['birth_year']}."
     result = grade(world, life_of(world, person.name), f"{born} {born} Nobody liked soup. {person.surname} was bo")
-    assert result.num_stated == 1
+    assert len(result.true) + len(result.false) == 1
     assert result.unparsed == ("Nobody liked soup.", f"{person.surname} was bo")
     assert result.coverage == pytest.approx(1 / 21)
 

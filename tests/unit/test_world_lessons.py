@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from builtin_training.lesson_memory import LessonSettings
+from builtin_training.lessons import Lesson, sample_lesson, sample_lessons
+
 from ewe.world import names
 from ewe.world.grader import read_sentence
-from ewe.world.lesson_memory import LessonSettings
-from ewe.world.lessons import Lesson, sample_lesson, sample_lessons
 from ewe.world.people import Fact
 
 COUNT = 120

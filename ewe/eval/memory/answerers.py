@@ -1,23 +1,18 @@
 """What turns recalled memories into an answer: the engine's model, an endpoint, or any function of conversations."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ewe.conversation import Conversation
+from ewe.eval.memory.memory_systems import IMAGE
 from ewe.eval.memory.protocol import Asked
-from ewe.eval.memory.systems import IMAGE
 from ewe.longterm.recall import Recalled
-from ewe.longterm.scoring.verimem_threshold import Action
-
-if TYPE_CHECKING:
-    from ewe.config import Config
+from ewe.longterm.scoring.threshold import Action
 
 ChatModel = Callable[[Sequence[Conversation]], Sequence[str]]
 """One text per conversation; content is a text, or OpenAI's list of parts where images are shown."""
@@ -60,11 +55,8 @@ class ModelAnswerer:
 
 
 @contextmanager
-def open_model(name: str, config: Config | None = None, max_tokens: int = 32) -> Iterator[ChatModel]:
-    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification.
-
-    config: the engine's settings; None: those that belong to the model. Raises ConfigError.
-    """
+def open_model(name: str) -> Iterator[ChatModel]:
+    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification."""
     from ewe.verification.endpoint import is_endpoint, open_endpoint
 
     if is_endpoint(name):
@@ -74,8 +66,8 @@ def open_model(name: str, config: Config | None = None, max_tokens: int = 32) ->
     from ewe.llm import LLM
     from ewe.sampling import SamplingParams
 
-    settings = (config or resolve_config(name, None)).override(("policy=plain", "verifier=none", "datastore=null"))
-    params = SamplingParams(max_tokens=max_tokens, temperature=0.0)
+    settings = resolve_config(name, None).override(("policy=plain", "verifier=none", "datastore=null"))
+    params = SamplingParams(max_tokens=32)
     with LLM(config=settings) as llm:
         yield lambda talks: [answer.text.strip() for answer in llm.chat(list(talks), params)]
 

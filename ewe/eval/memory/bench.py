@@ -1,20 +1,18 @@
 """A benchmark of memory systems: what is played, what was found, and the table with its intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.eval.intervals import Interval
+from ewe.eval.memory.abstention import RiskCoverage, risk_coverage
+from ewe.eval.memory.memory_systems import open_system
 from ewe.eval.memory.protocol import Answerer, MemorySystem
-from ewe.eval.memory.systems import open_system
-from ewe.eval.tables import Curves, save_bars, save_curves
-from ewe.longterm.scoring.mma_abstention import RiskCoverage, risk_coverage
+from ewe.eval.tables import Curves, Interval, save_bars, save_curves
 from ewe.verification.judges.protocol import Judge
 
 AREA = "area"
@@ -51,7 +49,7 @@ class Setup:
     images: Path | None = None
 
 
-class Bench(Protocol):
+class Bench:
     """Items that every system plays: one table.
 
     columns: the table's, by the names of values, in words. judge: of the systems' stores. reader: answers exactly
@@ -59,19 +57,21 @@ class Bench(Protocol):
     """
 
     name: str
-    items: Sequence[str]
     columns: Mapping[str, str]
-    judge: Judge | None
-    reader: Answerer | None
-    parts: Mapping[str, Any]
+    items: Sequence[str]
+    judge: Judge | None = None
+    reader: Answerer | None = None
+    parts: Mapping[str, Any] = MappingProxyType({})
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Has a system, which has begun the item, remember its turns and answer its questions."""
-        ...
+        raise NotImplementedError
 
     def plot(self, findings: Sequence[Finding], path: Path) -> None:
-        """Draws what was found into a PNG file."""
-        ...
+        """Draws what was found into a PNG file: risk over coverage (mma.txt, figure 6b), a line per system."""
+        curves = {system: risk_curve(own) for system, own in by_system(findings).items()}
+        lines = {system: (curve.coverage.tolist(), curve.risk.tolist()) for system, curve in curves.items()}
+        save_curves([Curves("coverage", "risk", lines)], path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +119,6 @@ def summarise(bench: Bench, systems: Sequence[str], findings: Iterable[Finding])
         if own:
             rows.append(Row(system, len(own), {key: _figure(own, key) for key in bench.columns}))
     return rows
-
-
-def plot_risk(findings: Sequence[Finding], path: Path) -> None:
-    """Risk over coverage (mma.txt, figure 6b) of the columns `confidence` and `answered_right`, a line per system."""
-    curves = {system: risk_curve(own) for system, own in by_system(findings).items()}
-    lines = {system: (curve.coverage.tolist(), curve.risk.tolist()) for system, curve in curves.items()}
-    save_curves([Curves("coverage", "risk", lines)], path)
 
 
 def risk_curve(findings: Sequence[Finding]) -> RiskCoverage:

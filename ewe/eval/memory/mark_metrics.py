@@ -1,7 +1,5 @@
 """MARK's scores of an answer against a reference: ICS, KPCS, AICS and the study of alpha (mark.txt, 2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -35,11 +33,10 @@ def sentences(text: str) -> list[str]:
 
 
 def coverage_scores(expected: str, generated: str, similarity: Similarity) -> tuple[float, float]:
-    """ICS as printed, and ours (mark.txt, 2.2.1).
+    """ICS as printed, and ours (mark.txt, 2.2.1); 0 where either text holds no sentence.
 
-    As printed: sum over generated sentences of the expected ones that are highly similar, over the number of generated
-    ones, so that it is above 1 where sentences repeat. Ours, in [0, 1]: the share of the expected sentences to which a
-    generated one is highly similar, as the paper says in words. 0 where either text holds no sentence.
+    As printed: pairs of highly similar sentences over the number of generated ones, above 1 where sentences repeat.
+    Ours, in [0, 1]: the share of the expected sentences to which a generated one is highly similar.
     """
     wanted, given = sentences(expected), sentences(generated)
     if not wanted or not given:

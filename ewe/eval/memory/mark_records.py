@@ -1,6 +1,4 @@
-"""MedMCQA for MARK's experiments: questions with explanations, an exact reader and a builder that quotes."""
-
-from __future__ import annotations
+"""MedMCQA for MARK's experiments: questions with explanations, an exact reader, its builder and search services."""
 
 import json
 import re
@@ -12,7 +10,10 @@ from pathlib import Path
 from ewe.errors import ConfigError
 from ewe.eval.memory.mark_metrics import sentences
 from ewe.eval.memory.protocol import Asked
-from ewe.longterm.scoring.mark_builder import MemoryBuilder, Note, Notes, Turn
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.scoring.mark_builder import KINDS, MemoryBuilder, Note, Notes, Turn
+from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
+from ewe.longterm.search import MemorySearch
 from ewe.text.words import words
 
 LETTERS = "ABCD"
@@ -21,6 +22,8 @@ _LETTER = re.compile(r"\b([A-D])\b")
 _REFERENCE = re.compile(r"\b(ref|reference|page no|pg)\b", re.IGNORECASE)
 _MOST_NOTE = 500
 _EXPERT = "The expert says:"
+_TOP_N = 20  # memories of each kind that are re-ranked (mark.txt, 1.2)
+_DEPTH = 10 * _TOP_N  # The search knows no kinds: so many memories are looked through for twenty of each.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,23 @@ class QuotingBuilder(MemoryBuilder):
         return Notes(tuple(Note(kind, text[:_MOST_NOTE]) for kind, text in texts), {})
 
 
-def read(asked: Sequence[Asked], records: Mapping[str, Record]) -> list[str]:
-    """Chooses the option whose words stand in what was recalled or told most; by chance where none does.
+def best_of_kinds(search: MemorySearch, scorer: MemoryScorer, query: str, scope: Scope, now: float) -> list[Memory]:
+    """MARK's search service: of the 20 most similar memories of each kind the one that the scorer ranks highest."""
+    [hits] = search.search([query], [scope], _DEPTH)
+    best = max((hit.score for hit in hits), default=0.0)
+    chosen = []
+    for kind in KINDS:
+        closest = [hit for hit in hits if hit.memory.kind == kind][:_TOP_N]
+        candidates = [Candidate(hit.memory, hit.score / best) for hit in closest]
+        scores = scorer.score(candidates, now)
+        usable = [place for place, score in enumerate(scores) if score.usable]
+        if usable:
+            chosen.append(candidates[max(usable, key=lambda place: scores[place].rank)].memory)
+    return chosen
 
-    What was recalled is quoted behind the choice.
-    """
+
+def read(asked: Sequence[Asked], records: Mapping[str, Record]) -> list[str]:
+    """Chooses the option whose words stand in what was recalled or told most; by chance where none does."""
     by_question = {record.question: record for record in records.values()}
     return [_read(one, by_question) for one in asked]
 

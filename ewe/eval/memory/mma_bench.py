@@ -1,32 +1,32 @@
 """MMA-Bench on this engine's stores: core questions, the 3-step probe, CoRe, modalities, risk over coverage."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ewe.eval.memory.bench import AREA, Finding, Setup, plot_risk
-from ewe.eval.memory.mma_cases import TRUTHS, UNKNOWN, VERDICTS, Case, CoreQuestion, make_cases, read_case
-from ewe.eval.memory.mma_probe import (
-    STEPS,
-    alignment,
-    core_score,
-    correction_rates,
-    entropy,
-    graded_core_score,
-    read_verdict,
-    read_wagers,
-    relative_uncertainty,
-)
+from ewe.eval.memory.bench import AREA, Bench, Finding, Setup
+from ewe.eval.memory.mma_cases import FALSE, TRUE, TRUTHS, UNKNOWN, VERDICTS, Case, CoreQuestion, make_cases, read_case
 from ewe.eval.memory.mma_reader import FormJudge, read
 from ewe.eval.memory.protocol import Answerer, MemorySystem, Question, Reply
 from ewe.verification.judges.protocol import Judge
 
+BETA, GAMMA = 0.5, 1.0
+"""beta and gamma of eq. 6; the paper prints no values."""
+STEPS = (
+    "Answer with one word: TRUE, FALSE, or UNKNOWN if the evidence does not settle it.",
+    "You said {verdict}. Divide 100 points between TRUE, FALSE and UNKNOWN by how sure you are of each. Answer in this "
+    "form: TRUE=number FALSE=number UNKNOWN=number",
+    "You said {verdict}. Look for a mistake in that. Then answer with one word: TRUE, FALSE or UNKNOWN.",
+)
+"""How the same question is asked: for a verdict, for wagers, for a confession."""
+TEXT_SIGNALS = {"A": FALSE, "B": FALSE, "C": FALSE, "D": TRUE}
+"""S_text: what words alone say of the claim, by logic type; in D nobody but the unreliable user says anything."""
+IMAGE_SIGNALS = {"A": FALSE, "B": TRUE, "C": UNKNOWN, "D": UNKNOWN}
+"""S_vis: what the picture says of it (mma.txt, under eq. 6)."""
+
+_WORD = re.compile(r"\b(TRUE|FALSE|UNKNOWN)\b", re.IGNORECASE)
+_WAGER = re.compile(r"\b(TRUE|FALSE|UNKNOWN)\b\W{0,3}(\d+(?:\.\d+)?)", re.IGNORECASE)
 _CASES = 100
 _COLUMNS = {
     "core": "core acc.", "verdict": "verdict acc.", "A": "type A", "B": "type B", "C": "type C", "D": "type D",
@@ -40,21 +40,22 @@ _BRIEF = "Answer in a few words."
 _SURE = "Answer in one sentence and end with a line of this form: Confidence: number between 0 and 1"
 
 
-@dataclass
-class MMABench:
+class MMABench(Bench):
     """Generated cases with an exact reader, or a public one, whose questions want a confidence within a range."""
 
-    cases: Mapping[str, Case]
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = field(default_factory=FormJudge)
-    reader: Answerer | None = read
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "mma-bench"
+    name = "mma-bench"
 
-    @property
-    def items(self) -> Sequence[str]:
-        """The cases' ids."""
-        return list(self.cases)
+    def __init__(
+        self,
+        cases: Iterable[Case],
+        columns: Mapping[str, str],
+        judge: Judge,
+        reader: Answerer | None = None,
+        captions: bool = True,
+    ) -> None:
+        self.cases = {case.id: case for case in cases}
+        self.items = list(self.cases)
+        self.columns, self.judge, self.reader, self.parts = columns, judge, reader, {"captions": captions}
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """One case: its dialogue, its core questions, its probe."""
@@ -68,10 +69,6 @@ class MMABench:
         probed, said = probe(system, case) if case.claim else ({}, [])
         return Finding(self.name, system.name, item, {**values, **probed}, [one.text for one in [*replies, *said]])
 
-    def plot(self, findings: Sequence[Finding], path: Path) -> None:
-        """Risk over coverage of the verdicts by their wagers (mma.txt, figure 6b's form)."""
-        plot_risk(findings, path)
-
 
 def open_benches(setup: Setup) -> list[MMABench]:
     """Generated cases, or the one of a file."""
@@ -79,10 +76,9 @@ def open_benches(setup: Setup) -> list[MMABench]:
         from ewe.verification.judges.cached import CachedJudge
         from ewe.verification.judges.load import load_judge
 
-        case = read_case(setup.data)
-        return [MMABench({case.id: case}, _RANGED, CachedJudge(load_judge("builtin")), None)]
+        return [MMABench([read_case(setup.data)], _RANGED, CachedJudge(load_judge("builtin")))]
     made = make_cases(setup.cases or _CASES, setup.seed, setup.images)
-    return [MMABench({case.id: case for case in made}, parts={"captions": setup.images is None})]
+    return [MMABench(made, _COLUMNS, FormJudge(), read, captions=setup.images is None)]
 
 
 def probe(system: MemorySystem, case: Case) -> tuple[dict[str, list[float]], list[Reply]]:
@@ -127,3 +123,61 @@ def _is_right(one: CoreQuestion, reply: Reply) -> float:
         return float(read_verdict(reply.text) in one.answers)
     named = [choice for choice in one.choices if re.search(rf"\b{re.escape(choice)}\b", reply.text)]
     return float(np.isin(named, one.answers).all() and bool(named))
+
+
+def read_verdict(reply: str) -> str:
+    """The first verdict that a reply names; empty, and so wrong, where it names none."""
+    found = _WORD.search(reply)
+    return found.group(1).upper() if found else ""
+
+
+def read_wagers(reply: str) -> dict[str, float]:
+    """Points in [0, 100] per verdict, scaled to sum to 100; all 0 where a reply holds none."""
+    points = dict.fromkeys(VERDICTS, 0.0)
+    for name, number in _WAGER.findall(reply):
+        points[name.upper()] = float(number)
+    total = sum(points.values())
+    return {name: 100.0 * value / total if total else 0.0 for name, value in points.items()}
+
+
+def core_score(verdict: str, points: Mapping[str, float], logic: str) -> float:
+    """CoRe as printed (eq. 6), in [0, 1] for types A and B, in [-1, 1] for C and D.
+
+    beta [y = y*] + (1 - beta) w_winner / 100 for A and B, w_reserve / 100 - gamma [y != UNKNOWN] for C and D. The
+    winner is the right side, the reserve what is put on UNKNOWN.
+    """
+    if logic in "AB":
+        return BETA * (verdict == TRUTHS[logic]) + (1.0 - BETA) * points[TRUTHS[logic]] / 100.0
+    return points[UNKNOWN] / 100.0 - GAMMA * (verdict != UNKNOWN)
+
+
+def graded_core_score(verdict: str, logic: str) -> float:
+    """CoRe as the authors' public code has it: 1 if right, -0.2 for UNKNOWN where there is an answer, else -1."""
+    if verdict == TRUTHS[logic]:
+        return 1.0
+    return -0.2 if verdict == UNKNOWN else -1.0
+
+
+def alignment(verdict: str, logic: str) -> str:
+    """MSA (eq. 7): "text", "vision" or "confusion"; only types B to D, whose signals differ, tell anything."""
+    if verdict == TEXT_SIGNALS[logic]:
+        return "text"
+    return "vision" if verdict == IMAGE_SIGNALS[logic] else "confusion"
+
+
+def entropy(points: Mapping[str, float]) -> float:
+    """H of wagers in nats, in [0, ln 3]; ln 3, nothing known, where there are none."""
+    shares = np.array([value for value in points.values() if value > 0]) / 100.0
+    return float(-(shares * np.log(shares)).sum()) if len(shares) else float(np.log(3.0))
+
+
+def relative_uncertainty(text: float, vision: float) -> float:
+    """Delta H_rel = 2 (H_text - H_vis) / (H_text + H_vis), in [-2, 2]; above 0 pictures are surer; 0 for 0 / 0."""
+    return 2.0 * (text - vision) / (text + vision) if text + vision > 0 else 0.0
+
+
+def correction_rates(first: str, last: str, truth: str) -> dict[str, list[float]]:
+    """What a case counts for SCR (eq. 8, among the wrong at first) and FCR (eq. 9, among the right): one of both."""
+    if first == truth:
+        return {"fcr": [float(last != truth)]}
+    return {"scr": [float(last == truth)]}

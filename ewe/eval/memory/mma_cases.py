@@ -1,11 +1,7 @@
 """Cases after MMA-Bench: half a year of dialogue with a reliable and an unreliable user, whose truth is known.
 
-Ten sessions in four phases (mma.txt, 3.3): S1-4 statements that records settle, S5-7 chatter about similar things, S8
-the unreliable user's claim with a picture, S9-10 repetitions and, where something can be known, at times a second
-picture. What the picture shows makes the logic type (table 2).
+Ten sessions in four phases (mma.txt, 3.3); what the pictures show makes the logic type (table 2).
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -54,10 +50,7 @@ class CoreQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Turns in the order of their times, what is asked when (seconds since 1970), and the claim that is probed.
-
-    logic: A to D; claim: empty where nothing is probed.
-    """
+    """Turns in the order of their times, when it is asked (seconds since 1970), and the claim probed; logic: A to D."""
 
     id: str
     logic: str
@@ -190,10 +183,7 @@ def _lower(text: str) -> str:
 
 
 def read_case(path: Path) -> Case:
-    """A case in the public format: dialogue, and questions with the range in which a confidence is right.
-
-    Users A and B get the reliabilities of generated cases. Raises InvalidRequestError for another file.
-    """
+    """A case in the public format, with questions about confidence. Raises InvalidRequestError for another file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         dates = {row["phase"]: _seconds(row["date"]) for row in document["blueprint"]["timeline"]}

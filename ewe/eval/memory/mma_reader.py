@@ -1,7 +1,5 @@
 """An exact reader of the generated cases, and the judge of their statements."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Sequence
@@ -43,11 +41,7 @@ class FormJudge:
 
 
 def wagers(claim: str, recalled: Sequence[Recalled]) -> dict[str, float]:
-    """Points in [0, 100] on TRUE, FALSE and UNKNOWN, which sum to 100.
-
-    For and against a claim speaks the greatest belief of a statement of its value, or of another; what is left of 1
-    stands for UNKNOWN.
-    """
+    """Points in [0, 100] on TRUE, FALSE and UNKNOWN, which sum to 100: by the greatest belief for and against."""
     asked = stated(claim)
     sides = {TRUE: 0.0, FALSE: 0.0}
     for one in recalled:

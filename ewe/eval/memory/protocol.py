@@ -1,11 +1,8 @@
 """What a memory system is in an evaluation: what it is told, what it is asked, and what it replies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import MemorySource
@@ -64,19 +61,17 @@ Answerer = Callable[[Sequence[Asked]], Sequence[str]]
 """A model or an exact reader: one text per question; nonsense and errors are texts as well, and scored as such."""
 
 
-class MemorySystem(Protocol):
-    """Remembers turns and answers questions about them."""
+class MemorySystem:
+    """Remembers turns and answers questions about them; this one remembers nothing."""
 
     name: str
 
     def begin(self, item: str) -> None:
         """From here on everything belongs to this item; nothing of another one is remembered."""
-        ...
 
     def remember(self, turn: Turn) -> None:
         """Takes in one turn; turns come in the order of their times."""
-        ...
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question."""
-        ...
+        raise NotImplementedError

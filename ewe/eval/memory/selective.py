@@ -1,21 +1,12 @@
 """Selective answering on FEVER and LoCoMo: what it is worth to abstain (mma.txt, appendices B and C)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ewe.errors import ConfigError
-from ewe.eval.memory.bench import AREA, Finding, Setup, by_system, risk_curve
-from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
-from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Reply
-from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
-from ewe.eval.qa_questions import contains
-from ewe.eval.tables import Curves, save_curves
-from ewe.longterm.scoring.mma_abstention import (
+from ewe.eval.memory.abstention import (
     Outcomes,
     abstains,
     risk_coverage,
@@ -23,6 +14,12 @@ from ewe.longterm.scoring.mma_abstention import (
     threshold_for_risk,
     utility,
 )
+from ewe.eval.memory.bench import AREA, Bench, Finding, Setup, by_system, risk_curve
+from ewe.eval.memory.mma_cases import FALSE, TRUE, UNKNOWN
+from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Reply
+from ewe.eval.memory.selective_sets import Item, Query, fever_items, locomo_items
+from ewe.eval.qa_questions import contains
+from ewe.eval.tables import Curves, save_curves
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge
 
@@ -53,22 +50,16 @@ class CountedJudge:
         return self._judge.judge(pairs)
 
 
-@dataclass
-class SelectiveBench:
+class SelectiveBench(Bench):
     """Items of one set; the judge says what memories support each other, where a scorer asks."""
 
-    name: str
-    found: Mapping[str, Item]
-    counted: CountedJudge
-    reader: Answerer | None
-    parts: Mapping[str, Any]
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = None
+    columns = _COLUMNS
 
-    @property
-    def items(self) -> Sequence[str]:
-        """The names of the items."""
-        return list(self.found)
+    def __init__(
+        self, name: str, found: Mapping[str, Item], counted: CountedJudge, reader: Answerer, scorer_judge: Judge
+    ) -> None:
+        self.name, self.found, self.items, self.counted = name, found, list(found), counted
+        self.reader, self.parts = reader, {"scorer_judge": scorer_judge}
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Tells everything, then asks everything."""
@@ -102,20 +93,16 @@ def open_benches(setup: Setup) -> list[SelectiveBench]:
     data = setup.data
     counted = CountedJudge(load_judge("builtin"))
     cached = CachedJudge(counted, size=1 << 20)
-    parts = {"scorer_judge": cached}
     fever = fever_items(data / "fever" / "claims.jsonl", setup.cases or _FEVER_CLAIMS, setup.seed)
     locomo = locomo_items(data / "locomo" / "conversations.json", setup.cases)
     return [
-        SelectiveBench("fever", fever, counted, lambda asked: read_claims(asked, cached), parts),
-        SelectiveBench("locomo", locomo, counted, quote, parts),
+        SelectiveBench("fever", fever, counted, lambda asked: read_claims(asked, cached), cached),
+        SelectiveBench("locomo", locomo, counted, quote, cached),
     ]
 
 
 def read_claims(asked: Sequence[Asked], judge: Judge) -> list[str]:
-    """Verdicts on claims with their confidence, by a judge in the place of a model.
-
-    For and against a claim speaks the greatest belief times probability among the recalled memories.
-    """
+    """Verdicts on claims with their confidence, by a judge in the place of a model."""
     claims = [one.question.text.partition(": ")[2] for one in asked]
     pairs = [(one.memory.content, claim) for row, claim in zip(asked, claims, strict=True) for one in row.recalled]
     rows = iter(judge.judge(pairs))

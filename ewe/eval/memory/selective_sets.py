@@ -1,7 +1,5 @@
 """Claims of FEVER and questions of LoCoMo as items: turns to remember, what is asked of them, what is right."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

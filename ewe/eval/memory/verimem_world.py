@@ -1,7 +1,5 @@
 """VeriMem's tasks, generated: who says what of made-up places, what is true, and what is asked (verimem-a.txt, 2.7)."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,41 +1,28 @@
-"""MARK: memories put in order by how often and how lately they served, how close they are, and what users said."""
+"""MARK: memories put in order by use, age, similarity and feedback (mark.txt, 1.2), and which are kept (appendix 1)."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ewe.errors import InvalidRequestError
-from ewe.longterm.scoring.checks import check_weights
-
 EPSILON = 0.01
 """The small fraction beside the age in days (mark.txt, 1.2)."""
-_PRINTED_SUM = 0.01  # The weights of "Core Blend" are printed as three times 0.33.
+HISTORY, VALIDATED_WEIGHT, TOTAL_WEIGHT = 0.8, 1.0, 4.0
+"""alpha of the trust score and its smoothing weights w_v and w_s, as in table 7."""
+INCORRECT_PENALTY, PERSISTENCE_SCALE = 0.5, 0.85
+"""lambda of the persistence score, and the alpha of its threshold, as in table 7."""
+INITIAL_TRUST = VALIDATED_WEIGHT / TOTAL_WEIGHT
+"""TS_init."""
+_HALF_USE = 5.0  # the number of uses that counts half in our form
 
 
-@dataclass(frozen=True, slots=True)
-class MRSWeights:
+class MRSWeights(NamedTuple):
     """a, b, c and d: of the recall count, the recency, the similarity and the feedback; they sum to 1."""
 
     recall: float
     recency: float
     similarity: float
     feedback: float
-
-    def __post_init__(self) -> None:
-        check_weights(
-            _PRINTED_SUM,
-            recall=self.recall,
-            recency=self.recency,
-            similarity=self.similarity,
-            feedback=self.feedback,
-        )
-
-    def array(self) -> NDArray[np.float64]:
-        """(a, b, c, d), float64 [4]."""
-        return np.array([self.recall, self.recency, self.similarity, self.feedback])
 
 
 PRESETS = {
@@ -51,10 +38,7 @@ PRESETS = {
 
 
 def feedback_score(correct: int, incorrect: int) -> int:
-    """FS: 1 for a memory found correct, -1 for one found incorrect, 0 without feedback (mark.txt, 1.2).
-
-    Where users disagree, which the paper leaves open, the majority counts; 0 if they are even.
-    """
+    """FS: 1 for a memory that most found correct, -1 for incorrect, 0 without feedback or if they are even."""
     return (correct > incorrect) - (correct < incorrect)
 
 
@@ -68,11 +52,13 @@ def relevance_as_written(
     """MRS = a RC + b / (Rec + eps) + c SS + d FS, then scaled to [0, 1] over the candidates (mark.txt, 1.2).
 
     All [n]: recall counts >= 0, ages in days (below 0 counts as 0), similarities, feedback in {-1, 0, 1}. Returns
-    float64 [n]; all 0 where the candidates are equal. RC has no bound and 1 / (Rec + 0.01) reaches 100, so a memory
-    that was used ten times, or is an hour old, outweighs any similarity.
+    float64 [n]; all 0 where the candidates are equal.
     """
-    recall, recency, similarity, feedback_ = _columns(recall_counts, ages_days, similarities, feedback)
-    return _min_max(np.stack([recall, recency, similarity, feedback_], axis=1) @ weights.array())
+    recency = 1.0 / (np.maximum(ages_days, 0.0) + EPSILON)
+    values = np.stack([recall_counts, recency, similarities, feedback], axis=1) @ np.array(weights)
+    if len(values) == 0 or values.max() == values.min():
+        return np.zeros_like(values)
+    return np.asarray((values - values.min()) / (values.max() - values.min()))
 
 
 def relevance(
@@ -81,40 +67,43 @@ def relevance(
     ages_days: NDArray[np.floating],
     similarities: NDArray[np.floating],
     feedback: NDArray[np.integer],
-    half_use: float = 5.0,
 ) -> NDArray[np.float64]:
-    """Our form of MRS: each part is brought to [0, 1] before it is weighted; float64 [n] in [0, 1].
+    """Our form of MRS: a RC / (RC + 5) + b / (1 + Rec) + c max(0, SS) + d (1 + FS) / 2, over a + b + c + d.
 
-    a RC / (RC + half_use) + b / (1 + Rec) + c max(0, SS) + d (1 + FS) / 2, over a + b + c + d
-
-    The inputs are those of `relevance_as_written`; half_use: the number of uses that counts half. Monotone in every
-    part as the paper's, but no part can exceed its weight, and what a memory gets does not depend on what else was
-    found.
+    Inputs as in `relevance_as_written`; returns float64 [n] in [0, 1]. No part exceeds its weight, and what a memory
+    gets does not depend on what else was found.
     """
-    recall, recency, similarity, feedback_ = _columns(recall_counts, ages_days, similarities, feedback)
-    recency = 1.0 / (1.0 + 1.0 / recency - EPSILON)
-    parts = [recall / (recall + half_use), recency, np.clip(similarity, 0.0, 1.0), (1.0 + feedback_) / 2.0]
-    return np.asarray(np.clip(np.stack(parts, axis=1) @ weights.array() / weights.array().sum(), 0.0, 1.0))
+    recency, shares = 1.0 / (1.0 + np.maximum(ages_days, 0.0)), np.array(weights)
+    parts = [
+        recall_counts / (recall_counts + _HALF_USE),
+        recency,
+        np.clip(similarities, 0.0, 1.0),
+        (1.0 + feedback) / 2,
+    ]
+    return np.asarray(np.clip(np.stack(parts, axis=1) @ shares / shares.sum(), 0.0, 1.0))
 
 
-def _columns(
-    recall_counts: NDArray[np.integer],
-    ages_days: NDArray[np.floating],
-    similarities: NDArray[np.floating],
-    feedback: NDArray[np.integer],
-) -> list[NDArray[np.float64]]:
-    """RC, 1 / (Rec + eps), SS and FS, float64 [n] each."""
-    recall, ages, similarity, feedback_ = (
-        np.asarray(column, dtype=np.float64) for column in (recall_counts, ages_days, similarities, feedback)
-    )
-    if len({column.shape for column in (recall, ages, similarity, feedback_)}) != 1 or recall.ndim != 1:
-        raise InvalidRequestError("recall counts, ages, similarities and feedback must be rows of one length")
-    if (recall < 0).any() or not np.isin(feedback_, (-1, 0, 1)).all() or not np.isfinite(ages + similarity).all():
-        raise InvalidRequestError("recall counts must not be negative, feedback must be -1, 0 or 1, the rest finite")
-    return [recall, 1.0 / (np.maximum(ages, 0.0) + EPSILON), similarity, feedback_]
+def trust(previous: float, correct: int, total: int) -> float:
+    """TS_t = alpha TS_{t-1} + (1 - alpha) (C_correct + w_v) / (C_total + w_s), in [0, 1]."""
+    return HISTORY * previous + (1.0 - HISTORY) * settled_trust(correct, total)
 
 
-def _min_max(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(values) == 0 or values.max() == values.min():
-        return np.zeros_like(values)
-    return np.asarray((values - values.min()) / (values.max() - values.min()))
+def settled_trust(correct: int, total: int) -> float:
+    """(C_correct + w_v) / (C_total + w_s), in [0, 1]: where `trust` comes to rest if these counts stay."""
+    return (min(correct, total) + VALIDATED_WEIGHT) / (total + TOTAL_WEIGHT)
+
+
+def persistence(total: int, incorrect: int) -> float:
+    """PS = C_total / (C_total + lambda C_incorrect), in [0, 1]; 1 where nothing was recalled or refused yet."""
+    below = total + INCORRECT_PENALTY * incorrect
+    return total / below if below > 0 else 1.0
+
+
+def persistence_threshold(trust: float) -> float:
+    """alpha (1 - TS), in [0, 1], which the persistence score must exceed."""
+    return PERSISTENCE_SCALE * (1.0 - trust)
+
+
+def retains(trust: float, persistence: float) -> bool:
+    """Whether TS > TS_init, or else PS > alpha (1 - TS); a memory exactly at TS_init is held to the second."""
+    return trust > INITIAL_TRUST or persistence > persistence_threshold(trust)

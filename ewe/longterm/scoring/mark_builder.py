@@ -1,7 +1,5 @@
 """MARK's builder: memories taken from a conversation by a language model."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -86,25 +84,17 @@ class Notes:
 class MemoryBuilder:
     """Asks a model once per kind of memory; an answer of another form is asked for once more, then given up.
 
-    The conversation goes into the prompts as JSON strings without brackets and control tokens. What comes out is data
-    too: notes that give orders to a reader, or spell control tokens, are dropped with a warning.
+    Both the conversation and the notes are data: notes that give orders or spell control tokens are dropped.
     """
 
-    def __init__(self, completer: Completer, kinds: Sequence[str] = KINDS) -> None:
-        unknown = [kind for kind in kinds if kind not in _WANTED]
-        if unknown or not kinds:
-            raise InvalidRequestError(f"kinds of memories are {', '.join(KINDS)}, got {', '.join(unknown) or 'none'}")
-        self._completer, self._kinds = completer, tuple(dict.fromkeys(kinds))
+    def __init__(self, completer: Completer) -> None:
+        self._completer = completer
 
     def build(self, conversation: Sequence[Turn]) -> Notes:
-        """The memories of a conversation, by kind in the order asked, each text once.
-
-        A kind whose answers cannot be used does not take the others with it; `failed` has the reasons. Raises
-        CompletionError if every kind failed because the model could not be asked.
-        """
+        """The memories of a conversation by kind, each text once. Raises CompletionError if no kind could be had."""
         if not any(turn.text.strip() for turn in conversation):
             return Notes((), {})
-        prompts = {kind: fill_prompt(kind, conversation) for kind in self._kinds}
+        prompts = {kind: fill_prompt(kind, conversation) for kind in KINDS}
         told = self._ask(prompts)
         again = {kind: prompts[kind] + _AGAIN for kind, answer in told.items() if isinstance(answer, ValueError)}
         told |= self._ask(again)
@@ -143,8 +133,7 @@ def fill_prompt(kind: str, conversation: Sequence[Turn]) -> str:
 def parse_memories(answer: str) -> list[str]:
     """The texts of an answer, each on one line; raises ValueError saying what is wrong with any other answer.
 
-    Accepted: an object with the one key "memories", a list of at most 12 texts of 1 to 500 characters; alone, or alone
-    in a code fence, as many models cannot leave it out.
+    Accepted: an object with the one key "memories", a list of at most 12 texts of 1 to 500 characters, or that fenced.
     """
     fenced = _FENCE.fullmatch(answer.strip())
     try:

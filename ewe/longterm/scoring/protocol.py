@@ -1,7 +1,5 @@
 """What a scorer of memories is asked when a query found some, and what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -38,4 +36,3 @@ class MemoryScorer(Protocol):
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
         """One score per candidate, in their order; the answers do not depend on that order. now: unix seconds."""
-        ...

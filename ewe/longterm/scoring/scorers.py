@@ -1,22 +1,78 @@
-"""The papers' systems as scorers of what a query found, and none at all to compare with."""
+"""Scorers of what a query found: the engine's own, the papers' systems, and none at all to compare with."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.checks import check_settings
-from ewe.longterm.scoring.mark import PRESETS, MRSWeights, feedback_score, relevance, relevance_as_written
-from ewe.longterm.scoring.mark_retention import EXAMPLE_POLICY, RetentionPolicy
-from ewe.longterm.scoring.mma import HALF_LIFE_DAYS, PUBLISHED_WEIGHTS, MMAWeights, confidence, temporal_decay
+from ewe.longterm.scoring import mark
+from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, MMAWeights, confidence, temporal_decay
 from ewe.longterm.scoring.protocol import Candidate, Score
-from ewe.longterm.scoring.support import entailment_support
-from ewe.retrieval.veracity import Similarity, word_cosines
-from ewe.verification.judges.protocol import Judge
+from ewe.longterm.scoring.verimem import log_odds
+from ewe.retrieval.veracity import half_life_decay, word_cosines
+from ewe.verification.judges.protocol import REFUTED, SUPPORTED, Judge, checked
 
 _SECONDS_PER_DAY = 86400.0
+_LEAST_CLOSENESS = 0.3  # below it a memory is no neighbour
+_LEAST_CONFIDENCE = 0.5  # below it a memory is not used
+
+
+class DefaultScorer:
+    """Belief = the odds of what is stored, among those of the best contradiction of each other source.
+
+    belief_i = o_i / (1 + o_i + sum over sources s of max over s's memories j that contradict i of
+                                max(1, o_j)^(2^(-lead_ij / half_life)) - 1)
+
+    where o are the odds v / (1 - v), and lead_ij is by how many days i was said or confirmed later than j (0 if it was
+    not). Of one rival this is Bayes' rule between the two. Against its own source only what was said later counts: a
+    correction. Contradictions are those found on write (`Memory.contradicts`). Ranked by similarity times belief.
+    """
+
+    name = "default"
+
+    def __init__(self, half_life_days: float = 30.0) -> None:
+        self._half_life_days = half_life_days
+
+    def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
+        """The beliefs; of memories that stand in no candidate's `contradicts` the stored veracity."""
+        memories = [candidate.memory for candidate in candidates]
+        beliefs = [self._belief(memory, memories) for memory in memories]
+        return [
+            Score(belief, candidate.similarity * belief) for candidate, belief in zip(candidates, beliefs, strict=True)
+        ]
+
+    def _belief(self, memory: Memory, others: Sequence[Memory]) -> float:
+        voices: dict[tuple[str, str], float] = {}
+        for other in others:
+            if contradict(memory, other):
+                voice = voice_of(other)
+                voices[voice] = max(voices.get(voice, 0.0), self._against(memory, other))
+        rivals = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
+        if not rivals:
+            return memory.veracity
+        own = math.exp(log_odds(memory.veracity))
+        return min(memory.veracity, own / (1.0 + own + rivals))
+
+    def _against(self, memory: Memory, other: Memory) -> float:
+        """What `other` weighs beside the odds of `memory`, at least 0."""
+        if voice_of(memory) == voice_of(other) and memory.created_at >= other.created_at:
+            return 0.0
+        lead = (memory.last_said_at - other.last_said_at) / _SECONDS_PER_DAY
+        return math.expm1(max(0.0, log_odds(other.veracity)) * half_life_decay(lead, self._half_life_days))
+
+
+def voice_of(memory: Memory) -> tuple[str, str]:
+    """Who says it: the kind and id of its source; without an id, of its user."""
+    return memory.source.kind, memory.source.id or memory.scope.user
+
+
+def contradict(one: Memory, other: Memory) -> bool:
+    """Whether either of two memories is marked as contradicting the other one."""
+    return (one.id, one.scope) != (other.id, other.scope) and (
+        other.id in one.contradicts or one.id in other.contradicts
+    )
 
 
 class NoScorer:
@@ -42,10 +98,9 @@ class VeriMemScorer:
 class MMAScorer:
     """The confidence of eq. 1 to 5 over what was found together; ranked by similarity times confidence.
 
-    similarity: cosines of texts, for closeness and, without a judge, for support (as the paper has it); None for those
-    of their words. judge: if given, support is entailment minus contradiction, and memories without neighbours keep
-    their share of the consensus (our forms). least_closeness: below it a memory is no neighbour. least: the
-    confidence under which a memory is flagged and not used.
+    Closeness is the cosine of words, and so is support without a judge (as the paper has it). judge: if given, support
+    is entailment minus contradiction, and memories without neighbours keep their share of the consensus (our forms).
+    source: how far a memory's source is believed, in [0, 1].
     """
 
     name = "mma"
@@ -55,59 +110,57 @@ class MMAScorer:
         weights: MMAWeights = PUBLISHED_WEIGHTS,
         *,
         judge: Judge | None = None,
-        similarity: Similarity | None = None,
-        half_life_days: float = HALF_LIFE_DAYS,
-        least_closeness: float = 0.3,
-        least: float = 0.5,
         source: Callable[[Memory], float] = lambda memory: memory.source.reliability,
     ) -> None:
-        check_settings(least=least, least_closeness=least_closeness)
-        self._weights, self._judge, self._similarity = weights, judge, similarity or word_cosines
-        self._half_life_days, self._least_closeness, self._least = half_life_days, least_closeness, least
-        self._source = source
+        self._weights, self._judge, self._source = weights, judge, source
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
         """Belief C(M), ranked by similarity times C(M). Raises JudgeError as the judge does."""
         if not candidates:
             return []
         texts = [candidate.memory.content for candidate in candidates]
-        cosines = np.asarray(self._similarity(texts), dtype=np.float64)
-        closeness = np.where(np.abs(cosines) >= self._least_closeness, np.abs(cosines), 0.0)
+        cosines = word_cosines(texts)
+        closeness = np.where(cosines >= _LEAST_CLOSENESS, cosines, 0.0)
         support = np.clip(cosines, -1.0, 1.0)
         if self._judge is not None:
-            support = entailment_support(texts, self._judge, closeness, self._least_closeness)
+            support = entailment_support(texts, self._judge, closeness)
         found = confidence(
             np.array([self._source(candidate.memory) for candidate in candidates]),
-            np.array([temporal_decay(one.memory.created_at, now, self._half_life_days) for one in candidates]),
+            np.array([temporal_decay(candidate.memory.created_at, now) for candidate in candidates]),
             support,
             closeness,
             self._weights,
             skip_lonely=self._judge is not None,
         )
         return [
-            Score(float(value), candidate.similarity * float(value), bool(value >= self._least))
-            for candidate, value in zip(candidates, found.confidences, strict=True)
+            Score(value, candidate.similarity * value, value >= _LEAST_CONFIDENCE)
+            for candidate, value in zip(candidates, found.tolist(), strict=True)
         ]
 
 
-class MARKScorer:
-    """Ranked by the relevance score, believed by the trust score, used while the retention policy keeps it.
+def entailment_support(texts: Sequence[str], judge: Judge, closeness: NDArray[np.float64]) -> NDArray[np.float64]:
+    """sigma_ij = P(j entails i) - P(j contradicts i), float64 [n, n] in [-1, 1], zeros on the diagonal: our form.
 
-    weights: one of `PRESETS` or others; as_written: the paper's form of the score instead of the one whose parts are
-    normalised. Trust is the one that the counts of the record lead to (`settled_trust`).
+    judge: asked with evidence j and claim i, once for all pairs that are close (at least 0.3); the others say nothing
+    of each other. A contradiction counts in both directions, as strongly as the stronger. Raises JudgeError.
     """
+    size = len(texts)
+    pairs = [(i, j) for i in range(size) for j in range(size) if i != j and closeness[i, j] >= _LEAST_CLOSENESS]
+    answer = checked(judge.judge([(texts[j], texts[i]) for i, j in pairs]), len(pairs), type(judge).__name__)
+    entailed, contradicted = np.zeros((size, size)), np.zeros((size, size))
+    for (i, j), row in zip(pairs, answer, strict=True):
+        entailed[i, j], contradicted[i, j] = row[SUPPORTED], row[REFUTED]
+    return np.asarray(np.clip(entailed - np.maximum(contradicted, contradicted.T), -1.0, 1.0))
+
+
+class MARKScorer:
+    """Ranked by the relevance score (ours, or as_written), believed by the trust score, used while it is retained."""
 
     name = "mark"
 
-    def __init__(
-        self,
-        weights: MRSWeights = PRESETS["default"],
-        *,
-        as_written: bool = False,
-        retention: RetentionPolicy = EXAMPLE_POLICY,
-    ) -> None:
-        self._weights, self._retention = weights, retention
-        self._relevance = relevance_as_written if as_written else relevance
+    def __init__(self, weights: mark.MRSWeights = mark.PRESETS["default"], *, as_written: bool = False) -> None:
+        self._weights = weights
+        self._relevance = mark.relevance_as_written if as_written else mark.relevance
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
         """Belief TS, ranked by MRS, usable while retained."""
@@ -117,12 +170,12 @@ class MARKScorer:
             np.array([memory.recall_count for memory in memories], dtype=np.int64),
             np.array([(now - memory.created_at) / _SECONDS_PER_DAY for memory in memories]),
             np.array([candidate.similarity for candidate in candidates]),
-            np.array([feedback_score(memory.correct_count, memory.incorrect_count) for memory in memories]),
+            np.array([mark.feedback_score(memory.correct_count, memory.incorrect_count) for memory in memories]),
         )
         scores = []
-        for memory, rank in zip(memories, ranks, strict=True):
+        for memory, rank in zip(memories, ranks.tolist(), strict=True):
             total = max(memory.recall_count, memory.correct_count + memory.incorrect_count)
-            trust = self._retention.settled_trust(memory.correct_count, total)
-            persistence = self._retention.persistence(total, memory.incorrect_count)
-            scores.append(Score(trust, float(rank), self._retention.retains(trust, persistence)))
+            trust = mark.settled_trust(memory.correct_count, total)
+            kept = mark.retains(trust, mark.persistence(total, memory.incorrect_count))
+            scores.append(Score(trust, rank, kept))
         return scores

@@ -1,18 +1,13 @@
-"""VeriMem: the veracity of a new memory, and how evidence changes it.
-
-Numbers in, numbers out: knows numpy, no store, no model and no clock.
-"""
-
-from __future__ import annotations
+"""VeriMem's numbers: the veracity of a new memory, how evidence changes it, and how little is known about it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.scoring.checks import check_shares, check_weights, clipped
+from ewe.longterm.records import MemorySource
 
 CONTENT_LAMBDA = 0.7
 """The share of what is verified in v_content (verimem-a.txt, 2.3.1)."""
@@ -22,48 +17,62 @@ JUDGE_RELIABILITY = 0.9
 """How often a verdict is right, in our form of the Bayesian update."""
 CERTAIN = 0.95
 """No veracity counts as surer than this when evidence comes in: a prior of 0 or 1 could never be moved."""
+TAU = 0.6
+"""The uncertainty above which evidence is sought (verimem-a.txt, 2.5; T_u of verimem-b.txt); neither gives a value."""
+WRITE_TIME_PRIOR = {"tool": 0.9, "user": 0.7, "model": 0.5}
+"""v_0 of trusted tools and databases, of what users say, and of what the agent infers (verimem-b.txt, write time)."""
+TIER_VERACITY = {"tool": (1.0, 1.0), "user": (0.4, 0.8), "model": (0.2, 0.6)}
+"""v_source of the same, without and with somebody who is sure or agrees (the five tiers of verimem-a.txt, 2.3.1)."""
+_TRUSTED = frozenset({"tool", "document", "knowledge_base", "database", "passage"})
+_USERS = frozenset({"user", "person"})
 _NOTHING = 1e-9  # evidence of less weight (log odds) than rounding leaves
 
 
-@dataclass(frozen=True, slots=True)
-class InitialWeights:
-    """alpha, beta and gamma of v_initial, which sum to 1 (verimem-a.txt, 2.3.1); the paper gives no values."""
+class InitialWeights(NamedTuple):
+    """alpha, beta and gamma of v_initial, which sum to 1 (verimem-a.txt, 2.3.1)."""
 
-    source: float = 0.5
-    content: float = 0.3
-    consistency: float = 0.2
+    source: float
+    content: float
+    consistency: float
 
-    def __post_init__(self) -> None:
-        check_weights(source=self.source, content=self.content, consistency=self.consistency)
+
+INITIAL_WEIGHTS = InitialWeights(0.5, 0.3, 0.2)
+"""Ours: the paper gives no values."""
+
+
+def write_time_prior(source: MemorySource) -> float:
+    """v_0 by the kind of a source, in [0, 1]; kinds that are not known count as the agent's own."""
+    return WRITE_TIME_PRIOR[_group(source)]
+
+
+def tier_veracity(source: MemorySource, *, corroborated: bool = False) -> float:
+    """v_source by the kind of a source, in [0, 1]; kinds that are not known count as the agent's own."""
+    return TIER_VERACITY[_group(source)][corroborated]
 
 
 def initial_veracity(
     source: float,
     content: float | None = None,
     consistency: float | None = None,
-    weights: InitialWeights = InitialWeights(),
+    weights: InitialWeights = INITIAL_WEIGHTS,
 ) -> float:
     """v_initial = alpha v_source + beta v_content + gamma v_consistency, in [0, 1] (verimem-a.txt, 2.3.1).
 
     All three in [0, 1]. Where content or consistency is None (nothing verified, no neighbours), the weights of the
-    others are scaled to sum to 1; the paper has no rule for that, and taking 0 would punish the first memory of a
-    store. Raises InvalidRequestError for numbers outside [0, 1].
+    others are scaled to sum to 1; the paper has no rule for that.
     """
-    parts = [(weights.source, source)]
-    parts += [(weights.content, content)] if content is not None else []
-    parts += [(weights.consistency, consistency)] if consistency is not None else []
-    check_shares(**{f"part {place} of the veracity": value for place, (_, value) in enumerate(parts)})
+    given = zip(weights, (source, content, consistency), strict=True)
+    parts = [(weight, value) for weight, value in given if value is not None]
     total = sum(weight for weight, _ in parts)
     return clipped(sum(weight * value for weight, value in parts) / total) if total > 0 else source
 
 
-def content_veracity(similarity: float, confidence: float, balance: float = CONTENT_LAMBDA) -> float:
+def content_veracity(similarity: float, confidence: float) -> float:
     """v_content = lambda sim(c, c_verified) + (1 - lambda) conf(c), in [0, 1] (verimem-a.txt, 2.3.1).
 
     similarity: of the content with what is verified, in [-1, 1]; confidence: what the model says of itself, in [0, 1].
     """
-    check_shares(confidence=confidence, balance=balance)
-    return clipped(balance * similarity + (1.0 - balance) * confidence)
+    return clipped(CONTENT_LAMBDA * similarity + (1.0 - CONTENT_LAMBDA) * confidence)
 
 
 def consistency_veracity(similarities: Sequence[float], veracities: Sequence[float]) -> float | None:
@@ -80,8 +89,7 @@ def entailed_consistency(judgements: NDArray[np.floating], veracities: Sequence[
     """Our form of v_consistency: (1 + sum_h v_h (E_h - C_h) / sum_h v_h) / 2, in [0, 1]; None without memories.
 
     judgements: float [memories, 3], what each memory says of the content: entailed, contradicted, neutral. Similarity
-    cannot see a contradiction: "in 1932" and "in 1923" are as alike as two sentences can be. Here support pulls towards
-    1, contradiction towards 0, and what says nothing towards 1/2.
+    cannot see a contradiction: "in 1932" and "in 1923" are as alike as two sentences can be.
     """
     weights = np.asarray(veracities, dtype=np.float64)
     if weights.sum() <= 0:
@@ -90,31 +98,25 @@ def entailed_consistency(judgements: NDArray[np.floating], veracities: Sequence[
     return clipped(0.5 + 0.5 * float(weights @ (rows[:, 0] - rows[:, 1])) / float(weights.sum()))
 
 
-def updated_veracity(current: float, verification: float, rate: float = LEARNING_RATE) -> float:
+def updated_veracity(current: float, verification: float) -> float:
     """v_updated = (1 - delta) v_current + delta v_verification, in [0, 1] (verimem-a.txt, 2.3.2)."""
-    check_shares(current=current, verification=verification, rate=rate)
-    return clipped((1.0 - rate) * current + rate * verification)
+    return clipped((1.0 - LEARNING_RATE) * current + LEARNING_RATE * verification)
 
 
 def verification_result(matches: Sequence[float], weights: Sequence[float], decay: float = 1.0) -> float:
     """v_verification = sum_i w_i match_i / sum_i w_i * decay(t), in [0, 1] (verimem-a.txt, 2.3.2).
 
     matches: per external source in [0, 1]; weights: not negative, not all 0; decay: of the memory's age, in [0, 1]
-    (`half_life_decay`; the paper leaves its form open). Raises InvalidRequestError for anything else.
+    (`half_life_decay`; the paper leaves its form open).
     """
-    check_shares(decay=decay, **{f"match {place}": match for place, match in enumerate(matches)})
-    if len(matches) != len(weights) or not weights or min(weights) < 0 or sum(weights) <= 0:
-        raise InvalidRequestError("every match needs a weight that is not negative, and one of them must be positive")
     return clipped(float(np.dot(weights, matches)) / sum(weights) * decay)
 
 
 def bayesian_veracity_as_written(veracity: float, entailment: float, contradiction: float, neutral: float) -> float:
     """v_new = E v / (E v + C (1 - v) + N v), in [0, 1] (verimem-b.txt, score update); v where that is 0/0.
 
-    The paper calls it a simplified example. Neutral evidence appears below the line only, so evidence that says
-    nothing (N = 1) makes the memory certainly false, though the paper wants it stable or slightly lower.
+    Evidence that says nothing (N = 1) makes the memory certainly false, though the paper wants it stable.
     """
-    check_shares(veracity=veracity, entailment=entailment, contradiction=contradiction, neutral=neutral)
     below = entailment * veracity + contradiction * (1.0 - veracity) + neutral * veracity
     return clipped(entailment * veracity / below) if below > 0 else veracity
 
@@ -128,10 +130,9 @@ def bayesian_veracity(
 
     judgements: float [pieces, 3], entailment, contradiction and neutral of each piece of evidence; rows sum to 1.
     reliability: r in [1/2, 1), of all pieces or of each: how often what it says is right. Neutral evidence changes
-    nothing, the order of the pieces does not matter, and no number of agreeing verdicts of a fallible judge makes 0 or
-    1. v is kept within [0.05, 0.95] on the way in, but evidence never moves it against what it says.
+    nothing and the order of the pieces does not matter. v is kept within [0.05, 0.95] on the way in, but evidence
+    never moves it against what it says. Raises InvalidRequestError for numbers out of range.
     """
-    check_shares(veracity=veracity)
     rows = _judgements(judgements)
     right = np.broadcast_to(np.asarray(reliability, dtype=np.float64), len(rows))
     if not ((right >= 0.5) & (right < 1.0)).all():
@@ -155,6 +156,31 @@ def log_odds(veracity: float) -> float:
 def from_log_odds(odds: float) -> float:
     """1 / (1 + exp(-odds)), in [0, 1]; the inverse of `log_odds`."""
     return float(0.5 * (1.0 + np.tanh(0.5 * odds)))
+
+
+def veracity_uncertainty(veracity: float) -> float:
+    """u = 1 - |2 v - 1|, in [0, 1]: 1 at v = 1/2, 0 at 0 and 1 (verimem-b.txt, uncertainty)."""
+    return 1.0 - abs(2.0 * veracity - 1.0)
+
+
+def evidence_conflict(judgements: NDArray[np.floating]) -> float:
+    """The lesser of the greatest E and the greatest C of evidence (float [pieces, 3]), in [0, 1]: our form."""
+    rows = np.asarray(judgements, dtype=np.float64).reshape(-1, 3)
+    return clipped(float(min(rows[:, 0].max(), rows[:, 1].max()))) if len(rows) else 0.0
+
+
+def recall_uncertainty(veracity: float, conflict: float = 0.0) -> float:
+    """U(m) = 1 - (1 - u(v)) (1 - conflict), in [0, 1]: our form of f_uncertain (verimem-a.txt, 2.5)."""
+    return clipped(1.0 - (1.0 - veracity_uncertainty(veracity)) * (1.0 - conflict))
+
+
+def clipped(number: float) -> float:
+    """The number cut to [0, 1]."""
+    return float(np.clip(number, 0.0, 1.0))
+
+
+def _group(source: MemorySource) -> str:
+    return "tool" if source.kind in _TRUSTED else "user" if source.kind in _USERS else "model"
 
 
 def _judgements(judgements: NDArray[np.floating]) -> NDArray[np.float64]:

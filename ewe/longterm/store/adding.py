@@ -30,11 +30,7 @@ History = tuple[Memory, Sequence[Revision]]
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What became of memories that were to be added.
-
-    duplicates: how many were there already, by scope, id and content. conflicts: scope and id of those whose id stands
-    for another content there.
-    """
+    """What became of memories that were to be added; conflicts: whose id stands for another content there."""
 
     added: int = 0
     duplicates: int = 0
@@ -45,11 +41,7 @@ class AddResult:
 
 
 def add(session: Session, lexicon: Lexicon, histories: Iterable[History]) -> AddResult:
-    """Adds memories with their histories, a transaction for every 1000 (or the one that is open).
-
-    Raises InvalidRequestError for a history that is not numbered from 1 without a gap, or is another memory's; what
-    earlier transactions committed stays.
-    """
+    """Adds memories with their histories, 1000 per transaction. Raises InvalidRequestError for a faulty history."""
     stream = iter(histories)
     result = AddResult()
     while batch := list(islice(stream, _BATCH)):

@@ -1,7 +1,5 @@
 """Looking for damage in a whole store."""
 
-from __future__ import annotations
-
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of

@@ -1,7 +1,5 @@
 """The SQLite file of a memory store: its tables, how it is made, opened and brought to a newer schema."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

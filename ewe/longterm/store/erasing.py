@@ -1,7 +1,5 @@
 """Taking memories out of every table, and the receipt that says what was taken."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable
@@ -24,10 +22,7 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What was taken of one scope: memories, revisions of their histories, words and vectors of the two indexes.
-
-    log: entries of the log of deletions that went as well; 0 unless the whole user was erased.
-    """
+    """What was taken of one scope, from histories and indexes; log: its entries, if the whole user was erased."""
 
     scope: Scope
     memories: int = 0

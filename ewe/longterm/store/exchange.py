@@ -1,9 +1,4 @@
-"""Memories as a file of JSON lines, out of a store and into one.
-
-Vectors and words are left out, since they are made from the contents.
-"""
-
-from __future__ import annotations
+"""Memories as a file of JSON lines, without vectors and words, which are made from the contents."""
 
 import json
 import os
@@ -13,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.records import Memory, Scope
+from ewe.longterm.records import Scope
 from ewe.longterm.store.adding import AddResult, History
 from ewe.longterm.store.reading import MemoryReader
 from ewe.longterm.store.rows import Deletion, memory_from_json, memory_json, revision_from_json
@@ -32,10 +27,7 @@ class ImportReport:
 
 
 def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] | None = None) -> int:
-    """Writes the memories of these scopes (None: of all) as they are now; the file appears whole or not at all.
-
-    Only its owner may read it. Returns the number of memories. Raises DatastoreError if it cannot be written.
-    """
+    """Writes these scopes' memories (None: all), whole or not at all; how many. Raises DatastoreError."""
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     count = 0
@@ -60,54 +52,45 @@ def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] 
 
 
 def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
-    """Adds the memories of a file with their histories, and its log of deletions.
+    """Adds the memories of a file with their histories, and its log of deletions; again, if it was interrupted.
 
-    What is there already stays as it is. A memory that this store has deleted since it was made does not come back by
-    way of an old copy. A file can be imported again: an import that was interrupted goes on. Raises InvalidRequestError
-    naming the line that cannot be understood, and DatastoreError if the file cannot be read; up to 1000 memories before
-    it may not be in the store yet.
+    What is there already stays as it is, and what this store deleted stays deleted. Raises InvalidRequestError naming
+    the line that cannot be understood, and DatastoreError if the file cannot be read.
     """
-    reading = _Reading(store, Path(path))
-    result = store.restore(reading.histories())
-    store.note_deletions(reading.deletions)
-    return ImportReport(result, reading.deleted_here)
+    path, deletions, deleted_here = Path(path), list[Deletion](), 0
 
-
-class _Reading:
-    """Goes through a file once; what is no memory is kept aside."""
-
-    def __init__(self, store: MemoryStore, path: Path) -> None:
-        self._store, self._path = store, path
-        self.deletions: list[Deletion] = []
-        self.deleted_here = 0
-
-    def histories(self) -> Iterator[History]:
-        """The memories that may be added, with their revisions."""
-        with file_errors(self._path), self._path.open("rb") as file:
+    def histories() -> Iterator[History]:
+        nonlocal deleted_here
+        with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    found = self._understood(json.loads(line), number)
+                    found = _understood(json.loads(line), number)
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise InvalidRequestError(f"{self._path}, line {number}: {_told(error)}") from error
-                if found is None:
-                    continue
-                if self._store.was_deleted(found[0]):
-                    self.deleted_here += 1
-                else:
+                    raise InvalidRequestError(f"{path}, line {number}: {_told(error)}") from error
+                if isinstance(found, Deletion):
+                    deletions.append(found)
+                elif found is not None and store.was_deleted(found[0]):
+                    deleted_here += 1
+                elif found is not None:
                     yield found
 
-    def _understood(self, values: Any, number: int) -> tuple[Memory, list[Any]] | None:
-        if number == 1:
-            if values != _HEADER:
-                raise InvalidRequestError(f"the file must begin with {json.dumps(_HEADER)}")
-            return None
-        if "deletion" in values:
-            entry = values["deletion"]
-            scope = Scope(**entry["scope"])
-            self.deletions.append(Deletion(float(entry["at"]), scope, str(entry["memory_id"]), str(entry["reason"])))
-            return None
-        memory = memory_from_json(values["memory"])
-        return memory, [revision_from_json(revision) for revision in values["revisions"]]
+    result = store.restore(histories())
+    store.note_deletions(deletions)
+    return ImportReport(result, deleted_here)
+
+
+def _understood(values: Any, number: int) -> History | Deletion | None:
+    """What a line holds; None for the header, which must come first."""
+    if number == 1:
+        if values != _HEADER:
+            raise InvalidRequestError(f"the file must begin with {json.dumps(_HEADER)}")
+        return None
+    if "deletion" in values:
+        entry = values["deletion"]
+        scope = Scope(**entry["scope"])
+        return Deletion(float(entry["at"]), scope, str(entry["memory_id"]), str(entry["reason"]))
+    memory = memory_from_json(values["memory"])
+    return memory, [revision_from_json(revision) for revision in values["revisions"]]
 
 
 def _told(error: Exception) -> str:

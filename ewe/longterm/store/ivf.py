@@ -1,7 +1,5 @@
 """Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -74,10 +72,7 @@ class InvertedLists:
 
 
 def arrange(session: Session, read: Read, scopes: Iterable[int]) -> None:
-    """Divides those of the scopes that have grown large, and anew one that has doubled since its last division.
-
-    Without faiss, which comes with the encoders of this package, a scope stays whole and is searched exactly.
-    """
+    """Divides (with faiss) the scopes that have grown large, and anew one that has doubled since its last division."""
     if find_spec("faiss") is None:
         return
     for scope in scopes:

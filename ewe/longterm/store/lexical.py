@@ -1,19 +1,16 @@
-"""Finding memories by their words: BM25 over what a searcher may see, kept in the store's own tables.
-
-Every scope has words of its own, so that neither a hit nor a score tells anything of a scope that was not asked for.
-"""
-
-from __future__ import annotations
+"""Finding memories by their words: BM25 in the store's own tables, every scope with words of its own."""
 
 import hashlib
 import heapq
 import math
+import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.longterm.store.terms import terms
 from ewe.retrieval.store.session import Session
+from ewe.text.english import stem
+from ewe.text.words import fold, words
 
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
@@ -21,6 +18,10 @@ _CANDIDATES = 256
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
 
+# Thai, Lao, Burmese, Khmer, kana, and Han characters.
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
+
+_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
 Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
 
 
@@ -75,9 +76,8 @@ class Lexicon:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
 
         Lucene's BM25 (k1 = 1.5, b = 0.75) with the counts of these scopes together, each word of the query once, of a
-        long query the 64 rarest; scores are above 0. The rarest words are read until they come to 10,000 postings; the
-        best 256 memories found by them (or `top_k`, if that is more) then get the scores of the other words too. So
-        with fewer postings the ranking is exact, and with more a memory without any of the rare words is not found.
+        long query the 64 rarest. The rarest words are read up to 10,000 postings; the best 256 memories (or `top_k`)
+        found by them get the scores of the other words too. So with fewer postings the ranking is exact.
         """
         marks = ",".join("?" * len(scopes))
         [(count, length)] = self._session.query(
@@ -153,9 +153,6 @@ class Lexicon:
                 scores[memory] += weight * share
 
 
-_Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
-
-
 def _weight(count: int, frequency: int) -> float:
     return math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
 
@@ -178,3 +175,13 @@ def _best(scores: dict[int, float], top_k: int) -> list[int]:
 def _fingerprint() -> str:
     """Names the way in which texts come apart into words."""
     return hashlib.sha256("\n".join(terms(_PROBE)).encode()).hexdigest()[:16]
+
+
+def terms(text: str) -> list[str]:
+    """The stems of a text's words in order, then pairs of characters of its stretches without spaces."""
+    folded = fold(text)
+    stretches = _WITHOUT_SPACES.findall(folded)
+    found = [stem(word) for word in words(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
+    for stretch in stretches:
+        found += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
+    return found

@@ -1,9 +1,4 @@
-"""Reading the memories of a store.
-
-Whatever is asked names the scopes it may see, but for the few questions of whoever runs the store.
-"""
-
-from __future__ import annotations
+"""Reading the memories of a store: of the scopes that are named, but for what only its owner may ask."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,11 +10,12 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.moments import MOMENT_COLUMNS, Moment
 from ewe.longterm.store.rows import (
     MEMORY_COLUMNS,
+    MOMENT_COLUMNS,
     REVISION_COLUMNS,
     Deletion,
+    Moment,
     memory_of,
     revision_of,
 )
@@ -69,10 +65,7 @@ class MemoryReader:
         return [revision_of(memory_id, values) for values in rows]
 
     def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
-        """Every memory of these scopes (None: of all, for whoever runs the store), as they were added.
-
-        Holds a thousand at a time; memories that are added meanwhile may appear at the end, but not in a `snapshot`.
-        """
+        """Every memory of these scopes (None: of all, for whoever runs the store), as they were added, in pages."""
         after = 0
         numbers = None if scopes is None else self.scope_numbers(scopes)
         while page := self._page(after, numbers):

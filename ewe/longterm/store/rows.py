@@ -1,25 +1,27 @@
 """Memories and revisions as rows of tables and as JSON."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope, holds
 
-# The order of `memory_values`.
-MEMORY_COLUMNS = (
-    "id, content, kind, source_kind, source_id, reliability, metadata, created_at, updated_at, veracity, uncertainty, "
-    "recall_count, correct_count, incorrect_count, contradicts, confirmed_at, valid_from, valid_until"
+_NUMBERS = (
+    *("created_at", "updated_at", "veracity", "uncertainty"),
+    *("recall_count", "correct_count", "incorrect_count"),
 )
+_TIMES = ("confirmed_at", "valid_from", "valid_until")
+_SAID = ("id", "content", "kind", "source_kind", "source_id", "reliability", "metadata")
+MEMORY_COLUMNS = ", ".join((*_SAID, *_NUMBERS, "contradicts", *_TIMES))
+MOMENT_COLUMNS = "scope, kind = 'turn', created_at, valid_from, valid_until"
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
-
+_REVISION_FIELDS = REVISION_COLUMNS.split(", ")
 
 _UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
+_SITTING = 3600.0  # seconds; turns further apart belong to two conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +34,32 @@ class Deletion:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Times in seconds since 1970. is_turn: whether the memory is a turn of a conversation."""
+
+    scope: int
+    is_turn: bool
+    created_at: float
+    valid_from: float | None
+    valid_until: float | None
+
+    def is_beside(self, other: Self) -> bool:
+        """Whether two memories that were added one after the other are turns of one conversation."""
+        together = abs(self.created_at - other.created_at) <= _SITTING
+        return bool(self.is_turn and other.is_turn) and self.scope == other.scope and together
+
+    def holds_at(self, at: float) -> bool:
+        """Whether the memory holds at a time."""
+        return holds(self.valid_from, self.valid_until, at)
+
+
 def memory_values(memory: Memory) -> tuple[object, ...]:
     """The values of `MEMORY_COLUMNS`."""
-    return (
-        memory.id,
-        memory.content,
-        memory.kind,
-        memory.source.kind,
-        memory.source.id,
-        memory.source.reliability,
-        _text(dict(memory.metadata)),
-        memory.created_at,
-        memory.updated_at,
-        memory.veracity,
-        memory.uncertainty,
-        memory.recall_count,
-        memory.correct_count,
-        memory.incorrect_count,
-        _text(memory.contradicts),
-        memory.confirmed_at,
-        memory.valid_from,
-        memory.valid_until,
-    )
+    source, metadata = memory.source, _text(dict(memory.metadata))
+    said = (memory.id, memory.content, memory.kind, source.kind, source.id, source.reliability, metadata)
+    numbers, times = (tuple(getattr(memory, name) for name in names) for names in (_NUMBERS, _TIMES))
+    return (*said, *numbers, _text(memory.contradicts), *times)
 
 
 def memory_checksum(values: Sequence[Any]) -> int:
@@ -70,38 +76,15 @@ def checksum(values: Sequence[Any]) -> int:
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
     """The memory of a row with `MEMORY_COLUMNS`."""
     identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values[:-3]
-    created_at, updated_at, veracity, uncertainty, recalls, correct, incorrect = numbers
-    return Memory(
-        identity,
-        content,
-        kind,
-        MemorySource(source_kind, source_id, reliability),
-        scope,
-        json.loads(metadata),
-        created_at,
-        updated_at,
-        veracity,
-        uncertainty,
-        recalls,
-        correct,
-        incorrect,
-        tuple(json.loads(contradicts)),
-        *values[-3:],
-    )
+    source, about = MemorySource(source_kind, source_id, reliability), json.loads(metadata)
+    fields = [identity, content, kind, source, scope, about, *numbers, tuple(json.loads(contradicts)), *values[-3:]]
+    return Memory(*fields)
 
 
 def revision_values(revision: Revision) -> tuple[object, ...]:
     """The values of `REVISION_COLUMNS`."""
-    return (
-        revision.number,
-        revision.at,
-        revision.reason,
-        revision.veracity_before,
-        revision.veracity_after,
-        _text(revision.evidence),
-        revision.content_before,
-        revision.uncertainty,
-    )
+    *values, evidence, before, uncertainty = (getattr(revision, name) for name in _REVISION_FIELDS)
+    return (*values, _text(evidence), before, uncertainty)
 
 
 def revision_of(memory_id: str, values: Sequence[Any]) -> Revision:
@@ -123,10 +106,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(values: Mapping[str, Any]) -> Memory:
-    """The memory that `memory_json` wrote; fields that are missing get their defaults.
-
-    Raises InvalidRequestError for fields that are unknown or hold something else.
-    """
+    """The memory that `memory_json` wrote, with defaults; raises InvalidRequestError for unknown or wrong fields."""
     values = dict(values)
     try:
         if "scope" in values:

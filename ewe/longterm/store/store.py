@@ -1,13 +1,11 @@
 """The memories of all users and agents on disk."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
+from typing import Any, Self
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
@@ -19,15 +17,15 @@ from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, m
 from ewe.retrieval.store.session import Session
 
 ADDED = "added"
+_REPLACED = ("veracity", "uncertainty", "content", "contradicts", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a revision changes; None leaves a field as it is. correct, incorrect: feedback to count in.
 
-    valid: valid_from and valid_until, either of which may be None (open).
-
-    A higher veracity, or feedback that a memory is correct, confirms it at the time of the revision.
+    valid: valid_from and valid_until, either of which may be None (open). A higher veracity, or feedback that a memory
+    is correct, confirms it at the time of the revision.
     """
 
     veracity: float | None = None
@@ -41,18 +39,14 @@ class Change:
 
     def apply(self, memory: Memory, at: float) -> Memory:
         """The memory after the change. Raises InvalidRequestError if it would be none."""
-        since, until = (memory.valid_from, memory.valid_until) if self.valid is None else self.valid
         confirms = self.correct > 0 or (self.veracity is not None and self.veracity > memory.veracity)
+        new: dict[str, Any] = {name: value for name in _REPLACED if (value := getattr(self, name)) is not None}
+        if self.valid is not None:
+            new |= {"valid_from": self.valid[0], "valid_until": self.valid[1]}
         return replace(
             memory,
+            **new,
             updated_at=at,
-            veracity=memory.veracity if self.veracity is None else self.veracity,
-            uncertainty=memory.uncertainty if self.uncertainty is None else self.uncertainty,
-            content=memory.content if self.content is None else self.content,
-            contradicts=memory.contradicts if self.contradicts is None else self.contradicts,
-            metadata=memory.metadata if self.metadata is None else self.metadata,
-            valid_from=since,
-            valid_until=until,
             correct_count=memory.correct_count + self.correct,
             incorrect_count=memory.incorrect_count + self.incorrect,
             confirmed_at=max(memory.confirmed_at, at) if confirms else memory.confirmed_at,
@@ -62,9 +56,8 @@ class Change:
 class MemoryStore(MemoryReader):
     """A folder with `memories.sqlite` (the one truth) and its vectors (made from it).
 
-    One process writes, any number read at the same time; each sees what was committed before it looked. What a method
-    returned from is on the disk. An id names one memory of one scope, so that no scope can be told from its ids what
-    another one holds. Every change but the count of recalls makes a revision, and revisions stay as long as their
+    One process writes, any number read at the same time; each sees what was committed before it looked. An id names one
+    memory of one scope. Every change but the count of recalls makes a revision, and revisions stay as long as their
     memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
     naming the file and what to do, for damage, a full disk and files that may not be written.
     """
@@ -74,13 +67,13 @@ class MemoryStore(MemoryReader):
         self._eraser = Eraser(session, self.lexicon, self.embeddings)
 
     @classmethod
-    def create(cls, path: str | Path) -> MemoryStore:
+    def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
         create_database(Path(path))
         return cls.open(path, read_only=False)
 
     @classmethod
-    def open(cls, path: str | Path, read_only: bool = True) -> MemoryStore:
+    def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
         store = cls(Session(Path(path) / FILE_NAME, connect, read_only))
         if not read_only:
@@ -95,12 +88,10 @@ class MemoryStore(MemoryReader):
         """Ends the connection; a writer also lets the next one in."""
         self._session.close()
 
-    def __enter__(self) -> MemoryStore:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -112,10 +103,7 @@ class MemoryStore(MemoryReader):
         return self.restore((memory, [_first(memory, reason, evidence)]) for memory in memories)
 
     def restore(self, histories: Iterable[History]) -> AddResult:
-        """Adds memories with the histories that they bring, a transaction for every 1000.
-
-        Raises DatastoreError for a history that is not numbered from 1 without a gap.
-        """
+        """Adds memories with their histories, 1000 per transaction. Raises DatastoreError for one with a gap."""
         return add(self._session, self.lexicon, histories)
 
     def revise(
@@ -163,8 +151,7 @@ class MemoryStore(MemoryReader):
     def delete(self, scope: Scope, ids: Iterable[str] | None = None, *, at: float, reason: str) -> int:
         """Deletes memories (None: all of the scope) with their histories, words and vectors; how many there were.
 
-        The log keeps scope, id, time and reason. The database overwrites what it frees, but traces can stay in it
-        where it moved rows about; `scrub` takes those away as well.
+        The log keeps scope, id, time and reason; `scrub` takes the last traces from the file.
         """
         with self._session.transaction() as connection:
             taken = self._eraser.delete(connection, scope, ids, at, reason)
@@ -174,9 +161,8 @@ class MemoryStore(MemoryReader):
     def erase(self, user: str, *, at: float, reason: str) -> list[Erasure]:
         """Deletes all memories of a user, with every agent, from all tables; what was taken, a receipt per agent.
 
-        The log forgets the user too: one entry stays, with a digest of the name, so that an old copy does not bring
-        the memories back. What memories of other scopes cite stays with them. `scrub` takes the last traces from the
-        file, as after `delete`. Raises InvalidRequestError for nobody.
+        The log forgets the user but for a digest of the name, so that an old copy does not bring the memories back.
+        `scrub` takes the last traces from the file. Raises InvalidRequestError for nobody.
         """
         if not user:
             raise InvalidRequestError("name the user whose memories are to be erased")
@@ -202,8 +188,7 @@ class MemoryStore(MemoryReader):
     def scrub(self) -> None:
         """Rewrites the database, so that nothing of what was deleted is left in any file of the store.
 
-        Takes about as long as copying the file. Raises DatastoreError while a reader holds on to what was there before:
-        close it, or let its snapshot end, and scrub again.
+        Raises DatastoreError while a reader holds on to what was there before.
         """
         self._wipe()
         if not self._session.rewrite():

@@ -28,7 +28,7 @@ class Session:
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
         self._waiting = 0  # threads that wait to write
-        self._writing = False
+        self.in_transaction = False  # of any thread
         # A folder that holds no store gets no lock file.
         self._writer = WriterLock(self.folder) if not read_only and file.exists() else None
         try:
@@ -37,16 +37,6 @@ class Session:
             if self._writer is not None:
                 self._writer.release()
             raise
-
-    @property
-    def writes(self) -> bool:
-        """Whether this one may write."""
-        return self._writer is not None
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open, of any thread."""
-        return self._writing
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
@@ -70,15 +60,12 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered.
-
-        Inside a transaction it sees what that has written so far.
-        """
+        """Inside, every read (of all threads that use this session) sees the store as it was when it was entered."""
         me = get_ident()
         with self._free:
             # Snapshots that overlap would keep a writer waiting for ever.
             self._free.wait_for(lambda: self._views[me] or not self._waiting)
-            if not self._views.total() and not self._writing:
+            if not self._views.total() and not self.in_transaction:
                 self.query("BEGIN")
                 self.query("SELECT 1 FROM state")  # the first read is what fixes the view
             self._views[me] += 1
@@ -87,7 +74,7 @@ class Session:
         finally:
             with self._free:
                 self._views[me] -= 1
-                if not self._views.total() and not self._writing:
+                if not self._views.total() and not self.in_transaction:
                     self.query("ROLLBACK")
                     self._views.clear()
                     self._free.notify_all()
@@ -99,17 +86,17 @@ class Session:
         Waits for the snapshots of other threads to end; other threads wait for it. Inside an open transaction it joins
         that one. Raises DatastoreError if the store is open for reading only, or inside a snapshot of this thread.
         """
-        if not self.writes:
+        if self._writer is None:
             raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
         with self._free, sqlite_errors(self.file):
             if self._views[get_ident()]:
                 raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
-            if self._writing:
+            if self.in_transaction:
                 yield self._connection
                 return
             self._wait_for_snapshots()
             self._connection.execute("BEGIN IMMEDIATE")
-            self._writing = True
+            self.in_transaction = True
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -119,13 +106,13 @@ class Session:
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
-                self._writing = False
+                self.in_transaction = False
                 self._free.notify_all()
 
     def _wait_for_snapshots(self) -> None:
         self._waiting += 1
         try:
-            self._free.wait_for(lambda: not self._views.total() and not self._writing)
+            self._free.wait_for(lambda: not self._views.total() and not self.in_transaction)
         finally:
             self._waiting -= 1
 

@@ -1,44 +1,26 @@
 """MMA: when to rather say nothing, and what that is worth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.scoring.checks import check_counts, check_shares
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """How many questions were answered rightly and wrongly, and how many abstentions were due and not due.
-
-    An abstention is due where the question has no answer in the evidence ("not enough info").
-    """
+class Outcomes(NamedTuple):
+    """Counts of questions answered rightly and wrongly, and of abstentions due (there is no answer) and not due."""
 
     right: int
     wrong: int
     due_abstentions: int
     undue_abstentions: int
 
-    def __post_init__(self) -> None:
-        check_counts(
-            right=self.right,
-            wrong=self.wrong,
-            due_abstentions=self.due_abstentions,
-            undue_abstentions=self.undue_abstentions,
-        )
-        if self.total == 0:
-            raise InvalidRequestError("there must be at least one question")
-
     @property
     def total(self) -> int:
         """All questions."""
-        return self.right + self.wrong + self.due_abstentions + self.undue_abstentions
+        return sum(self)
 
     @property
     def raw_accuracy(self) -> float:
@@ -58,31 +40,19 @@ class Outcomes:
 
 
 def selective_score(outcomes: Outcomes, reward: float = 0.2) -> float:
-    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (mma.txt, table 3).
-
-    reward: alpha in [0, 1]. The paper prints values and no formula; this one gives every one of them from the counts of
-    table 6, and the raw accuracy at alpha = 0, as its appendix B says.
-    """
-    check_shares(reward=reward)
+    """(right + due abstentions + alpha undue abstentions) / total, in [0, 1] (mma.txt, table 3)."""
     undue = reward * outcomes.undue_abstentions
     return (outcomes.right + outcomes.due_abstentions + undue) / outcomes.total
 
 
 def utility(outcomes: Outcomes, penalty: float = 1.0, reward: float = 0.2) -> float:
-    """right - lambda wrong + r abstentions, not divided by the number of questions (mma.txt, tables 7 and 8).
-
-    penalty: lambda >= 0; reward: r. The paper prints values and no formula; this one gives all of them.
-    """
+    """right - lambda wrong + r abstentions, not divided by the number of questions (mma.txt, tables 7 and 8)."""
     abstained = outcomes.due_abstentions + outcomes.undue_abstentions
     return outcomes.right - penalty * outcomes.wrong + reward * abstained
 
 
 def abstains(confidence: float, penalty: float = 1.0, reward: float = 0.2) -> bool:
-    """Whether abstaining is worth more than answering: C - lambda (1 - C) < r, the expected `utility` of one question.
-
-    confidence: C in [0, 1] that the answer is right; the threshold on it is (r + lambda) / (1 + lambda).
-    """
-    check_shares(confidence=confidence)
+    """Whether abstaining is worth more than answering: C - lambda (1 - C) < r, the expected `utility`."""
     return confidence - penalty * (1.0 - confidence) < reward
 
 
@@ -115,10 +85,6 @@ def risk_coverage(confidences: Sequence[float], right: Sequence[bool]) -> RiskCo
 
 
 def threshold_for_risk(curve: RiskCoverage, max_risk: float) -> float | None:
-    """The confidence to ask for so that most is answered at a risk of at most `max_risk`; None if none is low enough.
-
-    The risk is that of the answers which made the curve; others may do worse.
-    """
-    check_shares(max_risk=max_risk)
+    """The confidence from which on most is answered at a risk of at most `max_risk`; None if none is low enough."""
     within = np.flatnonzero(curve.risk <= max_risk)
     return float(curve.thresholds[within[-1]]) if len(within) else None

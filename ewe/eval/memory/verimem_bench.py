@@ -1,19 +1,14 @@
 """VeriMem's metrics on generated tasks: hallucination rate, bias amplification, retention, task completion."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ewe.eval.memory.bench import Finding, Setup, by_system, save_plot, summarise
-from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
-from ewe.eval.memory.systems import StoreSystem
+from ewe.eval.memory.bench import Bench, Finding, Setup, by_system, save_plot, summarise
+from ewe.eval.memory.memory_systems import StoreSystem
+from ewe.eval.memory.protocol import Asked, MemorySystem, Question
 from ewe.eval.memory.verimem_world import DAY, Fact, FormJudge, Library, Task, fact_of, make_tasks, stated
-from ewe.longterm.scoring.verimem_threshold import Action
-from ewe.verification.judges.protocol import Judge
+from ewe.longterm.scoring.threshold import Action
 
 _TASKS = 25  # of each suite
 _REVIEWED = 10
@@ -30,20 +25,14 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-@dataclass
-class VeriMemBench:
+class VeriMemBench(Bench):
     """Four suites of tasks, after verimem-a.txt, 2.7; the library is there for systems that look things up."""
 
-    tasks: Mapping[str, Task]
-    parts: Mapping[str, Any]
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = field(default_factory=FormJudge)
-    reader: Answerer | None = field(default_factory=lambda: read)
-    items: Sequence[str] = field(init=False)
-    name: str = "verimem"
+    name, columns = "verimem", _COLUMNS
 
-    def __post_init__(self) -> None:
-        self.items = list(self.tasks)
+    def __init__(self, tasks: Mapping[str, Task], seed: int) -> None:
+        self.tasks, self.items = tasks, list(tasks)
+        self.judge, self.reader, self.parts = FormJudge(), read, {"trusted": Library(tasks, seed)}
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Has everything told, reviews, and asks for every fact."""
@@ -66,8 +55,7 @@ class VeriMemBench:
 
 def open_benches(setup: Setup) -> list[VeriMemBench]:
     """Generated tasks; setup.cases: of each suite."""
-    tasks = make_tasks(setup.cases or _TASKS, setup.seed)
-    return [VeriMemBench(tasks, {"trusted": Library(tasks, setup.seed)})]
+    return [VeriMemBench(make_tasks(setup.cases or _TASKS, setup.seed), setup.seed)]
 
 
 def read(asked: Sequence[Asked]) -> list[str]:

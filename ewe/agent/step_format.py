@@ -1,19 +1,31 @@
-"""What an agent tells its model: instructions, steps and observations.
+"""The steps of an agent in words: what its model is told, and reading what it wrote as one step.
 
 Text that an agent was given stays data: no line, no bracket of a control token and no label of a step comes out of it.
 """
 
-from __future__ import annotations
-
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ewe.agent.reading import FORMS
-from ewe.agent.records import Step
-from ewe.agent.tools import Tool
+from pydantic_core import from_json
+
+from ewe.agent.function_tools import Tool
+from ewe.agent.result import Call, Step
 from ewe.verification.judges.llm_judge import quote
 
+FORMS = """\
+Thought: what you know, how far it can be believed, and what you do next
+Action: {"tool": "the tool's name", "arguments": {"name": "value"}}
+
+or, to end,
+
+Thought: what the answer rests on, and how sure that is
+Answer: the answer"""
+_LABEL = re.compile(r"(Thought|Action|Observation|Answer):")
+_THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)  # Some models think aloud before they reply.
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
 _PROMPT = """\
 You answer a question in steps. In each step you either call one tool and are shown what it returns, or give the answer.
 
@@ -41,6 +53,67 @@ The question, as a JSON string: {question}
 {steps}
 Write step {number} of at most {limit}.{last}"""
 _LAST = " It is the last one: it must be an answer."
+_SPECIAL = "<>[]"
+_DEEPEST = 64
+
+
+class NoStepError(ValueError):
+    """A reply that is no step; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A step as the model wrote it: a thought, and either a call or an answer."""
+
+    thought: str
+    call: Call | None = None
+    answer: str | None = None
+
+
+def read_step(reply: str) -> Reply:
+    """The step that a reply consists of, of one of the two `FORMS`; the thought may be left out.
+
+    An answer goes on to the end of the reply, whatever it holds. Raises NoStepError for anything else.
+    """
+    parts = _parts(_THINKING.sub("", reply, count=1) if reply.lstrip().startswith("<think>") else reply)
+    labels = [label for label, _ in parts]
+    if "Observation" in labels:
+        raise NoStepError("it holds an observation; observations are what the tools return, never write one")
+    if labels[-1] not in ("Action", "Answer") or labels[:-1] not in ([], ["Thought"]):
+        found = ", ".join(f"{label}:" for label in labels)
+        raise NoStepError(f"a step is one Thought: with one Action: or one Answer:, this holds {found}")
+    thought = parts[0][1] if len(parts) == 2 else ""
+    label, text = parts[-1]
+    if not text:
+        raise NoStepError(f"nothing stands after {label}:")
+    return Reply(thought, answer=text) if label == "Answer" else Reply(thought, _call(text))
+
+
+def _parts(reply: str) -> list[tuple[str, str]]:
+    """Label and text of every part; a label stands at the start of a line."""
+    parts: list[tuple[str, list[str]]] = []
+    for line in reply.strip().split("\n"):
+        match = _LABEL.match(line)
+        if match and (not parts or parts[-1][0] != "Answer"):
+            parts.append((match[1], [line[match.end() :]]))
+        elif parts:
+            parts[-1][1].append(line)
+        else:
+            raise NoStepError("it must begin with Thought:, Action: or Answer:")
+    return [(label, "\n".join(lines).strip()) for label, lines in parts]
+
+
+def _call(text: str) -> Call:
+    fenced = _FENCED.fullmatch(text)
+    try:
+        told = from_json(fenced[1] if fenced else text, allow_inf_nan=False)  # refuses deep nesting, too
+    except ValueError as error:
+        raise NoStepError(f"what stands after Action: must be one JSON object and nothing else: {error}") from error
+    if not isinstance(told, dict) or set(told) != {"tool", "arguments"}:
+        raise NoStepError('an action is a JSON object with the two keys "tool" and "arguments"')
+    if not isinstance(told["tool"], str) or not isinstance(told["arguments"], dict):
+        raise NoStepError('"tool" is a string and "arguments" an object')
+    return Call(told["tool"], told["arguments"])
 
 
 def fill_prompt(tools: Sequence[Tool], question: str, steps: Sequence[Step], limit: int) -> str:
@@ -77,10 +150,6 @@ def _written(step: Step) -> str:
     if step.call is not None:
         lines.append(f"Action: {as_data({'tool': step.call.tool, 'arguments': step.call.arguments})}")
     return "\n".join([*lines, f"Observation: {step.observation}"])
-
-
-_SPECIAL = "<>[]"
-_DEEPEST = 64
 
 
 def as_data(value: Any, depth: int = 0) -> str:

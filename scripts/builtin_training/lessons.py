@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from random import Random
 
 import numpy as np
 
+from builtin_training.answers import Statement, compose_answer, retell
+from builtin_training.lesson_memory import Draft, LessonSettings, fixed_memory, rolling_memory
 from ewe.types import Passage
 from ewe.world import names
-from ewe.world.answers import Statement, compose_answer, retell
-from ewe.world.lesson_memory import Draft, LessonSettings, fixed_memory, rolling_memory
+from ewe.world.articles import Telling
 from ewe.world.people import EntityPool, Fact, draw_person
 from ewe.world.phrasings import QUESTIONS
-from ewe.world.prompts import KINDS, ask, draw_prompt
 from ewe.world.wording import ValueSpan
+from ewe.world.world import KINDS, ask, draw_prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,24 @@ def _finish(draft: Draft, prompt: str, statements: list[Statement], visible: lis
     sentences = []
     for statement, indices in zip(statements, visible, strict=True):
         shift = 1 + len(statement.lead_in)
-        spans = tuple(span.shifted(shift) for span in statement.wording.spans)
+        spans = tuple(_shifted(span, shift) for span in statement.wording.spans)
         known = tuple(any(draft.states(index, span.fact) for index in indices) for span in spans)
         sentences.append(AnswerSentence(" " + statement.text, spans, tuple(indices), known))
     passages = tuple(unit.passage(f"lesson-{index}") for index, unit in enumerate(draft.units))
     units = tuple(f"{passage.title}: {passage.text}" for passage in passages)
-    stated = tuple(
-        tuple(tuple(span.shifted(len(unit.title) + 2) for span in spans) for spans in unit.spans)
-        for unit in draft.units
-    )
+    stated = tuple(_spans(unit) for unit in draft.units)
     return Lesson(prompt, tuple(sentences), units, tuple(draft.weights), passages, stated)
+
+
+def _spans(unit: Telling) -> tuple[tuple[ValueSpan, ...], ...]:
+    """Per sentence of a unit the values stated, with their places in "Title: text"."""
+    starts = accumulate((len(sentence.text) + 1 for sentence in unit.sentences), initial=len(unit.title) + 2)
+    return tuple(
+        tuple(_shifted(span, start) for span in sentence.spans)
+        for start, sentence in zip(starts, unit.sentences, strict=False)
+    )
+
+
+def _shifted(span: ValueSpan, by: int) -> ValueSpan:
+    """The same value in a text in which its sentence begins `by` code points later."""
+    return ValueSpan(span.start + by, span.end + by, span.fact)

@@ -1,12 +1,10 @@
 """Python functions as tools of an agent."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NotRequired, get_type_hints
+from typing import Any, NotRequired, Self, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -25,10 +23,7 @@ class ToolError(EWEError):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call by its name.
-
-    description: for the model; parameters: JSON schema of an object, which the arguments must satisfy.
-    """
+    """A function that a model may call by its name; parameters: JSON schema of an object with its arguments."""
 
     name: str
     description: str
@@ -37,11 +32,10 @@ class Tool:
     _function: Callable[..., Any]
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Tool:
+    def of(cls, function: Callable[..., Any]) -> Self:
         """The tool of a plain function: every parameter has a type, and the docstring says what it does.
 
-        Arguments are taken strictly ("3" is no integer) and none that the signature does not name. Raises ConfigError
-        naming what is missing.
+        Arguments are taken strictly ("3" is no integer). Raises ConfigError naming what is missing.
         """
         name = getattr(function, "__name__", "")
         about = inspect.cleandoc(inspect.getdoc(function) or "")

@@ -6,11 +6,10 @@ from collections import deque
 from dataclasses import dataclass
 from random import Random
 
-from ewe.world.answers import Statement
+from builtin_training.answers import Statement
 from ewe.world.articles import ATLAS, FORUM, GAZETTE, STORIES, Source, Telling, tell
 from ewe.world.names import Split
-from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person
-from ewe.world.poison import wrong_value
+from ewe.world.people import SLOTS_BY_TOPIC, TOPIC_OF_SLOT, EntityPool, Fact, Person, wrong_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,10 @@ def _tell(draft: Draft, person: Person, topic: str, source: Source, needed: set[
     """A passage on the topic, or only those of its sentences that state a needed fact."""
     story = "birth" if topic == "occupation" else topic
     telling = tell(draft.rng, person, story, source, draft.pool, draft.rng.choice(draft.others))
-    return telling.keep(frozenset(needed)) if draft.rng.random() < draft.settings.excerpt_rate else telling
+    if draft.rng.random() >= draft.settings.excerpt_rate:
+        return telling
+    kept = tuple(sentence for sentence in telling.sentences if needed.intersection(sentence.facts))
+    return Telling(telling.title, telling.source, kept)
 
 
 def _distractor(draft: Draft, statements: list[Statement]) -> Telling:

@@ -1,7 +1,5 @@
 """What remembers and answers in an evaluation: this engine's stores under each scorer, an oracle and a coin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,15 +12,14 @@ from typing import Any
 from ewe.errors import ConfigError
 from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question, Reply, Turn
 from ewe.longterm.open_memories import rules_of
-from ewe.longterm.recall import Recalled
+from ewe.longterm.recall import MemoryRules, Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.first import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity, unmoved
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, source_prior
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.scoring.verimem_forms import unmoved
-from ewe.longterm.scoring.verimem_threshold import Action, VeracityThreshold
-from ewe.longterm.service import MemoryRules, MemoryService
+from ewe.longterm.scoring.threshold import Action, VeracityThreshold
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
@@ -72,12 +69,11 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
 
 
 @dataclass(slots=True)
-class StoreSystem:
+class StoreSystem(MemorySystem):
     """A store of this engine under one scorer; every item has a scope of its own. The store stays the caller's.
 
     answerer: says what the recalled memories answer. judge: finds contradictions on write. top_k: memories per
-    question. captions: whether what an image shows is remembered in words. `service` and `scope` are there for
-    feedback, corrections and reviews.
+    question. captions: whether what an image shows is remembered in words.
     """
 
     name: str
@@ -100,18 +96,18 @@ class StoreSystem:
         )  # fmt: skip
 
     def begin(self, item: str) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.scope = Scope(item)
 
     def remember(self, turn: Turn) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.now = turn.at
         shown = f"{turn.text} [image: {turn.caption}]" if turn.caption and self.captions else turn.text
         image = {IMAGE: str(turn.image or "")} if turn.caption or turn.image else {}
         self.service.add(shown, self.scope, turn.source, "turn", image)
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         asked = []
         for question in questions:
             self.now = question.at
@@ -133,7 +129,7 @@ def _modality(one: Recalled) -> str:
 
 
 @dataclass(slots=True)
-class NoMemory:
+class NoMemory(MemorySystem):
     """Forgets every turn; with trusted passages it answers by what it finds among them (RAG)."""
 
     name: str
@@ -141,39 +137,24 @@ class NoMemory:
     trusted: Retriever | None = None
     top_k: int = 8
 
-    def begin(self, item: str) -> None:
-        """Nothing to do."""
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
-
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         return _replies(self.answerer, [Asked(question, self._found(question), False) for question in questions])
 
     def _found(self, question: Question) -> tuple[Recalled, ...]:
         hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]
-        passages = [hit.passage for hit in hits]
-        memories = [
-            Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
-            for one in passages
-        ]
-        return tuple(
-            Recalled(memory, one.veracity, 0.0, 1.0, Action.USE) for memory, one in zip(memories, passages, strict=True)
-        )
+        found = []
+        for one in (hit.passage for hit in hits):
+            memory = Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)
+            found.append(Recalled(memory, one.veracity, 0.0, 1.0, Action.USE))
+        return tuple(found)
 
 
 @dataclass(slots=True)
-class Oracle:
+class Oracle(MemorySystem):
     """Knows the truth: what can be had at most."""
 
     name: str = "oracle"
-
-    def begin(self, item: str) -> None:
-        """Nothing to do."""
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """The truth; all points on it where points are asked for."""
@@ -181,25 +162,21 @@ class Oracle:
 
 
 @dataclass(slots=True)
-class Coin:
+class Coin(MemorySystem):
     """Chooses by chance, the same at every run: what costs nothing."""
 
     name: str = "coin"
-    seed: int = 0
     item: str = field(init=False, default="")
 
     def begin(self, item: str) -> None:
-        """As the protocol says."""
+        """As `MemorySystem` says."""
         self.item = item
-
-    def remember(self, turn: Turn) -> None:
-        """Nothing to do."""
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """One of the choices."""
         replies = []
         for number, question in enumerate(questions):
-            draw = Random(f"{self.seed}|{self.item}|{number}|{question.text}|{question.form}")
+            draw = Random(f"0|{self.item}|{number}|{question.text}|{question.form}")
             replies.append(Reply(_put(question, draw.choice(question.choices)), draw.random()))
         return replies
 

@@ -1,20 +1,16 @@
 """MARK's experiments 1 to 4 on MedMCQA, with its builder and search services around a model (mark.txt, 2 and 3)."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ewe.eval.memory.answerers import ModelAnswerer
-from ewe.eval.memory.bench import Finding, Setup, by_system
+from ewe.eval.memory.bench import Bench, Finding, Setup, by_system
 from ewe.eval.memory.mark_metrics import (
     Similarity,
     alpha_study,
@@ -22,22 +18,20 @@ from ewe.eval.memory.mark_metrics import (
     information_capture,
     key_point_coverage,
 )
-from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, read, read_records
-from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question
-from ewe.eval.memory.systems import StoreSystem
+from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, best_of_kinds, read, read_records
+from ewe.eval.memory.memory_systems import StoreSystem
+from ewe.eval.memory.protocol import Asked, MemorySystem, Question
 from ewe.eval.tables import Curves, save_curves
-from ewe.longterm.mark_search import MARKSearch
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource
+from ewe.longterm.scoring import mark
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
-from ewe.longterm.scoring.mark_retention import EXAMPLE_POLICY
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.search import MemorySearch
 from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.veracity import word_cosines
 from ewe.text.words import words
 from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
-from ewe.verification.judges.protocol import Judge
 
 _RECORDS = 107  # as in the paper's experiment 3
 _DAY = 86400.0
@@ -54,21 +48,16 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-@dataclass
-class MARKBench:
+class MARKBench(Bench):
     """All experiments on one set of records are one item: the memories of all conversations are searched together.
 
     One in five of the wrong answers is first corrected wrongly by another user (the paper's section 5).
     """
 
-    records: Mapping[str, Record]
-    similarity: Similarity
-    reader: Answerer | None
-    parts: Mapping[str, Any] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=lambda: _COLUMNS)
-    judge: Judge | None = None
-    items: Sequence[str] = ("medmcqa",)
-    name: str = "mark"
+    name, columns, items = "mark", _COLUMNS, ("medmcqa",)
+
+    def __init__(self, records: Mapping[str, Record], similarity: Similarity) -> None:
+        self.records, self.similarity, self.reader = records, similarity, partial(read, records=records)
 
     def play(self, system: MemorySystem, item: str) -> Finding:
         """Experiment 1 for every system; 2 to 4 for those with a store."""
@@ -97,10 +86,8 @@ def open_benches(setup: Setup) -> list[MARKBench]:
     or where it is missing by their words.
     """
     records = read_records(setup.data or Path("shared/data"), setup.cases or _RECORDS)
-    reader = partial(read, records=records)
-    if builtin_encoder_path() is None:
-        return [MARKBench(records, word_cosines, reader)]
-    return [MARKBench(records, _Cosines(SentenceEncoder()), reader)]
+    similarity = word_cosines if builtin_encoder_path() is None else _Cosines(SentenceEncoder())
+    return [MARKBench(records, similarity)]
 
 
 class _Experiments:
@@ -182,9 +169,10 @@ class _Experiments:
         """What the search service takes: the best of each kind."""
         system = self._store
         system.now = at
-        found = MARKSearch(MemorySearch(system.store), system.rules.scorer).search(record.asked(), [system.scope], at)
-        system.service.count_recalls((memory.scope, memory.id) for memory in found.values())
-        return list(found.values())
+        search = MemorySearch(system.store)
+        found = best_of_kinds(search, system.rules.scorer, record.asked(), system.scope, at)
+        system.service.count_recalls((memory.scope, memory.id) for memory in found)
+        return found
 
     def _reply(
         self, record: Record, at: float, memories: Sequence[Memory], told: Sequence[str] = (), again: bool = False
@@ -210,14 +198,14 @@ class _Experiments:
 
     def _give_feedback(self, memories: Sequence[Memory], right: bool) -> None:
         """The asker says of what was injected whether it served; what the retention policy makes of it (appendix 1)."""
-        system, policy = self._store, EXAMPLE_POLICY
+        system = self._store
         for number, memory in enumerate(memories):
             voice = MemorySource("user", f"asker {len(self.said)} {number}", 0.7)
             system.service.feedback(system.scope, memory.id, right, voice)
             now = system.store.get(system.scope, memory.id)
-            trust = policy.trust(self._trust.get(now.id, policy.initial_trust), now.correct_count, now.recall_count)
+            trust = mark.trust(self._trust.get(now.id, mark.INITIAL_TRUST), now.correct_count, now.recall_count)
             self._trust[now.id] = trust
-            kept = policy.retains(trust, policy.persistence(now.recall_count, now.incorrect_count))
+            kept = mark.retains(trust, mark.persistence(now.recall_count, now.incorrect_count))
             self.values["kept"].append(float(kept))
 
 

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from ewe.world.grader import LEAD_INS
 from ewe.world.people import TOPIC_OF_SLOT, Person, relation_of
-from ewe.world.prompts import WorldPrompt
-from ewe.world.wording import Phrasing, Reference, Wording, list_phrasings, phrasings
+from ewe.world.wording import Phrasing, Reference, Wording, catalogue, phrasings
+from ewe.world.world import WorldPrompt
 
 _MIDDLE = ("institute", "work", "invention", "prize", "expedition", "work2", "prize2")
 _SINGLE_LIST_SENTENCE = 0.5
 _LEAD_IN_RATE = 0.3
 _YEAR_FIRST_RATE = 0.5
-LEAD_INS = ("In comparison, ", "By contrast, ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _life(rng: Random, person: Person, pronoun_rate: float) -> list[Statement]:
 
 def _list(rng: Random, person: Person, topic: str, pronoun_rate: float) -> list[Statement]:
     if rng.random() < _SINGLE_LIST_SENTENCE:
-        return [Statement(person, rng.choice(list_phrasings(topic)).fill(person))]
+        return [Statement(person, rng.choice(_list_phrasings(topic)).fill(person))]
     topics = [topic, topic + "2"]
     rng.shuffle(topics)
     return _say(rng, person, topics, pronoun_rate)
@@ -124,3 +124,8 @@ def _answer_slot(rng: Random, person: Person, slot: str) -> Wording:
 
 def _pick(rng: Random, topic: str, reference: Reference = "full") -> Phrasing:
     return rng.choice(phrasings(topic, "answer", named=reference != "pronoun"))
+
+
+def _list_phrasings(topic: str) -> list[Phrasing]:
+    """The phrasings that name both of a person's works or prizes in one sentence."""
+    return [one for one in catalogue() if one.topic == topic and any("2" in slot for slot in one.slots)]

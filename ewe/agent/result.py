@@ -1,7 +1,5 @@
 """What an agent did: its steps, the memories it was shown, and why it stopped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.verimem_threshold import Action
+from ewe.longterm.scoring.threshold import Action
 from ewe.types import Passage
 
 _LABEL = re.compile(r"\bM[1-9]\d*\b")
