@@ -23,7 +23,7 @@ from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent
 from ewe.registry import POLICIES
 from ewe.retrieval.datastore import Datastore
-from ewe.retrieval.open import open_source
+from ewe.retrieval.open_retriever import open_source
 from ewe.vocabulary import WIKIPEDIA_SAMPLE
 from ewe.world.world import World
 

@@ -30,7 +30,7 @@ from ewe.config import VerificationConfig
 from ewe.protocols import Verifier
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.open import open_verifier
+from ewe.verification.open_verifier import open_verifier
 
 PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {
     "running": running,

@@ -25,7 +25,7 @@ from benchmarks.verdicts_texts import (
     read_questions,
     share_of,
 )
-from ewe.retrieval.open import open_source
+from ewe.retrieval.open_retriever import open_source
 from ewe.types import Passage, Verdict, VerificationRequest
 from ewe.vocabulary import WIKIPEDIA_SAMPLE
 

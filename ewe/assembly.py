@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ewe.attention.probe import attention_layers
 from ewe.components import Components
 from ewe.config import Config
-from ewe.engine import calls
+from ewe.engine import workers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
@@ -120,10 +120,10 @@ def wire(
     has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
-        search = partial(calls.retrieve, components.retriever, components.memories, top_k)
+        search = partial(workers.retrieve, components.retriever, components.memories, top_k)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and verifies(config.policy):
-        check = partial(calls.verify, components.verifier)
+        check = partial(workers.verify, components.verifier)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)

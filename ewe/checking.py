@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
-from ewe.engine import calls
+from ewe.engine import workers
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Verifier
 from ewe.text.sentences import SentenceSplitter, Span
@@ -69,7 +69,7 @@ class _PatientVerifier:
         if self._failures >= _MOST_FAILURES:
             return f"not tried after earlier failures: {self.error}"
         try:
-            [results] = calls.verify(self._verifier, [requests])
+            [results] = workers.verify(self._verifier, [requests])
         except Exception as error:  # A verifier may be anybody's code: whatever it raises is the reason.
             self._failures += 1
             reason = str(error) if isinstance(error, EWEError) else f"{type(error).__name__}: {error}"

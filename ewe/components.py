@@ -100,7 +100,7 @@ def make_components(
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever)
     live = None
     if memories is not None or config.longterm.path is not None:
-        from ewe.longterm.factory import open_memories
+        from ewe.longterm.open_memories import open_memories
 
         live = open_memories(config, retriever, checker, memories)
     return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None))
@@ -116,7 +116,7 @@ def open_datastore(
     if not _is_given(source):
         return None, None
     on_load(LoadStep("opening the datastore"))
-    from ewe.retrieval.open import open_retriever
+    from ewe.retrieval.open_retriever import open_retriever
     from ewe.retrieval.source import PassageSource
 
     if not isinstance(source, str | Path | PassageSource):
@@ -137,7 +137,7 @@ def open_passages(source: str | Path | PassageSource) -> PassageSource:
         from ewe.world.builtin import builtin_datastore
 
         return builtin_datastore()
-    from ewe.retrieval.open import open_source
+    from ewe.retrieval.open_retriever import open_source
 
     return open_source(source)
 
@@ -173,7 +173,7 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
     if verifier == NONE:
         return
     if isinstance(verifier, str):
-        from ewe.verification.open import check_verifier
+        from ewe.verification.open_verifier import check_verifier
 
         check_verifier(verifier, has_datastore, config.verification, config.model.device)
     elif not isinstance(verifier, Verifier):
@@ -192,7 +192,7 @@ def _open_verifier(
 ) -> Verifier:
     if not isinstance(chosen, str):
         return chosen
-    from ewe.verification.open import open_verifier
+    from ewe.verification.open_verifier import open_verifier
 
     return open_verifier(
         chosen,

@@ -95,14 +95,18 @@ class Registry:
 RETRIEVERS = Registry(
     "retriever",
     "ewe.retrievers",
-    {name: f"ewe.retrieval.open:make_{name}" for name in ("bm25", "dense", "hybrid")},
+    {
+        "bm25": "ewe.retrieval.bm25:BM25Retriever",
+        "dense": "ewe.retrieval.open_retriever:make_dense",
+        "hybrid": "ewe.retrieval.open_retriever:make_hybrid",
+    },
     (AUTO,),
 )
 VERIFIERS = Registry(
     "verifier",
     "ewe.verifiers",
     {
-        "claims": "ewe.verification.open:make_claim_verifier",
+        "claims": "ewe.verification.open_verifier:make_claim_verifier",
         "values": "ewe.verification.value_comparison.verifier:make_value_verifier",
         "builtin": "ewe.verification.value_comparison.verifier:make_value_verifier",
     },

@@ -49,7 +49,6 @@ class Batch:
 
     @property
     def _streams(self) -> bool:
-        """Whether there is one answer and it is printed while it is written."""
         return len(self.prompts) == self.params.n == 1 and not self.as_json and self.output is None
 
     def run(self, open_llm: Callable[[], LLM]) -> bool:
@@ -99,7 +98,6 @@ class Batch:
         self._tell(len(prompts))
 
     def _tell(self, asked: int) -> None:
-        """What the caller must know of the run as a whole, on standard error."""
         if self.failed:
             say(f"{self.failed} of {asked} prompts failed")
         answers = asked * self.params.n
@@ -158,7 +156,6 @@ class Batch:
                 print_answer(prompt, generation)
 
     def _cut(self, generation: Generation) -> set[str]:
-        """The ids of the documents that were longer than a memory unit."""
         given = {passage.id for passage in self.documents or ()}
         cut = {event.data["passage"]["id"] for event in generation.trace if event.data.get("was_cut")}
         return cut & given

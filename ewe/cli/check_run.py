@@ -1,13 +1,10 @@
 """Checks many texts and brings every result where it belongs: the screen, JSON lines, the page."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.progress import Progress
@@ -15,6 +12,7 @@ from rich.progress import Progress
 from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.cli.check_view import print_checked, score_line
+from ewe.cli.prompts import json_lines
 from ewe.cli.terminal import INTERRUPTED, output_console, progress_bar, say
 from ewe.errors import InvalidRequestError
 from ewe.eval.veriscore import ClaimCounts, count_claims, is_refusal, score_response, veriscore
@@ -91,25 +89,16 @@ def _decode(data: bytes, source: str, encoding: str | None) -> str:
 
 def _objects(text: str, source: str, prompt: str) -> Iterator[NamedText]:
     found = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            found = True
-            yield _object(line, f"{source}:{number}", prompt)
+    for place, value in json_lines(text, source):
+        found = True
+        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+            raise InvalidRequestError(f'{place}: expected an object with a text under "text"')
+        own = value.get("prompt", "")
+        if not isinstance(own, str):
+            raise InvalidRequestError(f"{place}: prompt must be a text")
+        yield NamedText(str(value.get("id", place)), value["text"], own or prompt)
     if not found:
         raise InvalidRequestError(f"{source} holds no text")
-
-
-def _object(line: str, place: str, prompt: str) -> NamedText:
-    try:
-        value: Any = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"{place}: not valid JSON: {error}") from error
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise InvalidRequestError(f'{place}: expected an object with a text under "text"')
-    own = value.get("prompt", "")
-    if not isinstance(own, str):
-        raise InvalidRequestError(f"{place}: prompt must be a text")
-    return NamedText(str(value.get("id", place)), value["text"], own or prompt)
 
 
 def _named(source: str) -> str:
@@ -196,7 +185,6 @@ class CheckRun:
             print_checked(output_console(), name, checked)
 
     def _finish(self) -> None:
-        """What all texts came to together."""
         if not self.counts:
             return
         score = veriscore(self.counts, self.k)

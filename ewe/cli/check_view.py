@@ -1,7 +1,5 @@
 """A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console
@@ -49,7 +47,6 @@ def score_line(score: VeriScore) -> str:
 
 
 def _sentence_lines(item: CheckedSentence) -> Iterator[tuple[Text, int]]:
-    """(line, columns of indent) for one sentence."""
     sentence = item.sentence
     text = " ".join(sentence.text.split())
     yield mark(sentence.verdict).append(" ").append_text(verdict_text(text, sentence.verdict)), 0

@@ -1,14 +1,12 @@
 """`ewe collect-env`: what a bug report should say about the machine."""
 
-from __future__ import annotations
-
 import json
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
+import psutil
 import typer
 
 _PACKAGES = {
@@ -42,7 +40,8 @@ def environment() -> dict[str, Any]:
     """Versions (None: not installed), CPU, RAM in GiB and GPUs of this machine."""
     facts: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
     facts |= {name: _version(names) for name, names in _PACKAGES.items()}
-    facts |= {"cpu": _cpu_name(), "cpus": _usable_cpus(), "ram_gib": _ram_gib()}
+    ram_gib = round(psutil.virtual_memory().total / 2**30, 1)
+    facts |= {"cpu": _cpu_name(), "cpus": len(psutil.Process().cpu_affinity()), "ram_gib": ram_gib}
     return facts | _accelerators()
 
 
@@ -62,17 +61,6 @@ def _cpu_name() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def _usable_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _ram_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _accelerators() -> dict[str, Any]:

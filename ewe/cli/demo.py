@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
+from ewe.cli.asking import Asker, PromptForm
+from ewe.cli.engine import open_llm, settings_of
+from ewe.cli.prompts import Prompt
+from ewe.cli.run_view import RunView
+from ewe.cli.terminal import clean, follow, output_console, stats_table
+from ewe.engine.stream_events import StreamEvent
+from ewe.report import jsonable, write_page, write_trace
+from ewe.sampling import SamplingParams
+from ewe.types import Generation
 from ewe.vocabulary import WIKIPEDIA_SAMPLE
+from ewe.world.builtin import example_prompts
 
 if TYPE_CHECKING:
-    from ewe.engine.stream_events import StreamEvent
     from ewe.llm import LLM
-    from ewe.sampling import SamplingParams
-    from ewe.types import Generation
 
 REAL_PROMPTS = [
     "Who were the Huguenots, and where did they flee?",
@@ -46,12 +53,7 @@ def demo(
     settings: options.Settings = None,
 ) -> None:
     """Watch the built-in model, or a real one, write, be refuted and write again."""
-    from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.terminal import clean, output_console, stats_table
-    from ewe.report import jsonable, write_page, write_trace
-    from ewe.sampling import SamplingParams
-
-    prompts = [prompt] if prompt else REAL_PROMPTS if real else builtin_prompts()
+    prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()
     show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()
     given = ["attribution=true"] if html else []
@@ -101,11 +103,6 @@ class Show:
 
     def run(self, llm: LLM, heading: str = "") -> Generation:
         """What the engine writes, as it happens, below the heading."""
-        from ewe.cli.asking import Asker, PromptForm
-        from ewe.cli.prompts import Prompt
-        from ewe.cli.run_view import RunView
-        from ewe.cli.terminal import follow, output_console
-
         console = output_console()
         events = Asker(llm, PromptForm(raw=not self.chats), self.params).stream(Prompt("demo", self.prompt))
         if self.silent:
@@ -124,10 +121,3 @@ def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[Strea
             due = max(due, time.monotonic()) + _SECONDS_SHOWN.get(event.kind, 1 / tokens_per_s)
         time.sleep(max(0.0, due - time.monotonic()))
         yield event
-
-
-def builtin_prompts() -> list[str]:
-    """Prompts for the built-in model."""
-    from ewe.world.builtin import example_prompts
-
-    return example_prompts()

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+from rich.console import Console
+from rich.text import Text
 
+from ewe.client import resolve_config
+from ewe.config import Config
 from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ewe.config import Config
     from ewe.engine.loader import LoadedModel
     from ewe.llm import LLM
 
@@ -30,8 +33,6 @@ def settings_of(
 
     Without a file the built-in model brings its own settings, any other model the defaults. Raises ConfigError.
     """
-    from ewe.client import resolve_config
-
     named = {"datastore": datastore, "verifier": verifier, "policy": policy, "model.adapter": adapter}
     return resolve_config(model, file).override([*as_assignments(named), *(assignments or ())])
 
@@ -57,8 +58,6 @@ def server_packages(command: str) -> Iterator[None]:
 
 def open_llm(config: Config, loaded: LoadedModel | None = None) -> LLM:
     """The engine with its model loaded, if it is not; while it loads, a terminal says how far it is."""
-    from rich.console import Console
-    from rich.text import Text
 
     from ewe.llm import LLM
 

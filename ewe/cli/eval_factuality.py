@@ -3,21 +3,24 @@
 `ewe.cli.eval_run` does the work.
 """
 
-from __future__ import annotations
-
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ewe.cli import options
-from ewe.eval.prompt_sets import DETAIL
+from ewe.cli.engine import settings_of
+from ewe.cli.eval_run import Evaluation, Judges
+from ewe.cli.prompts import read_prompts
+from ewe.client import resolve_config
+from ewe.errors import ConfigError
+from ewe.eval.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
+from ewe.eval.systems import Sweep, read_sweep, systems_of
+from ewe.registry import POLICIES
+from ewe.sampling import SamplingParams
 
-if TYPE_CHECKING:
-    from ewe.eval.prompt_sets import PromptSet
-    from ewe.eval.systems import Sweep
-
-_JUDGES = "Judges"
+_judging = partial(typer.Option, rich_help_panel="Judges")
 Chosen = Annotated[
     list[str],
     typer.Option(
@@ -46,27 +49,18 @@ SweepFile = Annotated[
 ]
 Judge = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_JUDGES, help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."
-    ),
+    _judging(help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."),
 ]
 ClaimFinder = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_JUDGES,
+    _judging(
         help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
         show_default="the judge, if it is at an URL, else sentences",
     ),
 ]
-EvidenceStore = Annotated[
-    str | None, typer.Option(rich_help_panel=_JUDGES, help="The judge's datastore.", show_default="--datastore")
-]
-Comparer = Annotated[
-    str | None, typer.Option(rich_help_panel=_JUDGES, help="Says which answer is better: openai:MODEL@URL.")
-]
-SameJudge = Annotated[
-    bool, typer.Option("--same-judge", rich_help_panel=_JUDGES, help="Let a judge grade that checked the writing.")
-]
+EvidenceStore = Annotated[str | None, _judging(help="The judge's datastore.", show_default="--datastore")]
+Comparer = Annotated[str | None, _judging(help="Says which answer is better: openai:MODEL@URL.")]
+SameJudge = Annotated[bool, _judging("--same-judge", help="Let a judge grade that checked the writing.")]
 Baseline = Annotated[
     str | None, typer.Option(help="The system that others are compared with.", show_default="plain, or the first one")
 ]
@@ -104,12 +98,7 @@ def factuality(
     markdown: options.Markdown = False,
 ) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
-    from ewe.cli.engine import settings_of
-    from ewe.cli.eval_judges import Judges
-    from ewe.cli.eval_run import Evaluation
     from ewe.eval.graders import Part
-    from ewe.eval.prompt_sets import parse_shard
-    from ewe.sampling import SamplingParams
 
     names = [item for item in chosen if "=" not in item]
     settings = settings_of(config, [item for item in chosen if "=" in item], model, datastore, verifier, None, adapter)
@@ -144,10 +133,7 @@ def world(
     markdown: options.Markdown = False,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
-    from ewe.cli.eval_run import Evaluation
-    from ewe.client import resolve_config
     from ewe.eval.graders import WORLD_SETTINGS, world_parts
-    from ewe.sampling import SamplingParams
 
     base = resolve_config("builtin", None).override((*WORLD_SETTINGS, *(settings or ())))
     prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)
@@ -165,10 +151,6 @@ def world(
 
 def _systems(policies: str | None, sweep: Path | None) -> Sweep:
     """What --policies or --sweep names; raises ConfigError."""
-    from ewe.errors import ConfigError
-    from ewe.eval.systems import Sweep, read_sweep, systems_of
-    from ewe.registry import POLICIES
-
     if sweep is None:
         named = POLICIES.names if policies is None else filter(None, map(str.strip, policies.split(",")))
         return Sweep("", systems_of(list(named)))
@@ -179,10 +161,6 @@ def _systems(policies: str | None, sweep: Path | None) -> Sweep:
 
 def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None) -> PromptSet:
     """The one prompt set that --set names, read from its file; raises ConfigError and InvalidRequestError."""
-    from ewe.cli.prompts import read_prompts
-    from ewe.errors import ConfigError
-    from ewe.eval.prompt_sets import KS, prompt_set
-
     if len(names) != 1:
         raise ConfigError(f"name one prompt set with --set ({', '.join(KS)}, or a file), got {len(names)}")
     [name] = names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from dataclasses import asdict
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
+from ewe.cli.findings_file import FindingsFile, recording, write_figures
+from ewe.cli.terminal import output_console
+from ewe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ewe.cli.findings_file import FindingsFile
     from ewe.eval.memory.answerers import ChatModel
     from ewe.eval.memory.bench import Bench, Finding, Row, Setup
 
@@ -80,7 +82,6 @@ def memory(
     markdown: options.Markdown = False,
 ) -> None:
     """Have memory systems remember what was said and answer for it, and compare them."""
-    from ewe.cli.findings_file import FindingsFile
     from ewe.eval.memory.answerers import open_model
     from ewe.eval.memory.bench import Finding, Setup, summarise
 
@@ -106,9 +107,6 @@ def memory(
 def _play(
     bench: Bench, systems: Sequence[str], chat: ChatModel | None, setup: Setup, findings: FindingsFile[Finding]
 ) -> None:
-    """Plays what the findings lack, under a progress bar."""
-    from ewe.cli.terminal import progress_bar
-    from ewe.errors import ConfigError
     from ewe.eval.memory.answerers import ModelAnswerer
     from ewe.eval.memory.bench import run
 
@@ -116,13 +114,7 @@ def _play(
     if answerer is None:
         raise ConfigError(f"{bench.name} has no exact reader: name who answers with --model")
     own = [finding for finding in findings.records if finding.bench == bench.name]
-    with progress_bar() as progress:
-        task = progress.add_task(bench.name, total=len(systems) * len(bench.items), completed=len(own))
-
-        def take(finding: Finding) -> None:
-            findings.add(finding)
-            progress.update(task, advance=1, description=f"{bench.name}, {finding.system}")
-
+    with recording(findings, bench.name, len(systems) * len(bench.items), len(own)) as take:
         run(bench, systems, answerer, own, take)
 
 
@@ -133,17 +125,10 @@ def _tell(
     json_file: Path | None,
     markdown: bool,
 ) -> None:
-    """Tables on standard output, figures as JSON into a file."""
-    from dataclasses import asdict
-
-    from ewe.cli.collect_env import environment
-    from ewe.cli.terminal import output_console
     from ewe.eval.tables import markdown_table, rich_table
 
-    if json_file is not None:
-        figures = {name: [asdict(row) for row in found] for name, found in rows.items()}
-        document = {"benches": figures, "settings": settings, "environment": environment()}
-        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    figures = {name: [asdict(row) for row in found] for name, found in rows.items()}
+    write_figures(json_file, {"benches": figures, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
         if markdown:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ewe.cli import options
+from ewe.cli.asking import PromptForm
+from ewe.cli.engine import settings_of
+from ewe.cli.findings_file import FindingsFile, recording, run_settings, write_figures
+from ewe.cli.terminal import output_console
+from ewe.components import open_passages, preflight
+from ewe.config import Config
+from ewe.eval.qa_questions import read_questions
+from ewe.retrieval.datastore import Datastore
+from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
-    from ewe.cli.findings_file import FindingsFile
-    from ewe.config import Config
     from ewe.eval.qa_report import Answer, Row, Timing
     from ewe.eval.qa_run import Job
     from ewe.retrieval.source import PassageSource
@@ -50,13 +57,8 @@ def qa(
     markdown: options.Markdown = False,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
-    from ewe.cli.engine import settings_of
-    from ewe.cli.findings_file import FindingsFile
-    from ewe.components import open_passages, preflight
-    from ewe.eval.qa_questions import read_questions
     from ewe.eval.qa_report import Answer, Timing, summarise
     from ewe.eval.qa_run import Job, systems_of
-    from ewe.retrieval.datastore import Datastore
 
     chosen = settings_of(config, settings, model, datastore, adapter=adapter)
     preflight(chosen)
@@ -75,11 +77,6 @@ def qa(
 
 
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
-    """What the results depend on: settings, and the texts of questions, passages and datastore."""
-    from ewe.cli.asking import PromptForm
-    from ewe.cli.findings_file import run_settings
-    from ewe.sampling import SamplingParams
-
     params = SamplingParams(max_tokens=job.max_tokens)
     content = repr((job.questions, job.pool)).encode()
     settings = run_settings(config, params, PromptForm(raw=False, system=""), None)
@@ -87,8 +84,6 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
-    """Runs what the findings lack, under a progress bar."""
-    from ewe.cli.terminal import progress_bar
     from ewe.engine.loader import load_model
     from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run
@@ -98,26 +93,14 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
     missing = job.missing(answered, timed)
     if not missing:
         return
-    with progress_bar() as progress:
-        task = progress.add_task(config.model.name, total=missing)
-
-        def take(found: Answer | Timing) -> None:
-            findings.add(found)
-            progress.update(task, advance=1, description=found.system)
-
+    with recording(findings, config.model.name, missing) as take:
         run(job, config, load_model(config.model), source, answered, timed, take)
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
-    from dataclasses import asdict
-
-    from ewe.cli.collect_env import environment
-    from ewe.cli.terminal import output_console
     from ewe.eval.qa_report import markdown_table, rich_table, save_plot
 
-    if json_file is not None:
-        document = {"systems": [asdict(row) for row in rows], "settings": settings, "environment": environment()}
-        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_figures(json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
     if plot is not None:
         save_plot(rows, plot)
     if markdown:

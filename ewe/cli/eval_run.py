@@ -1,9 +1,8 @@
-"""Runs a factuality evaluation and shows what it came to."""
+"""A factuality evaluation: who grades it, its run, and what it came to."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,17 +11,94 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
+from ewe.cli.asking import PromptForm
+from ewe.cli.findings_file import (
+    FindingsFile,
+    content_digest,
+    read_findings,
+    recording,
+    run_settings,
+    write_figures,
+)
+from ewe.cli.terminal import output_console
+from ewe.components import open_checker, open_datastore, preflight, writing_judge
+from ewe.config import Config
+from ewe.errors import ConfigError, InvalidRequestError
+from ewe.eval.factuality import RECORDS, Found, Record
+from ewe.eval.prompt_sets import PromptSet
+from ewe.eval.systems import Sweep
+from ewe.sampling import SamplingParams
+from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from ewe.config import Config
-    from ewe.eval.factuality import Record
     from ewe.eval.factuality_report import Report
-    from ewe.eval.factuality_run import Job
-    from ewe.eval.graders import Part
-    from ewe.eval.prompt_sets import PromptSet
-    from ewe.eval.systems import Sweep
-    from ewe.sampling import SamplingParams
+    from ewe.eval.graders import Grader, Part
     from ewe.verification.endpoint.protocol import Completer
+
+
+@dataclass(slots=True)
+class Judges:
+    """The options by name; empty where nothing was named. same: whether a judge may grade that checked the writing."""
+
+    judge: str
+    claims: str | None
+    evidence: str
+    compare: str | None
+    same: bool
+
+    def check(self, configs: Iterable[Config]) -> None:
+        """Refuses, before anything is written, judges that are missing, cannot be had, or check what they grade.
+
+        configs: those of all systems. `same` is afterwards whether the judge really is the same. Raises ConfigError and
+        JudgeError.
+        """
+        from ewe.verification.open_verifier import check_verifier
+
+        if not self.judge:
+            raise ConfigError("name who grades the answers with --judge: base, a model's folder, or openai:MODEL@URL")
+        if not self.evidence:
+            raise ConfigError("the judge needs evidence: give --evidence or --datastore")
+        check_verifier("claims", True, self._settings().verification, "auto")
+        self.open_comparer()
+        writing = {writing_judge(config) for config in configs}
+        both = sorted({self.judge, self.compare or self.judge} & writing)
+        if both and not self.same:
+            raise ConfigError(
+                f"{both[0]} also checks sentences while they are written, so its grades would flatter those systems: "
+                "choose another --judge (or verification.judge), or say --same-judge"
+            )
+        self.same = bool(both)
+
+    def as_settings(self) -> dict[str, Any]:
+        """What grades depend on."""
+        return {
+            "judge": self.judge,
+            "claims": self._settings().verification.extractor,
+            "evidence": self.evidence,
+            "evidence_content": content_digest(self.evidence),
+            "compare": self.compare,
+            "same": self.same,
+        }
+
+    def open_grader(self, config: Config) -> Grader:
+        """The judge over its evidence, searched as the engine's settings say."""
+        from ewe.eval.graders import JudgeGrader
+
+        retriever, _ = open_datastore(self.evidence, config.retrieval)
+        assert retriever is not None
+        return JudgeGrader(open_checker(self._settings(), retriever))
+
+    def open_comparer(self) -> Completer | None:
+        """What says which answer is better."""
+        from ewe.verification.endpoint import open_endpoint
+
+        return None if self.compare is None else open_endpoint(self.compare)
+
+    def _settings(self) -> Config:
+        from ewe.verification.endpoint import is_endpoint
+
+        extractor = self.claims or (self.judge if is_endpoint(self.judge) else "sentences")
+        return Config.from_mapping({"verification": {"judge": self.judge, "extractor": extractor}})
 
 
 @dataclass(slots=True)
@@ -43,10 +119,6 @@ class Evaluation:
         cls, config: Config, sweep: Sweep, params: SamplingParams, prompts: PromptSet, baseline: str | None
     ) -> Evaluation:
         """Raises ConfigError for settings that cannot be, or a baseline that is no system."""
-        from ewe.components import preflight
-        from ewe.errors import ConfigError
-        from ewe.vocabulary import unknown
-
         configs = {system.name: config.override(system.settings) for system in sweep.systems}
         chosen = baseline or ("plain" if "plain" in configs else sweep.systems[0].name)
         if chosen not in configs:
@@ -64,15 +136,15 @@ class Evaluation:
         comparer: Completer | None = None,
     ) -> None:
         """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation."""
-        from ewe.cli.findings_file import FindingsFile
-        from ewe.eval.factuality import RECORDS
-        from ewe.eval.factuality_run import Job
+        from ewe.eval.factuality_run import Job, run
 
         self.settings = self._written_with(judges, shard)
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
         with closing(FindingsFile(output, self.settings, RECORDS)) as findings:
             self.records = findings.records
-            _run(job, findings.records, findings.add)
+            found = Found.of(findings.records)
+            with recording(findings, "answers", job.total(), found.num_finished) as take:
+                run(job, found, take)
 
     def show(self, json_file: Path | None, plot: Path | None, markdown: bool) -> None:
         """The table of what is there."""
@@ -81,18 +153,10 @@ class Evaluation:
         show(reports_of([Run("this run", self.settings, self.records)]), json_file, plot, markdown)
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
-        from ewe.cli.asking import PromptForm
-        from ewe.cli.findings_file import run_settings
-
-        prompts, form = self.prompts, PromptForm()
-        systems = {
-            system.name: {
-                "series": system.series,
-                "x": system.x,
-                "settings": run_settings(self.configs[system.name], self.params, form, None),
-            }
-            for system in self.sweep.systems
-        }
+        prompts, systems = self.prompts, {}
+        for system in self.sweep.systems:
+            settings = run_settings(self.configs[system.name], self.params, PromptForm(), None)
+            systems[system.name] = {"series": system.series, "x": system.x, "settings": settings}
         return {
             "set": {"name": prompts.name, "prompts": len(prompts.items), "k": prompts.k, "content": prompts.digest},
             "judges": dict(judges),
@@ -103,32 +167,11 @@ class Evaluation:
         }
 
 
-def _run(job: Job, records: Sequence[Record], add: Any) -> None:
-    """Runs what the records lack, under a progress bar."""
-    from ewe.cli.terminal import progress_bar
-    from ewe.eval.factuality import Found
-    from ewe.eval.factuality_run import run
-
-    found = Found.of(records)
-    with progress_bar() as progress:
-        task = progress.add_task("answers", total=job.total(), completed=found.num_finished)
-
-        def take(record: Record) -> None:
-            add(record)
-            progress.update(task, advance=1, description=f"{type(record).__name__.lower()}s, {record.system}")
-
-        run(job, found, take)
-
-
 def show(reports: Sequence[Report], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
     """Tables on standard output; figures as JSON, and a plot per prompt set, into files."""
-    from ewe.cli.collect_env import environment
-    from ewe.cli.terminal import output_console
     from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
 
-    if json_file is not None:
-        document = {"reports": [asdict(report) for report in reports], "environment": environment()}
-        json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_figures(json_file, {"reports": [asdict(report) for report in reports]})
     for report in reports:
         if plot is not None:
             save_plot(report, plot if len(reports) == 1 else plot.with_stem(f"{plot.stem}-{report.name}"))
@@ -150,9 +193,6 @@ def report(
     markdown: options.Markdown = False,
 ) -> None:
     """Put the files of finished or unfinished evaluations into one table per prompt set."""
-    from ewe.cli.findings_file import read_findings
-    from ewe.errors import InvalidRequestError
-    from ewe.eval.factuality import RECORDS
     from ewe.eval.factuality_report import Run, reports_of
 
     runs = []

@@ -1,19 +1,21 @@
 """Files of findings that a later run can go on with, and the settings that they were written with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ewe.cli.asking import PromptForm
+from ewe.cli.collect_env import environment
+from ewe.cli.terminal import progress_bar
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
+from ewe.retrieval.store import PassageStore
 from ewe.sampling import SamplingParams
 from ewe.types import Passage
 
@@ -39,14 +41,16 @@ def run_settings(
         "datastore_content": content_digest(config.datastore),
         "sampling": asdict(params),
         "prompts": asdict(form),
-        "documents": [f"{passage.id} ({_digest(passage)})" for passage in documents or ()],
+        "documents": [
+            f"{passage.id} ({hashlib.sha256(json.dumps(asdict(passage)).encode()).hexdigest()[:12]})"
+            for passage in documents or ()
+        ],
     }
     through_json: dict[str, Any] = json.loads(json.dumps(jsonable(values)))
     return through_json
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], group: str = "") -> Iterator[str]:
-    """Every setting that differs, with the value it had and the one it has."""
     for key in sorted({*old, *new}):
         before, now = old.get(key, _ABSENT), new.get(key, _ABSENT)
         if before == now:
@@ -64,17 +68,11 @@ def _shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _digest(passage: Passage) -> str:
-    return hashlib.sha256(json.dumps(asdict(passage)).encode()).hexdigest()[:12]
-
-
 def content_digest(datastore: str | None) -> str | None:
     """What tells a datastore from its own later state: the store's checksum, or the digest of a file."""
     if datastore is None or datastore == "builtin" or not Path(datastore).exists():
         return None  # what does not exist is refused when the engine opens it
     if Path(datastore).is_dir():
-        from ewe.retrieval.store import PassageStore
-
         with PassageStore.open(datastore) as store:
             return store.checksum[:12]
     with Path(datastore).open("rb") as file:
@@ -120,6 +118,26 @@ class FindingsFile(Generic[Record]):
             self._file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
+
+
+@contextmanager
+def recording(findings: FindingsFile[Record], what: str, total: int, done: int = 0) -> Iterator[Callable[[Any], None]]:
+    """A function that takes in a record and moves a progress bar, of which so many are done."""
+    with progress_bar() as progress:
+        task = progress.add_task(what, total=total, completed=done)
+
+        def take(record: Any) -> None:
+            findings.add(record)
+            progress.update(task, advance=1, description=f"{what}, {record.system}")
+
+        yield take
+
+
+def write_figures(path: Path | None, figures: Mapping[str, Any]) -> None:
+    """Writes figures, and the machine that they are of, as JSON into the file, if there is one."""
+    if path is not None:
+        document = {**figures, "environment": environment()}
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, Any], list[Record], int]:

@@ -1,7 +1,5 @@
 """`ewe generate` and `ewe chat`: answers to prompts, and a conversation in the terminal."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +7,13 @@ from typing import Annotated
 import typer
 
 from ewe.cli import options
+from ewe.cli.asking import Asker, PromptForm, show_stream, why_empty
+from ewe.cli.batch import Batch
+from ewe.cli.engine import open_llm, settings_of
+from ewe.cli.findings_file import run_settings
+from ewe.cli.options import sampling
+from ewe.cli.prompts import Prompt, read_documents, read_prompts
+from ewe.errors import InvalidRequestError
 
 
 def generate(
@@ -35,22 +40,22 @@ def generate(
     html: options.HTMLFile = None,
     trace: options.TraceFile = None,
     max_tokens: options.MaxTokens = 256,
-    min_tokens: options.MinTokens = 0,
+    min_tokens: Annotated[int, sampling(help="Fewest tokens before the text may end.")] = 0,
     temperature: options.Temperature = 0.0,
-    top_p: options.TopP = 1.0,
-    top_k: options.TopK = 0,
-    min_p: options.MinP = 0.0,
+    top_p: Annotated[float, sampling(help="Nucleus sampling; 1 is off.")] = 1.0,
+    top_k: Annotated[int, sampling(help="Draw from the k likeliest tokens; 0 is off.")] = 0,
+    min_p: Annotated[float, sampling(help="Least share of the likeliest token's probability; 0 is off.")] = 0.0,
     seed: options.Seed = None,
-    n: options.Copies = 1,
-    stop: options.Stop = None,
-    stop_token_ids: options.StopTokenIds = None,
-    ignore_eos: options.IgnoreEos = False,
-    presence_penalty: options.PresencePenalty = 0.0,
-    frequency_penalty: options.FrequencyPenalty = 0.0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
+    n: Annotated[int, sampling("-n", "--n", help="Answers per prompt.")] = 1,
+    stop: Annotated[list[str] | None, sampling(help="End before this text. Repeatable.")] = None,
+    stop_token_ids: Annotated[list[int] | None, sampling(help="End after this token. Repeatable.")] = None,
+    ignore_eos: Annotated[bool, sampling("--ignore-eos", help="Go on when the model wants to end.")] = False,
+    presence_penalty: Annotated[float, sampling(help="Taken from the logit of every token used before.")] = 0.0,
+    frequency_penalty: Annotated[float, sampling(help="The same, per time it was used.")] = 0.0,
+    repetition_penalty: Annotated[float, sampling(help="Divides the logits of tokens used before; 1 is off.")] = 1.0,
     logit_bias: options.LogitBias = None,
-    logprobs: options.Logprobs = None,
-    deadline_s: options.DeadlineS = None,
+    logprobs: Annotated[int | None, sampling(help="Log-probabilities of the n likeliest tokens in the JSON.")] = None,
+    deadline_s: Annotated[float | None, sampling(help="Seconds after which an answer ends with what it has.")] = None,
     json_schema: options.JSONSchema = None,
 ) -> None:
     """Write answers to one prompt or to many.
@@ -58,12 +63,6 @@ def generate(
     A chat model gets them through its chat template.
     Exit status 0: all prompts were answered, 1: some failed, or all answers are empty, 2: an error.
     """
-    from ewe.cli.asking import PromptForm
-    from ewe.cli.batch import Batch
-    from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.findings_file import run_settings
-    from ewe.cli.prompts import read_documents, read_prompts
-
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
     asked, passages = read_prompts(prompt, prompts), read_documents(documents)
     chosen = settings_of(config, settings, **options.engine_options(ctx.params))
@@ -88,11 +87,6 @@ def chat(
     seed: options.Seed = None,
 ) -> None:
     """Talk to a chat model. An empty line or Ctrl-D ends it."""
-    from ewe.cli.asking import Asker, PromptForm, show_stream, why_empty
-    from ewe.cli.engine import open_llm, settings_of
-    from ewe.cli.prompts import Prompt
-    from ewe.errors import InvalidRequestError
-
     params = options.sampling_params(ctx.params)
     chosen = settings_of(config, settings, **options.engine_options(ctx.params))
     messages: list[dict[str, str]] = []

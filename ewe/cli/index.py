@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli.index_precompute import precompute_command
+from ewe.cli.index_report import indexing, reading, tell
 from ewe.cli.options import AsJSON, Settings
+from ewe.cli.terminal import clean, output_console, say
+from ewe.config import Config, RetrievalConfig
+from ewe.retrieval.store import PassageStore
 
 if TYPE_CHECKING:
-    from ewe.config import RetrievalConfig
     from ewe.retrieval.ingest import Report, Request
 
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
@@ -65,11 +68,6 @@ Indexes = Annotated[
 ]
 
 
-@index_app.callback()
-def index() -> None:
-    """Make datastores from documents, and search them."""
-
-
 @index_app.command("build")
 def build_command(
     sources: Sources,
@@ -90,7 +88,6 @@ def build_command(
     settings: Settings = None,
 ) -> None:
     """Make a datastore; run again to go on if it was interrupted. Exit code 1 if something could not be read."""
-    from ewe.cli.index_report import reading
     from ewe.retrieval.ingest import ChunkRules, build
 
     request = _request(sources, column, encoding, source, veracity, workers)
@@ -113,7 +110,6 @@ def add_command(
     settings: Settings = None,
 ) -> None:
     """Add files, cut as those before. Unchanged files are skipped, changed ones replaced; run again to go on."""
-    from ewe.cli.index_report import reading
     from ewe.retrieval.ingest import add
 
     request = _request(sources, column, encoding, source, veracity, workers)
@@ -130,7 +126,6 @@ def remove_command(
     source: Annotated[list[str] | None, typer.Option(help="Everything of this source. Repeatable.")] = None,
 ) -> None:
     """Remove passages by id, file or source. Exit code 1 if one of them is not there."""
-    from ewe.cli.terminal import say
     from ewe.retrieval.ingest.contents import remove
 
     if not (ids or file or source):
@@ -152,10 +147,7 @@ def search_command(
     as_json: AsJSON = False,
 ) -> None:
     """Find passages, best first. Indexes that are missing or stale are made first."""
-    from ewe.cli.index_report import indexing
-    from ewe.cli.terminal import clean, output_console
-    from ewe.retrieval.open import open_retriever
-    from ewe.retrieval.store import PassageStore
+    from ewe.retrieval.open_retriever import open_retriever
 
     with PassageStore.open(store) as opened:
         with indexing() as show:
@@ -182,7 +174,6 @@ def search_command(
 @index_app.command("info")
 def info_command(store: Store, as_json: AsJSON = False) -> None:
     """Say what a datastore holds and what could not be read."""
-    from ewe.cli.terminal import clean
     from ewe.retrieval.ingest.contents import info
 
     values = info(store)
@@ -201,8 +192,6 @@ def info_command(store: Store, as_json: AsJSON = False) -> None:
 @index_app.command("verify")
 def verify_command(store: Store) -> None:
     """Check a datastore and its indexes for damage. Exit code 1 if there is any."""
-    from ewe.retrieval.store import PassageStore
-
     with PassageStore.open(store) as opened:
         found = opened.verify()
         for problem in found:
@@ -229,12 +218,9 @@ def _request(
 
 def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str] | None) -> None:
     """Makes the indexes, then says what came of the files; exit code 1 if there were problems or no passage at all."""
-    from ewe.cli.index_report import indexing, tell
-
     description = ""
     if with_indexes and report.counts.passages:
-        from ewe.retrieval.open import open_retriever
-        from ewe.retrieval.store import PassageStore
+        from ewe.retrieval.open_retriever import open_retriever
 
         with PassageStore.open(store) as opened, indexing() as show:
             description = open_retriever(opened, _retrieval(settings), show).description
@@ -246,6 +232,4 @@ def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str]
 
 
 def _retrieval(settings: list[str] | None) -> RetrievalConfig:
-    from ewe.config import Config
-
     return Config().override(settings or ()).retrieval

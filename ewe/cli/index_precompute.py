@@ -1,19 +1,20 @@
 """`ewe index precompute`: a datastore's passages as encoded units on disk."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ewe.cli.engine import settings_of
+from ewe.cli.index_report import indexing
 from ewe.cli.options import Adapter, ConfigFile, Model, Settings
-
-if TYPE_CHECKING:
-    from ewe.config import Config
-    from ewe.types import Passage
+from ewe.cli.terminal import say
+from ewe.components import open_passages
+from ewe.config import Config
+from ewe.placement import PlacedPrompt
+from ewe.types import Passage
 
 
 def precompute_command(
@@ -51,9 +52,6 @@ def precompute_command(
     Units of chat models are made for the place inside a chat, unless memory.placement is bare.
     Model and settings must be those of the engine. It finds the units with --set memory.precomputed=FOLDER.
     """
-    from ewe.cli.engine import settings_of
-    from ewe.cli.index_report import indexing
-    from ewe.cli.terminal import say
     from ewe.engine.loader import load_model
     from ewe.engine.precompute import precompute
 
@@ -73,7 +71,6 @@ def precompute_command(
 
 def _prefix(tokenizer: Any, config: Config, system: str) -> str:
     """What stands before the memory in chats with the model; empty where units are bare."""
-    from ewe.placement import PlacedPrompt
     from ewe.tool_calls.memory_place import MemoryPlace
     from ewe.tool_calls.template import ChatTemplate
 
@@ -86,9 +83,7 @@ def _prefix(tokenizer: Any, config: Config, system: str) -> str:
 
 
 def _passages(store: str, config: Config, queries: Path | None, top: int | None) -> Iterable[Passage]:
-    """The passages of a datastore, or those that the queries find, most often first."""
-    from ewe.components import open_passages
-    from ewe.retrieval.open import open_retriever
+    from ewe.retrieval.open_retriever import open_retriever
 
     source = open_passages(store)
     if queries is None:

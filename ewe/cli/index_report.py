@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.progress import DownloadColumn, TimeRemainingColumn
 
 from ewe.cli.terminal import clean, progress_bar, say
+from ewe.text.words import counted
 
 if TYPE_CHECKING:
     from ewe.retrieval.ingest import Progress as Reading
@@ -40,8 +41,6 @@ def indexing(what: str = "indexing") -> Iterator[Callable[[int, int], None]]:
 
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
-    from ewe.text.words import counted
-
     counts = report.counts
     were = "was" if report.skipped == 1 else "were"
     skipped = f" ({report.skipped:,} {were} there already)" if report.skipped else ""
@@ -61,7 +60,6 @@ def tell(report: Report, store: Path) -> None:
 
 def _left_out(unknown: Sequence[str]) -> str:
     from ewe.retrieval.ingest.files import KINDS
-    from ewe.text.words import counted
 
     more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
     names = ", ".join([*unknown[:_NAMED], *more])

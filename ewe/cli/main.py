@@ -1,9 +1,8 @@
 """The `ewe` command: its subcommands, its errors and its exit codes."""
 
-from __future__ import annotations
-
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,9 @@ from ewe.cli.model import doctor, model_app
 from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
 from ewe.cli.verify import verify
-from ewe.errors import EWEError
+from ewe.config import Config
+from ewe.config_files import SERVER_GROUP, load_yaml
+from ewe.errors import ConfigError, EWEError
 
 
 class _Commands(TyperGroup):
@@ -55,8 +56,6 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
         print(f"ewe {version('ewe-engine')}")
         raise typer.Exit
 
@@ -77,10 +76,6 @@ def validate(
     files: Annotated[list[Path], typer.Argument(help="Configuration files (YAML).", metavar="FILE...")],
 ) -> None:
     """Load configuration files and name every setting that is wrong. Exit code 1 if any is."""
-    from ewe.config import Config
-    from ewe.config_files import SERVER_GROUP, load_yaml
-    from ewe.errors import ConfigError
-
     failed = 0
     for file in files:
         try:
@@ -101,11 +96,6 @@ def validate(
 
 
 eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
-
-
-@eval_app.callback()
-def evaluations() -> None:
-    """Measure decoding policies, and how a model reads its memory."""
 
 
 for command in (factuality, world, report, qa):

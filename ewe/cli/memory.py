@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ewe.cli.memory_add import add
-from ewe.cli.memory_mcp import mcp
-from ewe.cli.memory_options import Agent, AsJSON, EncoderName, Everybody, Store, User
-from ewe.cli.memory_remember import remember
+from ewe.cli.index_report import indexing
 from ewe.cli.memory_review import review
-from ewe.cli.options import HTMLFile
+from ewe.cli.memory_view import show_erased, show_found, show_history, show_listed, show_stats, write_history_page
+from ewe.cli.memory_write import add, mcp, remember
+from ewe.cli.options import Agent, EncoderName, Everybody, HTMLFile, MemoryFolder, OneJSON, User
+from ewe.cli.terminal import clean
+from ewe.longterm.records import Scope
 
 if TYPE_CHECKING:
-    from ewe.longterm.records import Scope
+    from ewe.longterm.store import MemoryStore
     from ewe.retrieval.encoders import Encoder
 
 memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
-
-
-@memory_app.callback()
-def memory() -> None:
-    """Keep memories that last, and search them."""
-
 
 memory_app.command("add")(add)
 memory_app.command("remember")(remember)
@@ -35,7 +30,7 @@ memory_app.command("remember")(remember)
 
 @memory_app.command("search")
 def search_command(
-    store: Store,
+    store: MemoryFolder,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     user: User = "",
     agent: Agent = "",
@@ -45,14 +40,12 @@ def search_command(
         datetime | None, typer.Option("--as-of", help="Only what holds at this time (UTC).", show_default="now")
     ] = None,
     by_words: Annotated[bool, typer.Option("--words", help="By words only, even if there are vectors.")] = False,
-    as_json: AsJSON = False,
+    as_json: OneJSON = False,
 ) -> None:
     """Find memories that this user with this agent may see: their own and the shared ones, best first."""
-    from ewe.cli.memory_view import show_found
     from ewe.longterm.search import MemorySearch, visible
-    from ewe.longterm.store import MemoryStore
 
-    with MemoryStore.open(store) as opened:
+    with _open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
         at = time.time() if as_of is None else as_of.replace(tzinfo=UTC).timestamp()
@@ -62,19 +55,16 @@ def search_command(
 
 @memory_app.command("show")
 def show_command(
-    store: Store,
+    store: MemoryFolder,
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
     user: User = "",
     agent: Agent = "",
     html: HTMLFile = None,
-    as_json: AsJSON = False,
+    as_json: OneJSON = False,
 ) -> None:
     """Show a memory and its whole history."""
-    from ewe.cli.memory_view import show_history, write_history_page
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store) as opened, opened.snapshot():
-        scope = _scope(user, agent)
+    with _open(store) as opened, opened.snapshot():
+        scope = Scope(user, agent)
         memory, revisions = opened.get(scope, memory_id), opened.history(scope, memory_id)
         if html is not None:
             write_history_page(html, opened, memory, revisions)
@@ -86,12 +76,9 @@ memory_app.command("mcp")(mcp)
 
 
 @memory_app.command("list")
-def list_command(store: Store, user: User = "", agent: Agent = "", as_json: AsJSON = False) -> None:
+def list_command(store: MemoryFolder, user: User = "", agent: Agent = "", as_json: OneJSON = False) -> None:
     """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
-    from ewe.cli.memory_view import show_listed
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store) as opened, opened.snapshot():
+    with _open(store) as opened, opened.snapshot():
         sizes = {
             scope: size
             for scope, size in opened.scopes().items()
@@ -102,7 +89,7 @@ def list_command(store: Store, user: User = "", agent: Agent = "", as_json: AsJS
 
 @memory_app.command("delete")
 def delete_command(
-    store: Store,
+    store: MemoryFolder,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
     user: User = "",
     agent: Agent = "",
@@ -113,18 +100,15 @@ def delete_command(
     scrub: Annotated[bool, typer.Option("--scrub/--no-scrub", help="Rewrite the file without their traces.")] = True,
 ) -> None:
     """Delete memories for good, with their histories. Exit code 1 if one of them is not there."""
-    from ewe.cli.memory_view import show_erased
-    from ewe.longterm.store import MemoryStore
-
     if bool(ids) == everything:
         raise typer.BadParameter("name ids, or --everything")
-    with MemoryStore.open(store, read_only=False) as opened:
+    with _open(store, read_only=False) as opened:
         if everything and user and not agent:
             erased = opened.erase(user, at=time.time(), reason=reason)
             deleted = sum(part.memories for part in erased)
         else:
             erased = []
-            deleted = opened.delete(_scope(user, agent), ids or None, at=time.time(), reason=reason)
+            deleted = opened.delete(Scope(user, agent), ids or None, at=time.time(), reason=reason)
         if scrub:
             opened.scrub()
     show_erased(erased)
@@ -135,45 +119,40 @@ def delete_command(
 
 @memory_app.command("embed")
 def embed_command(
-    store: Store,
+    store: MemoryFolder,
     encoder: EncoderName = None,
     replace: Annotated[bool, typer.Option("--replace", help="Make the vectors that are there again, too.")] = False,
 ) -> None:
     """Give the memories that have none a vector, so that they are found by their meaning as well."""
-    from ewe.cli.index_report import indexing
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store, read_only=False) as opened, indexing() as show:
+    with _open(store, read_only=False) as opened, indexing() as show:
         print(f"{opened.embeddings.embed(_encoder(encoder), replace, show)} memories embedded")
 
 
 @memory_app.command("export")
 def export_command(
-    store: Store,
+    store: MemoryFolder,
     file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
     user: User = "",
     agent: Agent = "",
     everybody: Everybody = False,
 ) -> None:
     """Write memories with their histories and the log of deletions to a file."""
-    from ewe.longterm.store import MemoryStore, export_jsonl
+    from ewe.longterm.store import export_jsonl
 
-    with MemoryStore.open(store) as opened:
-        print(f"{export_jsonl(opened, file, None if everybody else [_scope(user, agent)])} memories exported to {file}")
+    with _open(store) as opened:
+        print(f"{export_jsonl(opened, file, None if everybody else [Scope(user, agent)])} memories exported to {file}")
 
 
 @memory_app.command("import")
 def import_command(
-    store: Store,
+    store: MemoryFolder,
     file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
 ) -> None:
     """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
-    from ewe.cli.terminal import clean
-    from ewe.longterm.store import MemoryStore, import_jsonl
-    from ewe.longterm.store.database import FILE_NAME
+    from ewe.longterm.open_memories import open_or_create
+    from ewe.longterm.store import import_jsonl
 
-    opened = MemoryStore.open(store, read_only=False) if (store / FILE_NAME).exists() else MemoryStore.create(store)
-    with opened:
+    with open_or_create(store) as opened:
         report = import_jsonl(opened, file)
     result = report.result
     print(f"{result.added} memories added, {result.duplicates} were there, {report.deleted_here} had been deleted here")
@@ -185,22 +164,16 @@ def import_command(
 
 
 @memory_app.command("stats")
-def stats_command(store: Store, as_json: AsJSON = False) -> None:
+def stats_command(store: MemoryFolder, as_json: OneJSON = False) -> None:
     """Say what the store holds."""
-    from ewe.cli.memory_view import show_stats
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store) as opened:
+    with _open(store) as opened:
         show_stats(opened.stats(), as_json)
 
 
 @memory_app.command("verify")
-def verify_command(store: Store) -> None:
+def verify_command(store: MemoryFolder) -> None:
     """Check the store for damage and lost history. Exit code 1 if there is any."""
-    from ewe.cli.terminal import clean
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store) as opened:
+    with _open(store) as opened:
         found = opened.verify()
         for problem in found:
             print(clean(problem))
@@ -210,19 +183,17 @@ def verify_command(store: Store) -> None:
 
 
 @memory_app.command("scrub")
-def scrub_command(store: Store) -> None:
+def scrub_command(store: MemoryFolder) -> None:
     """Rewrite the store without the traces of deleted memories."""
-    from ewe.longterm.store import MemoryStore
-
-    with MemoryStore.open(store, read_only=False) as opened:
+    with _open(store, read_only=False) as opened:
         opened.scrub()
     print(f"{store} is scrubbed")
 
 
-def _scope(user: str, agent: str) -> Scope:
-    from ewe.longterm.records import Scope
+def _open(folder: Path, read_only: bool = True) -> MemoryStore:
+    from ewe.longterm.store import MemoryStore
 
-    return Scope(user, agent)
+    return MemoryStore.open(folder, read_only)
 
 
 def _encoder(name: str | None) -> Encoder:

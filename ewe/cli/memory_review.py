@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from ewe.cli.memory_options import Agent, Everybody, JudgeName, Store, User
+from ewe.cli.index_report import indexing
+from ewe.cli.options import Agent, Everybody, JudgeName, MemoryFolder, User
+from ewe.cli.terminal import clean, output_console, say
+from ewe.components import open_datastore
+from ewe.config import RetrievalConfig
+from ewe.errors import DatastoreError
+from ewe.longterm.records import Scope
+from ewe.text.words import counted
 
 if TYPE_CHECKING:
-    from ewe.longterm.records import Scope
     from ewe.longterm.reviews import Outlook, Reviewed
     from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
 
 _SEEN = 0.005  # A smaller change cannot be seen in what is printed.
+_LONGEST = 60  # characters of a memory in the table
 _sleep = time.sleep
 
 
 def review(
-    store: Store,
+    store: MemoryFolder,
     datastore: Annotated[
         str,
         typer.Option(
@@ -52,9 +64,6 @@ def review(
 
     Exit code 1 if a memory could not be checked.
     """
-    from ewe.cli.terminal import say
-    from ewe.errors import DatastoreError
-    from ewe.longterm.records import Scope
     from ewe.longterm.store import MemoryStore
 
     scopes = None if everybody else [Scope(user, agent)]
@@ -81,10 +90,6 @@ def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[Me
 
     Raises DatastoreError for a folder without memories, before anything takes time.
     """
-    from ewe.cli.index_report import indexing
-    from ewe.components import open_datastore
-    from ewe.config import RetrievalConfig
-    from ewe.errors import DatastoreError
     from ewe.longterm.recall import MemoryRules
     from ewe.longterm.reviews import ReviewPolicy
     from ewe.longterm.service import MemoryService
@@ -107,8 +112,6 @@ def _round(
     service: MemoryService, budget: int, scopes: Sequence[Scope] | None, reviewed: list[Reviewed]
 ) -> Outlook | None:
     """Checks what is due, into `reviewed`; where nothing is, how many memories there are and when one will be."""
-    from ewe.cli.index_report import indexing
-
     reviewer = service.reviewer()
     due = reviewer.plan(budget, scopes)
     with indexing("reviewing") as show:
@@ -131,11 +134,6 @@ def _outcome(one: Reviewed) -> str:
 
 
 def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool, as_json: bool) -> None:
-    import json
-    from collections import Counter
-
-    from ewe.text.words import counted
-
     counts = Counter(map(_outcome, reviewed))
     if as_json:
         told = {"reviewed": [_json(one) for one in reviewed], "counts": counts}
@@ -149,8 +147,6 @@ def _show(reviewed: Sequence[Reviewed], outlook: Outlook | None, everybody: bool
 
 
 def _why_none(outlook: Outlook, everybody: bool) -> str:
-    from datetime import UTC, datetime
-
     if not outlook.memories:
         return "there are none" + ("" if everybody else " of this user and agent (--all takes everybody's)")
     number = "the only memory is not due" if outlook.memories == 1 else f"none of {outlook.memories:,} memories is due"
@@ -180,31 +176,18 @@ def _json(one: Reviewed) -> dict[str, Any]:
 
 
 def _table(reviewed: Sequence[Reviewed]) -> None:
-    from rich.table import Table
-
-    from ewe.cli.terminal import clean, output_console
-
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bright_black")
     for name in ("memory", "veracity", "uncertainty", "outcome", "evidence"):
         table.add_column(name, no_wrap=name in ("veracity", "uncertainty"), overflow="fold")
     for one in reviewed:
-        revision, shown = one.revision, _clip(one.memory.content)
+        revision, shown = one.revision, one.memory.content
         veracity = f"{one.memory.veracity:.2f}"
         uncertainty = f"{one.memory.uncertainty:.2f}"
         if revision is not None:
             veracity += f" -> {revision.veracity_after:.2f}"
             uncertainty += "" if revision.uncertainty is None else f" -> {revision.uncertainty:.2f}"
         evidence = one.error or (", ".join(revision.evidence) if revision else "")
+        shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
         cells = (f"{shown} ({one.memory.id})", veracity, uncertainty, _outcome(one), evidence)
-        table.add_row(*(_plain(clean(cell)) for cell in cells))
+        table.add_row(*(Text(clean(cell)) for cell in cells))  # never read as markup
     output_console().print(table)
-
-
-def _plain(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(text)  # never read as markup
-
-
-def _clip(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

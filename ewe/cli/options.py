@@ -1,10 +1,9 @@
 """Options that several subcommands share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,9 @@ import typer
 
 from ewe.sampling import SamplingParams
 
-_SETTINGS, _RESULTS, _SAMPLING = "Model and settings", "Results", "Sampling"
+_setting = partial(typer.Option, rich_help_panel="Model and settings")
+_result = partial(typer.Option, rich_help_panel="Results")
+sampling = partial(typer.Option, rich_help_panel="Sampling")
 
 
 def _place_for_a_file(path: Path | None) -> Path | None:
@@ -33,32 +34,18 @@ def _place_for_a_picture(path: Path | None) -> Path | None:
 
 
 ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", rich_help_panel=_SETTINGS, help="Settings (YAML).", exists=True, dir_okay=False, show_default=False
-    ),
+    Path | None, _setting("--config", help="Settings (YAML).", exists=True, dir_okay=False, show_default=False)
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        rich_help_panel=_SETTINGS,
-        help="One setting, e.g. memory.retrieval_units=6. Repeatable.",
-    ),
+    _setting("--set", metavar="KEY=VALUE", help="One setting, e.g. memory.retrieval_units=6. Repeatable."),
 ]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_SETTINGS,
-        help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.",
-        show_default="builtin",
-    ),
-]
+_MODEL = "builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id."
+Model = Annotated[str | None, _setting(help=_MODEL, show_default="builtin")]
+ModelArgument = Annotated[str | None, typer.Argument(help=_MODEL, show_default="builtin")]
 Adapter = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_SETTINGS,
+    _setting(
         help="A LoRA adapter that is merged into the model: a folder saved by peft, the name of one that the model has "
         "here, or none.",
         show_default=False,
@@ -66,26 +53,20 @@ Adapter = Annotated[
 ]
 Datastore = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_SETTINGS,
+    _setting(
         help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
-        "or builtin.",
+        "or builtin."
     ),
 ]
 Verifier = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_SETTINGS,
-        help="What checks sentences: claims (default with a datastore), values, builtin, none.",
-    ),
+    str | None, _setting(help="What checks sentences: claims (default with a datastore), values, builtin, none.")
 ]
 
 
 Policy = Annotated[
     str | None,
-    typer.Option(
+    _setting(
         metavar="NAME",
-        rich_help_panel=_SETTINGS,
         help="When to retrieve and verify: ewe (after every sentence; refuted ones are written again), rag (retrieve "
         "once), flare (look ahead, write again what is unsure), plain (neither), nest (retrieve once, copy from "
         "passages what is likely); or by asking the model several times: ra (passages in the prompt), dragin (retrieve "
@@ -104,86 +85,54 @@ Documents = Annotated[
         dir_okay=False,
     ),
 ]
-AsJSON = Annotated[
-    bool, typer.Option("--json", rich_help_panel=_RESULTS, help="Results as JSON, one document per line.")
-]
+AsJSON = Annotated[bool, _result("--json", help="Results as JSON, one document per line.")]
 HTMLFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--html", rich_help_panel=_RESULTS, help="Write the results as an HTML page.", callback=_place_for_a_file
-    ),
+    Path | None, _result("--html", help="Write the results as an HTML page.", callback=_place_for_a_file)
 ]
-TraceFile = Annotated[
-    Path | None,
-    typer.Option("--trace", rich_help_panel=_RESULTS, help="Write every event as JSONL.", callback=_place_for_a_file),
-]
+TraceFile = Annotated[Path | None, _result("--trace", help="Write every event as JSONL.", callback=_place_for_a_file)]
 OutputFile = Annotated[
     Path | None,
-    typer.Option(
+    _result(
         "--output",
-        rich_help_panel=_RESULTS,
         help="Write results to this JSONL file; run again to go on after the last one.",
         callback=_place_for_a_file,
     ),
-]  # fmt: skip
+]
 
 FiguresFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--json", rich_help_panel=_RESULTS, help="Write the figures to this file.", callback=_place_for_a_file
-    ),
+    Path | None, _result("--json", help="Write the figures to this file.", callback=_place_for_a_file)
 ]
 PlotFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", rich_help_panel=_RESULTS, help="Draw the figures into this PNG file.", callback=_place_for_a_picture
-    ),
+    Path | None, _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
 ]
 
-Markdown = Annotated[bool, typer.Option("--markdown", rich_help_panel=_RESULTS, help="Print the table as Markdown.")]
+Markdown = Annotated[bool, _result("--markdown", help="Print the table as Markdown.")]
 
-MaxTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Most tokens to write.")]
-MinTokens = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Fewest tokens before the text may end.")]
-Temperature = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="0 is greedy.")]
-TopP = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="Nucleus sampling; 1 is off.")]
-TopK = Annotated[int, typer.Option(rich_help_panel=_SAMPLING, help="Draw from the k likeliest tokens; 0 is off.")]
-MinP = Annotated[
-    float, typer.Option(rich_help_panel=_SAMPLING, help="Least share of the likeliest token's probability; 0 is off.")
-]
-Seed = Annotated[int | None, typer.Option(rich_help_panel=_SAMPLING, help="Seed of the random draws.")]
-Copies = Annotated[int, typer.Option("-n", "--n", rich_help_panel=_SAMPLING, help="Answers per prompt.")]
-Stop = Annotated[list[str] | None, typer.Option(rich_help_panel=_SAMPLING, help="End before this text. Repeatable.")]
-StopTokenIds = Annotated[
-    list[int] | None, typer.Option(rich_help_panel=_SAMPLING, help="End after this token. Repeatable.")
-]
-IgnoreEos = Annotated[
-    bool, typer.Option("--ignore-eos", rich_help_panel=_SAMPLING, help="Go on when the model wants to end.")
-]
-PresencePenalty = Annotated[
-    float, typer.Option(rich_help_panel=_SAMPLING, help="Taken from the logit of every token used before.")
-]
-FrequencyPenalty = Annotated[float, typer.Option(rich_help_panel=_SAMPLING, help="The same, per time it was used.")]
-RepetitionPenalty = Annotated[
-    float, typer.Option(rich_help_panel=_SAMPLING, help="Divides the logits of tokens used before; 1 is off.")
-]
-LogitBias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="ID=VALUE", rich_help_panel=_SAMPLING, help="Added to the logit of a token. Repeatable."),
-]
-Logprobs = Annotated[
-    int | None, typer.Option(rich_help_panel=_SAMPLING, help="Log-probabilities of the n likeliest tokens in the JSON.")
-]
-DeadlineS = Annotated[
-    float | None, typer.Option(rich_help_panel=_SAMPLING, help="Seconds after which an answer ends with what it has.")
-]
+MaxTokens = Annotated[int, sampling(help="Most tokens to write.")]
+Temperature = Annotated[float, sampling(help="0 is greedy.")]
+Seed = Annotated[int | None, sampling(help="Seed of the random draws.")]
+LogitBias = Annotated[list[str] | None, sampling(metavar="ID=VALUE", help="Added to the logit of a token. Repeatable.")]
 
 JSONSchema = Annotated[
     Path | None,
-    typer.Option(
-        "--json-schema", rich_help_panel=_SAMPLING, help="Answers are JSON that satisfies the schema in this file.",
-        exists=True, dir_okay=False,
+    sampling(
+        "--json-schema", help="Answers are JSON that satisfies the schema in this file.", exists=True, dir_okay=False
     ),
-]  # fmt: skip
+]
+
+
+# Of `ewe memory`.
+MemoryFolder = Annotated[Path, typer.Argument(help="The folder of the memories.", metavar="DIR", show_default=False)]
+User = Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)]
+Agent = Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)]
+OneJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+EncoderName = Annotated[
+    str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
+]
+Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
+JudgeName = Annotated[
+    str, typer.Option("--judge", help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
+]
 
 
 def engine_options(values: Mapping[str, Any]) -> dict[str, str | None]:

@@ -1,15 +1,16 @@
 """Where prompts and documents come from: the argument, files, standard input."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ewe.conversation import Message, check_conversation, question_of
 from ewe.errors import InvalidRequestError
+from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
 
 _EXPECTED = 'expected an object with a text under "prompt", or a conversation under "messages"'
@@ -41,19 +42,37 @@ def read_prompts(argument: str | None, file: Path | None) -> list[Prompt]:
     if file is None and sys.stdin.isatty():
         raise InvalidRequestError("no prompt: give one as an argument, in --prompts FILE or on standard input")
     name = str(file) if file else "standard input"
-    try:
-        text = file.read_text(encoding="utf-8-sig") if file else sys.stdin.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"cannot read prompts from {name}: {error}") from error
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    text = read_text(file, "prompts from")
+    lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
         raise InvalidRequestError(f"{name} holds no prompt")
-    if name.endswith(".jsonl") or _is_object(lines[0][1]):
-        prompts = [_from_json(line, f"{name}:{number}", index) for index, (number, line) in enumerate(lines)]
+    if name.endswith(".jsonl") or _is_object(lines[0]):
+        found = json_lines(text, name)
+        prompts = [_from_json(value, place, index) for index, (place, value) in enumerate(found)]
     else:
-        prompts = [Prompt(str(index), line.rstrip("\r")) for index, (_, line) in enumerate(lines)]
-    _refuse_duplicates(prompts, name)
+        prompts = [Prompt(str(index), line.rstrip("\r")) for index, line in enumerate(lines)]
+    twice = next((one for one, count in Counter(prompt.id for prompt in prompts).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidRequestError(f"{name}: the id {twice!r} stands for two prompts")
     return prompts
+
+
+def read_text(file: Path | None, what: str) -> str:
+    """The text of a file, or of standard input; raises InvalidRequestError with `what` was to be read."""
+    try:
+        return file.read_text(encoding="utf-8-sig") if file else sys.stdin.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"cannot read {what} {file or 'standard input'}: {error}") from error
+
+
+def json_lines(text: str, name: str) -> Iterator[tuple[str, Any]]:
+    """(place, value) of every line that is not blank; raises InvalidRequestError naming one that is no JSON."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield f"{name}:{number}", json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise InvalidRequestError(f"{name}:{number}: not valid JSON: {error}") from error
 
 
 def _is_object(line: str) -> bool:
@@ -63,11 +82,7 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _from_json(line: str, place: str, index: int) -> Prompt:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidRequestError(f"{place}: not valid JSON: {error}") from error
+def _from_json(value: Any, place: str, index: int) -> Prompt:
     if not isinstance(value, dict):
         raise InvalidRequestError(f"{place}: {_EXPECTED}")
     name, text, messages = str(value.get("id", index)), value.get("prompt"), value.get("messages")
@@ -81,26 +96,13 @@ def _from_json(line: str, place: str, index: int) -> Prompt:
     return Prompt(name, text)
 
 
-def _refuse_duplicates(prompts: Iterable[Prompt], name: str) -> None:
-    seen: set[str] = set()
-    for prompt in prompts:
-        if prompt.id in seen:
-            raise InvalidRequestError(f"{name}: the id {prompt.id!r} stands for two prompts")
-        seen.add(prompt.id)
-
-
 def read_documents(files: Iterable[Path] | None) -> list[Passage] | None:
     """The passages of all files in order: a .jsonl file's own, any other file's text as one passage under its name."""
     passages: list[Passage] = []
     for file in files or ():
         if file.suffix == ".jsonl":
-            from ewe.retrieval.datastore import Datastore
-
             passages.extend(Datastore.from_jsonl(file).passages)
             continue
-        try:
-            text = file.read_text(encoding="utf-8-sig").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequestError(f"cannot read the document {file}: {error}") from error
+        text = read_text(file, "the document").strip()
         passages.append(Passage(id=str(file), text=text, title=file.stem, source=str(file)))
     return passages or None

@@ -1,13 +1,11 @@
 """A JSONL file of results that a later run can continue."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from ewe.cli.findings_file import refuse_differences
 from ewe.cli.prompts import Prompt
@@ -47,7 +45,7 @@ class ResultFile:
         self._file: BinaryIO = path.open("ab")
         self._file.truncate(keep)
 
-    def __enter__(self) -> ResultFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

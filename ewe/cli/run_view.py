@@ -3,9 +3,7 @@
 Without a terminal the live region is left out and the same lines are printed as they become final.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -33,7 +31,7 @@ class RunView:
         live = console.is_terminal and not console.is_dumb_terminal
         self.live = Live(console=console, refresh_per_second=20, transient=True) if live else None
 
-    def __enter__(self) -> RunView:
+    def __enter__(self) -> Self:
         if self.live:
             self.live.start()
         return self
@@ -101,7 +99,6 @@ class RunView:
 
 
 def _history(data: dict[str, Any]) -> str:
-    """What became of a sentence before it was final."""
     attempts = data.get("attempts", 1)
     if data["verdict"] == Verdict.REFUTED:
         return f"kept, though refuted, after {attempts} attempt{'' if attempts == 1 else 's'}"

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ewe.cli import options
+from ewe.cli.engine import as_assignments, server_packages
+from ewe.components import preflight
+from ewe.loading import OnLoad
 
 if TYPE_CHECKING:
     from ewe.llm import LLM
-    from ewe.loading import OnLoad
 
-_SERVER = "Server"
+_server = partial(typer.Option, rich_help_panel="Server")
 
 
 def serve(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id.", show_default="builtin"
-        ),
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option(rich_help_panel=_SERVER, help="Address to listen on.", show_default="127.0.0.1")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(rich_help_panel=_SERVER, help="Port to listen on.", show_default="8000")
-    ] = None,
+    model: options.ModelArgument = None,
+    host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
     served_model_name: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=_SERVER, help="What clients call the model; repeatable.", show_default=False),
+        _server(help="What clients call the model; repeatable.", show_default=False),
     ] = None,
     api_key_file: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=_SERVER, help="Keys that open the server, one a line.", show_default=False),
+        _server(help="Keys that open the server, one a line.", show_default=False),
     ] = None,
     adapter: options.Adapter = None,
     datastore: options.Datastore = None,
@@ -51,8 +45,6 @@ def serve(
     Settings are looked for on the command line, then in the environment (EWE_ENGINE_GROUP__KEY), then in the file.
     """
     print("phase reading settings", file=sys.stderr, flush=True)  # before anything that takes long to import
-    from ewe.cli.engine import as_assignments, server_packages
-    from ewe.components import preflight
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
 

@@ -3,24 +3,20 @@
 Text from models and passages is never read as markup, and its control characters never reach the terminal.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EWEError
 from ewe.types import Generation, Sentence, Verdict
-
-if TYPE_CHECKING:
-    from ewe.engine.stream_events import StreamEvent
 
 MARKS = {
     Verdict.SUPPORTED: ("✓", "green"),
@@ -91,12 +87,13 @@ def stats_table(generation: Generation) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bright_black")
     table.add_column()
+    rate = f", {stats.tokens_kept / stats.total_s:.0f} tokens/s" if stats.total_s > 0 else ""
     rows = [
         ("sentences", f"{stats.sentences}" + _verdicts(generation.sentences)),
         ("rewrites", f"{stats.rewrites}"),
         ("memory refreshes", f"{stats.refreshes} ({loaded}{stats.unit_tokens_encoded} tokens encoded)"),
         ("tokens", f"{stats.tokens_kept} kept, {stats.tokens_discarded} discarded"),
-        ("time", f"{stats.total_s:.2f} s" + _rate(stats.tokens_kept, stats.total_s)),
+        ("time", f"{stats.total_s:.2f} s" + rate),
         ("  decode", f"{stats.decode_s:.2f} s"),
         ("  retrieval", f"{stats.retrieval_wait_s:.2f} s waited, {stats.retrievals} times"),
         ("  verification", f"{stats.verification_wait_s:.2f} s waited, {stats.verifications} times"),
@@ -119,10 +116,6 @@ def _verdicts(sentences: tuple[Sentence, ...]) -> str:
     counts = Counter(sentence.verdict for sentence in sentences)
     parts = [f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict]]
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _rate(tokens: int, seconds: float) -> str:
-    return f", {tokens / seconds:.0f} tokens/s" if seconds > 0 else ""
 
 
 class View(Protocol):

@@ -1,10 +1,8 @@
 """An answer as running text while it is written, with what may still be taken back behind it (docs/streaming.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -100,7 +98,7 @@ class LiveText(TextView):
         self._withdrawn = ""
         self._position = 0  # code points of final text
 
-    def __enter__(self) -> LiveText:
+    def __enter__(self) -> Self:
         self.live.start()
         return self
 

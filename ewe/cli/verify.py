@@ -1,22 +1,23 @@
 """`ewe verify`: texts checked against a datastore or documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ewe.cli import options
+from ewe.cli.engine import as_assignments
+from ewe.components import open_checker, open_datastore
+from ewe.config import Config
 from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.protocols import Verifier
+from ewe.retrieval.datastore import Datastore
+from ewe.types import Passage, Verdict
 
-if TYPE_CHECKING:
-    from ewe.protocols import Verifier
-    from ewe.types import Passage, Verdict
-
-_EVIDENCE = "What to check against"
+_evidence = partial(typer.Option, rich_help_panel="What to check against")
 _NOTHING = "nothing to check against: give --datastore or --documents"
 
 
@@ -29,11 +30,11 @@ def verify(
     ] = None,
     datastore: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_EVIDENCE, help="A folder of `ewe index build`, a .jsonl file, or builtin."),
+        _evidence(help="A folder of `ewe index build`, a .jsonl file, or builtin."),
     ] = None,
     documents: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=_EVIDENCE, help="A document, folder or pattern to check against. Repeatable."),
+        _evidence(help="A document, folder or pattern to check against. Repeatable."),
     ] = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
     judge: Annotated[
@@ -61,28 +62,18 @@ def verify(
         raise InvalidRequestError(f"--k must be positive, got {k}")
     expected = _expected(expect, export_errors)
     sources = files_or_stdin(files)
-    opened = open_verifier(config, settings, datastore, documents, judge)
-    run = CheckRun(opened.verifier, opened.against, k, as_json, html, expected, export_errors)
+    verifier, against = open_verifier(config, settings, datastore, documents, judge)
+    run = CheckRun(verifier, against, k, as_json, html, expected, export_errors)
     raise typer.Exit(run.check(sources, prompt, encoding))
 
 
 def _expected(expect: str | None, export_errors: Path | None) -> Verdict | None:
     """What --expect names; raises InvalidRequestError for another word, and where one option lacks the other."""
-    from ewe.types import Verdict
-
     if (expect is None) != (export_errors is None):
         raise InvalidRequestError("--expect and --export-errors go together: what the claims should be, and where to")
     if expect not in (None, Verdict.SUPPORTED, Verdict.REFUTED):
         raise InvalidRequestError(f"--expect must be supported or refuted, got {expect!r}")
     return None if expect is None else Verdict(expect)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedVerifier:
-    """A verifier; against: where its evidence comes from, in words."""
-
-    verifier: Verifier
-    against: str
 
 
 def open_verifier(
@@ -91,19 +82,12 @@ def open_verifier(
     datastore: str | None,
     documents: Sequence[str] | None,
     judge: str | None,
-) -> OpenedVerifier:
-    """The verifier of a configuration file, changed by the options.
+) -> tuple[Verifier, str]:
+    """The verifier of a configuration file, changed by the options; where its evidence comes from, in words.
 
     Raises ConfigError for settings, DatastoreError for evidence, JudgeError for a judge that cannot be had, and
     InvalidRequestError if there is nothing, or too much, to check against.
     """
-    from rich.console import Console
-
-    from ewe.cli.engine import as_assignments
-    from ewe.components import open_checker, open_datastore
-    from ewe.config import Config
-    from ewe.retrieval.datastore import Datastore
-
     if datastore and documents:
         raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
     chosen = as_assignments({"verification.judge": judge})
@@ -117,7 +101,7 @@ def open_verifier(
             raise InvalidRequestError(_NOTHING)
         verifier = open_checker(config, retriever)
     named = ", ".join(documents) if documents else str(source)
-    return OpenedVerifier(verifier, f"{named}, searched by {summary.search}")
+    return verifier, f"{named}, searched by {summary.search}"
 
 
 def read_evidence(sources: Sequence[str]) -> list[Passage]:

@@ -11,8 +11,7 @@ from ewe.config import MemoryConfig
 from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
-from ewe.memory.unit_text import UnitTokenizer
-from ewe.memory.veracity import unit_weight
+from ewe.memory.unit_text import UnitTokenizer, unit_weight
 from ewe.memory.working_memory import MemorySnapshot
 from ewe.types import Lane, ScoredPassage
 

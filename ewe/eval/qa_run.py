@@ -12,7 +12,7 @@ from ewe.engine.loader import LoadedModel
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.eval.qa_questions import Question, beside
 from ewe.eval.qa_report import Answer, Timing
-from ewe.memory.unit_template import fill_template
+from ewe.memory.unit_text import fill_template
 from ewe.retrieval.source import PassageSource
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, Passage

@@ -1,4 +1,4 @@
-"""Passages as the token ids of memory units: content rules of what may enter memory."""
+"""Passages as memory units: their text from a template, their token ids, and their weight."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.memory.control_tokens import PlainEncoder
-from ewe.memory.unit_template import FIELDS, check_template, fill_template
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 
+VeracityMode = Literal["off", "linear", "power"]
 _GAP = re.compile(r"\s+")
 _CACHED_PASSAGES = 1024
+FIELDS = ("title", "text", "source", "date")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_BRACKETS = {"(": ")", "[": "]", '"': '"'}
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -126,3 +129,62 @@ class UnitTokenizer:
         at_word = last_fitting([gap.start() for gap in _GAP.finditer(text, 0, limit)])
         at_character = last_fitting(range(1, limit))
         return at_word if 2 * at_word >= at_character else at_character
+
+
+def check_template(template: str) -> None:
+    """Raise ConfigError if a template lacks {text} or names a field that passages do not have."""
+    names = _PLACEHOLDER.findall(template)
+    unknown = sorted(set(names) - set(FIELDS))
+    if unknown:
+        raise ConfigError(f"unit_template: unknown field {{{unknown[0]}}}; known: {', '.join(FIELDS)}")
+    if "text" not in names:
+        raise ConfigError("unit_template must contain {text}")
+
+
+def fill_template(template: str, fields: Mapping[str, str]) -> str:
+    """The template with the fields filled in, in one pass: braces inside a field stay as they are.
+
+    An empty field takes its surroundings with it, so that "{title}: {text}" without a title is the text alone: its
+    line if nothing else is filled in on it, else the brackets around it, else the separator to the next field (for
+    the last field of a line, from the one before).
+    """
+    lines = (_fill_line(line, fields) for line in template.split("\n"))
+    return "\n".join(line for line in lines if line is not None)
+
+
+def _fill_line(line: str, fields: Mapping[str, str]) -> str | None:
+    """One line filled in; None if it has fields and all of them are empty."""
+    parts = _PLACEHOLDER.split(line)
+    literals, values = parts[::2], [fields[name] for name in parts[1::2]]
+    if values and not any(values):
+        return None
+    for index, value in enumerate(values):
+        if not value:
+            before, after = literals[index], literals[index + 1]
+            literals[index], literals[index + 1] = _without_field(before, after, index == len(values) - 1)
+    line = literals[0] + "".join(value + literal for value, literal in zip(values, literals[1:], strict=True))
+    return line if all(values) else line.strip()
+
+
+def _without_field(before: str, after: str, is_last: bool) -> tuple[str, str]:
+    """What is left of the literals on both sides of an empty field."""
+    opening = max(before.rfind(bracket) for bracket in _BRACKETS)
+    if opening >= 0 and after.startswith(_BRACKETS[before[opening]]):
+        return before[:opening].rstrip(), after[1:]
+    return ("", after) if is_last else (before, "")
+
+
+def unit_weight(veracity: float, mode: VeracityMode, power: float) -> float | None:
+    """The weight w > 0 of a unit whose source has this veracity in [0, 1], or None: keep it out (design 2.5).
+
+    off: w = 1; linear: w = veracity; power: w = veracity ** power. Veracity 0, or a power of it too small for a float,
+    keeps the unit out. Raises ValueError for a veracity outside [0, 1].
+    """
+    if not 0.0 <= veracity <= 1.0:
+        raise ValueError(f"veracity must lie in [0, 1], got {veracity}")
+    if veracity == 0.0:
+        return None
+    if mode == "off":
+        return 1.0
+    weight = veracity if mode == "linear" else veracity**power
+    return weight or None

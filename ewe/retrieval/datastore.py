@@ -1,13 +1,10 @@
 """A small collection of passages held in memory, read from and written to JSONL."""
 
-from __future__ import annotations
-
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.types import Passage
@@ -54,7 +51,7 @@ class Datastore(PassageList):
         super().__init__(by_id.values())
 
     @classmethod
-    def from_jsonl(cls, path: str | Path) -> Datastore:
+    def from_jsonl(cls, path: str | Path) -> Self:
         """The passages of a UTF-8 file with one JSON object per line; blank lines are skipped.
 
         Keys are the fields of `Passage`; `id` and `text` are required. Raises DatastoreError naming file and line for
@@ -68,19 +65,6 @@ class Datastore(PassageList):
                     f"{path}:{number}: id {passage.id!r} already stands for the passage of line {first}"
                 )
         return cls(passage for _, passage in lines.values())
-
-    def to_jsonl(self, path: str | Path) -> None:
-        """Write all passages, one JSON object per line; the file appears whole or not at all. Raises DatastoreError."""
-        target = Path(path)
-        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                for passage in self.passages:
-                    file.write(json.dumps(asdict(passage), ensure_ascii=False) + "\n")
-            partial.replace(target)
-        except (OSError, UnicodeEncodeError) as error:
-            partial.unlink(missing_ok=True)
-            raise DatastoreError(f"cannot write {target}: {error}") from error
 
 
 def _read(path: Path) -> Iterator[tuple[int, Passage]]:
@@ -116,11 +100,11 @@ def _passage(values: Any) -> Passage:
         expected = (int, float) if key == "veracity" else str
         if not isinstance(value, expected) or isinstance(value, bool):
             raise DatastoreError(f"{key} must be a {'number' if key == 'veracity' else 'string'}, found {value!r}")
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and not is_unicode(value):
             raise DatastoreError(f"{key} holds half of a surrogate pair")
     return Passage(**values)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Whether `text` can be encoded; JSON can smuggle in lone surrogates, on which tokenizers fail later."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

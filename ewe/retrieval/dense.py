@@ -1,7 +1,5 @@
 """Retrieval by meaning: passages whose vectors lie nearest to the query's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,12 +1,10 @@
 """Nearest vectors by inner product: flat, inverted lists, a graph, or compressed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -44,7 +42,7 @@ class DenseIndex:
         return int(self._index.ntotal)
 
     @classmethod
-    def build(cls, kind: IndexKind, take: Take, count: int, dimension: int, recall: float = 0.95) -> DenseIndex:
+    def build(cls, kind: IndexKind, take: Take, count: int, dimension: int, recall: float = 0.95) -> Self:
         """An index of vectors 0 to `count`, read in chunks; lists and codes learn from a sample.
 
         recall: the share of the ten best that a search finds, on noisy copies of stored vectors; sets how many lists
@@ -64,7 +62,7 @@ class DenseIndex:
         return built
 
     @classmethod
-    def load(cls, path: Path) -> DenseIndex:
+    def load(cls, path: Path) -> Self:
         """The index in a file that `save` wrote, mapped where faiss can. Only for files whose checksum was verified."""
         faiss = _faiss()
         try:
@@ -167,7 +165,6 @@ def _chunks(take: Take, count: int) -> Iterator[np.ndarray]:
 
 
 def _gather(take: Take, positions: np.ndarray, dimension: int) -> np.ndarray:
-    """The vectors at rising positions, read in runs."""
     rows = [take(int(position), int(position) + 1) for position in positions]
     return np.concatenate(rows) if rows else np.zeros((0, dimension), dtype=np.float32)
 

@@ -1,7 +1,5 @@
 """Sentence encoders: texts to vectors, by sentence-transformers where it is installed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading
@@ -21,20 +19,42 @@ Kind = Literal["SentenceTransformer", "CrossEncoder"]
 
 
 class SentenceModel(Lazy[Any]):
-    """A model of a class of sentence-transformers, loaded when first needed: `name` is a folder or a hub id.
+    """A model of a class of sentence-transformers: `name` is a folder or a hub id, batch_size texts per forward pass.
 
-    A folder is checked at once; a hub id is loaded at once, for nothing else tells whether it is there. Only
-    safetensors are read, and no code of the model's own runs. Raises ConfigError for a package that is missing or a
-    model that cannot be loaded, be it now or by `get`.
+    A folder is checked at once, and its model loaded when first needed; a hub id is loaded at once, for nothing else
+    tells whether it is there. Only safetensors are read, and no code of the model's own runs. Safe to call from several
+    threads, one at a time. Raises ConfigError for a package that is missing or a model that cannot be loaded, be it now
+    or by `get`.
     """
 
-    def __init__(self, kind: Kind, name: str, device: str | None) -> None:
+    def __init__(self, kind: Kind, name: str, device: str | None, batch_size: int) -> None:
         if find_spec("sentence_transformers") is None:
             raise ConfigError(f"encoders and rerankers need sentence-transformers: {EXTRA}")
         self.folder = _model_folder(name)
+        self._batch_size = batch_size
+        self._calls = threading.Lock()  # the tokenizer's settings change during a call
         super().__init__(partial(_load, kind, name, self.folder, device))
         if self.folder is None:
             self.get()
+
+    def warm(self) -> None:
+        """Loads the model."""
+        self.get()
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The tokens that the model reads of a text or a pair, which is cut there; None: all."""
+        most: int | None = self.get().max_seq_length
+        return most
+
+    def count_tokens(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each text or pair of texts, the model's own marks included, before anything is cut."""
+        if not texts:
+            return []
+        cleaned = [clean(text) if isinstance(text, str) else tuple(map(clean, text)) for text in texts]
+        with self._calls:
+            encoded = self.get().tokenizer(cleaned, truncation=False, padding=False, verbose=False)
+        return [len(ids) for ids in encoded["input_ids"]]
 
     def config(self) -> dict[str, Any]:
         """The `config.json` in its folder; empty for a hub id, and for a model that has none."""
@@ -66,14 +86,6 @@ def _load(kind: Kind, name: str, folder: Path | None, device: str | None) -> Any
         return getattr(sentence_transformers, kind)(name if folder is None else str(folder), **settings)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ConfigError(f"cannot load the model {name!r}: {error}") from error
-
-
-def count_tokens(model: Any, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[int]:
-    """The tokens of each text or pair of texts, the model's own marks included, before anything is cut."""
-    if not texts:
-        return []
-    encoded = model.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
-    return [len(ids) for ids in encoded["input_ids"]]
 
 
 def clean(text: str) -> str:
@@ -139,17 +151,13 @@ def builtin_encoder_path() -> Path | None:
     return path if path.is_dir() else None
 
 
-class SentenceEncoder:
+class SentenceEncoder(SentenceModel):
     """Any model that sentence-transformers loads; one without its modules (Contriever) is mean-pooled.
 
     name: None for the installed all-MiniLM-L6-v2, a folder, or a hub id, which is downloaded. Prefixes go before every
     query and every passage; without one, the model's own prompts are used if it has any. Vectors are of unit length if
     the model makes them so (then scores are cosines), else as they are (Contriever: the inner product it was trained
-    for). batch_size: texts per forward pass, of similar lengths. Texts beyond max_tokens, the model's length, are cut.
-
-    The model is loaded when it is first needed, its folder checked at once; a hub id is loaded at once. Only
-    safetensors weights are read, and no code of the model's is run. Safe to call from several threads, one at a time.
-    Raises ConfigError naming the model if it cannot be loaded.
+    for).
     """
 
     def __init__(
@@ -160,32 +168,20 @@ class SentenceEncoder:
         device: str | None = None,
         batch_size: int = 32,
     ) -> None:
-        self._model = SentenceModel("SentenceTransformer", str(name or _builtin()), device)
+        super().__init__("SentenceTransformer", str(name or _builtin()), device, batch_size)
         self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
-        self._batch_size = batch_size
-        self._lock = threading.Lock()
 
     @property
     def dimension(self) -> int:
         """Numbers per vector."""
-        return int(self._model.get().get_embedding_dimension())
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The tokens that the model reads of a text; None: all."""
-        most: int | None = self._model.get().max_seq_length
-        return most
+        return int(self.get().get_embedding_dimension())
 
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the files of the model and the prefix of passages; empty for a model from the hub."""
-        digest = self._model.digest()
+        digest = self.digest()
         return f"{digest} {self.passage_prefix}" if digest else ""
-
-    def warm(self) -> None:
-        """Loads the model."""
-        self._model.get()
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """float32 [texts, dimension] of the texts behind the query prefix."""
@@ -195,16 +191,11 @@ class SentenceEncoder:
         """float32 [texts, dimension] of the texts behind the passage prefix."""
         return self._encode("encode_document", texts, self.passage_prefix)
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text without prefix, before it is cut."""
-        with self._lock:
-            return count_tokens(self._model.get(), [clean(text) for text in texts])
-
     def _encode(self, method: str, texts: Sequence[str], prefix: str) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        with self._lock:  # the tokenizer's settings change during a call
-            vectors = getattr(self._model.get(), method)(
+        with self._calls:
+            vectors = getattr(self.get(), method)(
                 [clean(text) for text in texts],
                 prompt=prefix or None,
                 batch_size=self._batch_size,

@@ -1,7 +1,5 @@
 """Several retrievers as one, by reciprocal rank fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ewe.errors import ConfigError

@@ -1,7 +1,5 @@
 """The vectors of passages, encoded once: on disk they outlive a killed build and a changed datastore."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -9,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +104,9 @@ class Vectors:
 
 def made_by(encoder: Encoder, folder: Path) -> bool:
     """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
-    return _has_fingerprint(folder, encoder) or _is_same(folder, encoder.encode_passages([_PROBE])[0])
+    fingerprint = _fingerprint(encoder)
+    is_known = bool(fingerprint) and _noted(folder, "fingerprint") == fingerprint
+    return is_known or _is_same(folder, encoder.encode_passages([_PROBE])[0])
 
 
 def count_vectors(folder: Path) -> int:
@@ -123,20 +124,10 @@ def _check(vector: np.ndarray) -> int:
 
 
 def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
-    """Writes down whose vectors the folder holds."""
     values = {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe.tolist()}
     partial = folder / f"{_ENCODER}.partial"
     partial.write_text(json.dumps(values), encoding="utf-8")
     partial.replace(folder / _ENCODER)
-
-
-def _has_fingerprint(folder: Path, encoder: Encoder) -> bool:
-    """Whether the folder was made by an encoder with this one's fingerprint; False if it has none."""
-    fingerprint = _fingerprint(encoder)
-    try:
-        return bool(fingerprint) and json.loads((folder / _ENCODER).read_bytes())["fingerprint"] == fingerprint
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _fingerprint(encoder: Encoder) -> str:
@@ -146,12 +137,18 @@ def _fingerprint(encoder: Encoder) -> str:
 def _is_same(folder: Path, probe: np.ndarray) -> bool:
     """Whether the encoder that made the folder turns the probe into (nearly) the vector that `probe` is."""
     try:
-        stored = np.array(json.loads((folder / _ENCODER).read_bytes())["probe"], dtype=np.float64)
+        stored = np.array(_noted(folder, "probe") or [], dtype=np.float64)
+    except (ValueError, TypeError):
+        return False
+    return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
+
+
+def _noted(folder: Path, name: str) -> Any:
+    """What the folder says of its encoder; None where it says nothing that can be read."""
+    try:
+        return json.loads((folder / _ENCODER).read_bytes())[name]
     except (OSError, ValueError, KeyError, TypeError):
-        return False
-    if stored.shape != probe.shape:
-        return False
-    return float(np.linalg.norm(stored - probe)) <= _SAME * float(np.linalg.norm(probe))
+        return None
 
 
 def _key(text: str) -> int:

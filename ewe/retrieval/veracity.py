@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.ingest.fields import read_sources
 from ewe.retrieval.source import searched_text
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
@@ -24,18 +21,10 @@ _ISO = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?!\d)")
 Similarity = Callable[[Sequence[str]], np.ndarray]  # texts to their cosines in [-1, 1], float64 [n, n]
 
 
-class VeracityScorer(Protocol):
-    """Sets how far the passages found for one query can be believed."""
-
-    def weigh(self, passages: Sequence[Passage]) -> Sequence[float]:
-        """One veracity in [0, 1] per passage."""
-        ...
-
-
 class Weighed:
     """A retriever whose passages carry the veracity that a scorer gives them; order and scores stay."""
 
-    def __init__(self, retriever: Retriever, scorer: VeracityScorer) -> None:
+    def __init__(self, retriever: Retriever, scorer: SourceTable | ConfidenceScorer) -> None:
         self.retriever, self._scorer = retriever, scorer
         self.description = getattr(retriever, "description", type(retriever).__name__)
 
@@ -61,34 +50,10 @@ class SourceTable:
 
     table: Mapping[str, float]
 
-    @classmethod
-    def from_file(cls, path: str | Path) -> SourceTable:
-        """The table in a YAML or CSV file, as `ewe index build --veracity` reads it. Raises DatastoreError."""
-        return cls(read_sources(Path(path)))
-
     def weigh(self, passages: Sequence[Passage]) -> list[float]:
         """The sources' veracities."""
         others = self.table.get("*")
         return [self.table.get(passage.source, passage.veracity if others is None else others) for passage in passages]
-
-
-@dataclass(frozen=True, slots=True)
-class Recency:
-    """exp(-ln 2 * age / half-life), of passages that are dated (eq. 3); 1 for dates to come.
-
-    half_life_days: the age at which it is one half. today: None for the day of the call.
-    """
-
-    half_life_days: float = 30.0
-    today: date | None = None
-
-    def factor(self, passage: Passage) -> float | None:
-        """The factor of a passage in [0, 1]; None without an ISO date (a year means its first day)."""
-        written = _date(passage.date)
-        if written is None:
-            return None
-        today = self.today or datetime.now(UTC).date()
-        return half_life_decay((today - written).days, self.half_life_days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +65,15 @@ class ConfidenceScorer:
     source and age times the cosine with them, each counted by how close it is (the cosine's size): what trusted
     passages close by say too raises it. The paper leaves open how close passages count; this is our choice. With
     cosines of texts, agreement means that passages speak alike, not that they say the same: a contradiction in the same
-    words agrees. similarity: cosines of texts; None for those of their words.
+    words agrees. similarity: cosines of texts; None for those of their words. half_life_days: the age at which a dated
+    passage counts half (eq. 3; None: at any age the same). today: None for the day of the call.
     """
 
     sources: SourceTable = SourceTable({})
-    recency: Recency | None = None
+    half_life_days: float | None = None
     weights: tuple[float, float, float] = (0.45, 0.40, 0.15)
     similarity: Similarity | None = None
+    today: date | None = None
 
     def __post_init__(self) -> None:
         if min(self.weights) < 0 or self.weights[0] <= 0:
@@ -117,7 +84,7 @@ class ConfidenceScorer:
         if not passages:
             return []
         by_source = np.array(self.sources.weigh(passages))
-        ages = [self.recency.factor(passage) if self.recency else None for passage in passages]
+        ages = [self._age_factor(passage) for passage in passages]
         sums = self.weights[0] * by_source
         shares = np.full(len(passages), self.weights[0])
         for index, age in enumerate(ages):
@@ -130,6 +97,14 @@ class ConfidenceScorer:
             sums = sums + self.weights[2] * agreement(cosines, sums / shares)
             shares = shares + self.weights[2]
         return [float(value) for value in np.clip(sums / shares, 0.0, 1.0)]
+
+    def _age_factor(self, passage: Passage) -> float | None:
+        """In [0, 1], 1 for dates to come; None without an ISO date (a year means its first day)."""
+        written = _date(passage.date)
+        if self.half_life_days is None or written is None:
+            return None
+        today = self.today or datetime.now(UTC).date()
+        return half_life_decay((today - written).days, self.half_life_days)
 
 
 def half_life_decay(age: float, half_life: float) -> float:

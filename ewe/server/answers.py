@@ -1,10 +1,9 @@
 """From the engine's generations to what clients read: citations, verdicts, sources, usage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from operator import add
+from typing import Literal
 from urllib.parse import quote
 
 from ewe.server.errors import RefusedError
@@ -147,26 +146,18 @@ def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevis
 
 
 def _retrieval_scores(generations: Sequence[Generation]) -> Mapping[str, float]:
-    """The best score that the retriever gave to each passage."""
     best: dict[str, float] = {}
-    for hit in (hit for item in generations for event in item.trace for hit in _hits(event.kind, event.data)):
-        best[hit["id"]] = max(float(hit["score"]), best.get(hit["id"], float("-inf")))
+    for event in (event for item in generations for event in item.trace if event.kind == "retrieval"):
+        for hit in event.data["passages"]:
+            best[hit["id"]] = max(float(hit["score"]), best.get(hit["id"], float("-inf")))
     return best
-
-
-def _hits(kind: str, data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return data["passages"] if kind == "retrieval" else ()
 
 
 def _stats(generations: Sequence[Generation]) -> dict[str, float]:
     total: dict[str, float] = {}
     for generation in generations:
         for name, value in asdict(generation.stats).items():
-            together = max if name.endswith("_s") else _add
+            together = max if name.endswith("_s") else add
             total[name] = together(total.get(name, 0), value)
     total["prompt_tokens"] = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
     return total
-
-
-def _add(one: float, other: float) -> float:
-    return one + other

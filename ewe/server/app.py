@@ -1,7 +1,5 @@
 """The app: routes, middleware and errors around one service."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,18 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import (
-    VERSION,
-    batches,
-    chat,
-    completions,
-    embed_rerank,
-    memories,
-    operation,
-    responses,
-    tokenize,
-    verify,
-)
+from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, verify
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import BatchStore
 from ewe.server.errors import add_handlers
@@ -33,9 +20,9 @@ from ewe.server.page import routes as page
 from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 
-_MODULES = (
-    *(operation, chat, completions, responses, embed_rerank, tokenize),
-    *(verify, memories, batches, page, api_docs),
+_ROUTERS = (
+    *(module.router for module in (operation, chat, completions, responses, embed_rerank)),
+    *(operation.tokens_router, *(module.router for module in (verify, memories, batches, page, api_docs))),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 
@@ -68,8 +55,8 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     app.state.service = service
     app.state.ignored = IgnoredFields(settings.strict)
     runner = app.state.batches = _batch_runner(app, service, settings)
-    for module in _MODULES:
-        app.include_router(module.router)
+    for router in _ROUTERS:
+        app.include_router(router)
     add_handlers(app)
     max_file_bytes = batches.MAX_FILE_BYTES if runner is not None else 0
     app.add_middleware(AccessMiddleware, settings.keys(), settings.max_body_bytes, max_file_bytes)

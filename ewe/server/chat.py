@@ -1,19 +1,16 @@
 """/v1/chat/completions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from ewe.conversation import question_of
+from ewe.engine.request import Prompt
 from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
-from ewe.server import FINGERPRINT
-from ewe.server.answers import citations, ewe_result, finish_reason, usage
+from ewe.server.answers import citations, finish_reason
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
@@ -30,13 +27,9 @@ from ewe.server.schemas.chat_schemas import (
 )
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.service import Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone
-from ewe.tool_calls.reader import Piece
-from ewe.tool_calls.use import ToolUse, with_id
+from ewe.server.streaming import respond
+from ewe.tool_calls.use import Piece, ToolUse, with_id
 from ewe.types import Generation, ToolCall
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -47,11 +40,7 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     service = service_of(request)
     tools = _tool_use(service, body)
     run = await service.begin(request, _order(body, tools))
-    answer = _ChatAnswer(service, run, body, tools)
-    if body.stream:
-        return RunStream(run, answer, service.settings.ping)
-    generations = await answers_unless_gone(request, run)
-    return JSONResponse((await answer.whole(generations)).model_dump())
+    return await respond(request, run, _ChatAnswer(service, run, body, tools), body.stream)
 
 
 def _tool_use(service: Service, body: ChatRequest) -> ToolUse | None:
@@ -94,24 +83,13 @@ def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
 
 
 class _ChatAnswer(ChunkedAnswer):
-    """The answer to one request: as a whole or as chunks."""
+    form, id_prefix, chunk_object = ChatResponse, "chatcmpl", "chat.completion.chunk"
 
     def __init__(self, service: Service, run: Run, body: ChatRequest, tools: ToolUse | None) -> None:
-        super().__init__(service, run, body, "chatcmpl", "chat.completion.chunk")
+        super().__init__(service, run, body)
         self._wants_logprobs = body.logprobs
         self._tools = tools
         self._readers = [tools.reader() for _ in range(run.num_choices)] if tools is not None else []
-
-    async def whole(self, generations: Sequence[Generation]) -> ChatResponse:
-        """All choices at once."""
-        choices = [await self._whole_choice(index, generation) for index, generation in enumerate(generations)]
-        return ChatResponse(
-            **self._head,
-            choices=choices,
-            usage=usage(generations),
-            system_fingerprint=FINGERPRINT,
-            ewe=ewe_result(generations),
-        )
 
     def begin(self) -> str:
         """A chunk for every choice that says who speaks."""
@@ -163,7 +141,6 @@ class _ChatAnswer(ChunkedAnswer):
         return _choice(index, {"content": text})
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
-        """The end of a choice, with its citations."""
         cited = [annotation.model_dump() for annotation in citations(generation)]
         logprobs = await self._logprobs(generation)
         num_calls = self._readers[index].num_calls if self._readers else 0

@@ -1,7 +1,5 @@
 """Verifiers for texts that are finished: the engine's own, or one that looks into documents of a request."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Sequence
@@ -10,13 +8,13 @@ from functools import partial
 
 from ewe.components import Components, open_checker
 from ewe.config import Config, RetrievalConfig
-from ewe.engine import calls
+from ewe.engine import workers
 from ewe.engine.workers import Worker
 from ewe.errors import JudgeError
 from ewe.lazy import warm
 from ewe.protocols import Retriever, Verifier
 from ewe.retrieval.datastore import Datastore
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval.open_retriever import open_retriever
 from ewe.types import Passage, VerificationRequest, VerificationResult
 from ewe.verification.claim_verifier import ClaimVerifier
 
@@ -27,7 +25,7 @@ class TimedVerifier:
     def __init__(self, verifier: Verifier, timeout_s: float) -> None:
         self._verifier, self._timeout_s = verifier, timeout_s
         self._answered = threading.Condition()
-        self._worker = Worker("verification", partial(calls.verify, verifier), self._wake)
+        self._worker = Worker("verification", partial(workers.verify, verifier), self._wake)
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """What the verifier says; raises JudgeError if it fails or does not answer in time.

@@ -1,10 +1,9 @@
 """What streamed conversations and streamed texts have in common: chunks, from the first to the token counts."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from ewe.server import FINGERPRINT
 from ewe.server.answers import check_finished, counted, ewe_result, usage
 from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
+from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.service import Service
 from ewe.server.stream_parts import Part, StreamParts
@@ -23,14 +23,17 @@ from ewe.types import Generation
 class ChunkedAnswer(ABC):
     """The answer to one request; chunk_object: what a chunk calls itself, id_prefix: how the answer's id begins."""
 
-    def __init__(self, service: Service, run: Run, body: SamplingRequest, id_prefix: str, chunk_object: str) -> None:
+    form: type[AnswerModel]
+    id_prefix: str
+    chunk_object: str
+
+    def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
         self._service = service
         self._run = run
         self._parts = StreamParts(body.ewe)
         self._wants_usage = body.wants_usage
-        self._chunk_object = chunk_object
         self._head = {
-            "id": f"{id_prefix}-{uuid.uuid4().hex}",
+            "id": f"{self.id_prefix}-{uuid.uuid4().hex}",
             "created": int(time.time()),
             "model": service.check_model(body.model),
         }
@@ -46,6 +49,20 @@ class ChunkedAnswer(ABC):
     @abstractmethod
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
         """A choice of the chunk that ends it."""
+
+    @abstractmethod
+    async def _whole_choice(self, index: int, generation: Generation) -> AnswerModel:
+        """A choice of the whole answer."""
+
+    async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
+        """All choices at once."""
+        return self.form(
+            **self._head,
+            choices=[await self._whole_choice(index, generation) for index, generation in enumerate(generations)],
+            usage=usage(generations),
+            system_fingerprint=FINGERPRINT,
+            ewe=ewe_result(generations, self._offsets),
+        )
 
     def begin(self) -> str:
         """The chunks before the first text."""
@@ -105,7 +122,7 @@ class ChunkedAnswer(ABC):
 
     def _data(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         counts = {"usage": self._usage_so_far()} if self._wants_usage else {}
-        fixed = {"object": self._chunk_object, "system_fingerprint": FINGERPRINT}
+        fixed = {"object": self.chunk_object, "system_fingerprint": FINGERPRINT}
         return {**self._head, **fixed, "choices": choices, **counts, **more}
 
     def _usage_so_far(self) -> dict[str, Any] | None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Batch
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
-from ewe.server import FINGERPRINT
-from ewe.server.answers import ewe_result, finish_reason, usage
+from ewe.server.answers import finish_reason
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
@@ -23,7 +20,7 @@ from ewe.server.schemas.completion_schemas import (
     CompletionResponse,
 )
 from ewe.server.service import Order, Service, service_of
-from ewe.server.streaming import RunStream, answers_unless_gone
+from ewe.server.streaming import respond
 from ewe.types import Generation
 
 if TYPE_CHECKING:
@@ -47,40 +44,25 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         special_tokens=body.add_special_tokens is not False,
     )
     run = await service.begin(request, order)
-    answer = _CompletionAnswer(service, run, body)
-    if body.stream:
-        return RunStream(run, answer, service.settings.ping)
-    generations = await answers_unless_gone(request, run)
-    return JSONResponse((await answer.whole(generations)).model_dump())
+    return await respond(request, run, _CompletionAnswer(service, run, body), body.stream)
 
 
 class _CompletionAnswer(ChunkedAnswer):
-    """The answer to one request: as a whole or as chunks."""
+    form, id_prefix, chunk_object = CompletionResponse, "cmpl", "text_completion"
 
     def __init__(self, service: Service, run: Run, body: CompletionRequest) -> None:
-        super().__init__(service, run, body, "cmpl", "text_completion")
+        super().__init__(service, run, body)
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
         self._echoes = [self._sequence(index).request.prompt if body.echo else "" for index in range(run.num_choices)]
         self._offsets = [len(echo) for echo in self._echoes]
 
-    async def whole(self, generations: Batch[Generation]) -> CompletionResponse:
-        """All choices at once."""
-        choices = [
-            CompletionChoice(
-                index=index,
-                text=self._echoes[index] + generation.text,
-                logprobs=await self._logprobs(index, generation),
-                finish_reason=finish_reason(generation),
-            )
-            for index, generation in enumerate(generations)
-        ]
-        return CompletionResponse(
-            **self._head,
-            choices=choices,
-            usage=usage(generations),
-            system_fingerprint=FINGERPRINT,
-            ewe=ewe_result(generations, self._offsets),
+    async def _whole_choice(self, index: int, generation: Generation) -> CompletionChoice:
+        return CompletionChoice(
+            index=index,
+            text=self._echoes[index] + generation.text,
+            logprobs=await self._logprobs(index, generation),
+            finish_reason=finish_reason(generation),
         )
 
     def begin(self) -> str:

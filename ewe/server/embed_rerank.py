@@ -1,7 +1,5 @@
 """/v1/embeddings and /v1/rerank: the encoder and the reranker of the datastore's retrieval, for texts of requests."""
 
-from __future__ import annotations
-
 import base64
 import uuid
 
@@ -23,7 +21,7 @@ from ewe.server.schemas.embed_rerank_schemas import (
 )
 from ewe.server.served_models import SentenceModels, counted, name_of
 from ewe.server.service import service_of
-from ewe.server.streaming import Caller, run_in_thread
+from ewe.server.streaming import Cancellation, run_in_thread
 
 router = APIRouter(route_class=RequestRoute, responses=ERROR_RESPONSES)
 
@@ -33,14 +31,14 @@ _BATCH = 32  # texts per call of a model: one that has begun cannot be broken of
 @router.post("/v1/embeddings", tags=["OpenAI"])
 async def create_embeddings(body: EmbeddingRequest, request: Request) -> EmbeddingResponse:
     """Vectors of texts, as the datastore's encoder makes them."""
-    service = service_of(request)
-    models, served = service.sentence_models, service.model_names
+    served = service_of(request).served
+    models = served.sentence_models
     encoder = await run_in_thread(request, lambda _: models.encoder())
-    name = name_of(encoder, body.model, served)
+    name = name_of(encoder, body.model, served.names)
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
-    vectors, tokens = await run_in_thread(request, lambda caller: _encode(models, body, caller))
+    vectors, tokens = await run_in_thread(request, lambda cancellation: _encode(models, body, cancellation))
     return EmbeddingResponse(
         data=[Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
@@ -48,12 +46,12 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Embeddi
     )
 
 
-def _encode(models: SentenceModels, body: EmbeddingRequest, caller: Caller) -> tuple[np.ndarray, int]:
+def _encode(models: SentenceModels, body: EmbeddingRequest, cancellation: Cancellation) -> tuple[np.ndarray, int]:
     """float32 [texts, dimension], and the tokens that were read."""
     encoder = models.encoder()
     tokens = counted(encoder, "input", encoder.count_tokens(body.texts), body.truncate_prompt_tokens == -1)
     encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_passages
-    return np.concatenate([encode(batch) for batch in caller.batches(body.texts, _BATCH)]), tokens
+    return np.concatenate([encode(batch) for batch in cancellation.batches(body.texts, _BATCH)]), tokens
 
 
 def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:
@@ -67,26 +65,24 @@ def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:
 @router.post("/v2/rerank", tags=["vLLM"])
 async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
     """Documents by how well they answer a query."""
-    service = service_of(request)
-    models, served = service.sentence_models, service.model_names
-    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served)
-    scores, tokens = await run_in_thread(request, lambda caller: _score(models, body, caller))
+    served = service_of(request).served
+    models = served.sentence_models
+    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served.names)
+    scores, tokens = await run_in_thread(request, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
+    shown = {} if body.return_documents is False else {index: RankedText(text=body.texts[index]) for index in order}
     return RerankResponse(
         id=f"rerank-{uuid.uuid4().hex}",
         model=name,
-        results=[_result(index, scores[index], body) for index in order],
+        results=[
+            RankedDocument(index=index, relevance_score=scores[index], document=shown.get(index)) for index in order
+        ],
         usage=ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
 
 
-def _score(models: SentenceModels, body: RerankRequest, caller: Caller) -> tuple[list[float], int]:
+def _score(models: SentenceModels, body: RerankRequest, cancellation: Cancellation) -> tuple[list[float], int]:
     """A score per document, and the tokens that were read."""
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
     tokens = counted(reranker, "documents", reranker.count_tokens(pairs), body.truncate_prompt_tokens == -1)
-    return [float(score) for batch in caller.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens
-
-
-def _result(index: int, score: float, body: RerankRequest) -> RankedDocument:
-    document = None if body.return_documents is False else RankedText(text=body.texts[index])
-    return RankedDocument(index=index, relevance_score=score, document=document)
+    return [float(score) for batch in cancellation.batches(pairs, _BATCH) for score in reranker.score(batch)], tokens

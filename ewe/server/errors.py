@@ -1,7 +1,5 @@
 """Errors on the wire: every one has the same shape, and a status that tells a client what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

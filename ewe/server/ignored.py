@@ -1,7 +1,5 @@
 """Fields of requests that have no effect here: told in a header and once in the log, or refused."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +35,9 @@ class IgnoredFields:
             unknown = next((field.name for field in found if not field.is_label), None)
             if unknown is not None:
                 raise RefusedError(400, f"{unknown}: this server knows no such field (server.strict)", param=unknown)
-        names = list(dict.fromkeys(_plain(field.name) for field in found))
+        # As a header can carry them.
+        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] for field in found)
+        names = list(dict.fromkeys(plain))
         if names:
             request.scope["state"]["ignored"] = ", ".join(names[:_MOST_NAMES] + ["..."] * (len(names) > _MOST_NAMES))
         for name in set(names) - self._logged:
@@ -79,8 +79,3 @@ def _ignored_fields(part: RequestModel, within: str = "") -> Iterator[_Ignored]:
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, RequestModel):
                 yield from _ignored_fields(item, f"{within}{name}.")
-
-
-def _plain(name: str) -> str:
-    """The name as a header can carry it."""
-    return quote(name, safe="", errors="replace")[:_MOST_CHARACTERS]

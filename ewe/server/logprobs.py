@@ -1,7 +1,5 @@
 """Log-probabilities on the wire: tokens as pieces of text, for chat and for text completions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

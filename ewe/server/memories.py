@@ -1,7 +1,5 @@
 """/v1/memories: memories are added, searched, judged, shown with their history, and deleted."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -14,7 +12,7 @@ from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.memory_caller import Caller
+from ewe.server.memory_access import MemoryAccess
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.memory_schemas import (
     Deleted,
@@ -45,30 +43,30 @@ _Listing = Annotated[MemoryListing, Query()]
 @router.post("")
 async def add_memory(body: NewMemory, request: Request) -> WireMemory:
     """Remembers a text; the same words again are the memory that is there. Contradictions are found and marked."""
-    caller, source = Caller(request), _source(body.source, body.user)
+    access, source = MemoryAccess(request), _source(body.source, body.user)
 
     def add(service: MemoryService) -> Memory:
-        return service.add(body.content, caller.scope(body), source, body.kind, body.metadata, body.valid_from)
+        return service.add(body.content, access.scope(body), source, body.kind, body.metadata, body.valid_from)
 
-    return caller.told(await caller.served(add))
+    return access.schema_of(await access.run(add))
 
 
 @router.get("")
 async def list_memories(wanted: _Listing, request: Request) -> MemoryPage:
     """All memories of a user with every agent, of an agent or of everybody that this key knows, and their owners."""
-    caller = Caller(request)
-    return await caller.served(lambda service: caller.listed(service, wanted))
+    access = MemoryAccess(request)
+    return await access.run(lambda service: access.page(service, wanted))
 
 
 @router.post("/search")
 async def search_memories(body: MemorySearchRequest, request: Request) -> MemoryList:
     """What is remembered for a query, and what may be used of it; memories below the threshold are checked first."""
-    caller = Caller(request)
-    scopes, asked = caller.scopes(body), (body.top_k, body.threshold, body.as_of)
-    recall = await caller.served(lambda service: service.search(body.query, scopes, *asked))
+    access = MemoryAccess(request)
+    scopes, asked = access.scopes(body), (body.top_k, body.threshold, body.as_of)
+    recall = await access.run(lambda service: service.search(body.query, scopes, *asked))
     return MemoryList(
-        data=[caller.found(one) for one in recall.used],
-        disregarded=[caller.found(one) for one in recall.disregarded],
+        data=[access.found_schema(one) for one in recall.used],
+        disregarded=[access.found_schema(one) for one in recall.disregarded],
         threshold=recall.threshold,
     )
 
@@ -76,86 +74,83 @@ async def search_memories(body: MemorySearchRequest, request: Request) -> Memory
 @router.get("/{memory_id}")
 async def get_memory(memory_id: str, place: _Place, request: Request) -> WireMemory:
     """One memory."""
-    caller = Caller(request)
-    return caller.told(await caller.served(lambda service: caller.find(service, place, memory_id)))
+    access = MemoryAccess(request)
+    return access.schema_of(await access.run(lambda service: access.find(service, place, memory_id)))
 
 
 @router.patch("/{memory_id}")
 async def edit_memory(memory_id: str, body: MemoryEdit, request: Request) -> WireMemory:
     """Changes what a memory says, or when it holds; what it said before stays in its history."""
-    caller, given = Caller(request), body.model_fields_set
+    access, given = MemoryAccess(request), body.model_fields_set
 
     def edit(service: MemoryService) -> Memory:
-        memory = caller.find(service, body, memory_id, to_change=True)
+        memory = access.find(service, body, memory_id, to_change=True)
         since = body.valid_from if "valid_from" in given else memory.valid_from
         until = body.valid_until if "valid_until" in given else memory.valid_until
         change = Change(content=body.content, metadata=body.metadata, valid=(since, until))
         return service.edit(memory.scope, memory.id, change)
 
-    return caller.told(await caller.served(edit))
+    return access.schema_of(await access.run(edit))
 
 
 @router.get("/{memory_id}/history")
 async def memory_history(memory_id: str, place: _Place, request: Request) -> RevisionList:
     """Every change of a memory with its evidence, the first first."""
-    caller = Caller(request)
+    access = MemoryAccess(request)
 
     def history(service: MemoryService) -> RevisionList:
-        memory = caller.find(service, place, memory_id)
+        memory = access.find(service, place, memory_id)
         revisions = service.store.history(memory.scope, memory.id)
-        names = tuple(WireRevision.model_fields)
-        return RevisionList(
-            data=[WireRevision.model_validate({name: getattr(one, name) for name in names}) for one in revisions]
-        )
+        return RevisionList(data=[WireRevision.model_validate(one) for one in revisions])
 
-    return await caller.served(history)
+    return await access.run(history)
 
 
 @router.post("/{memory_id}/feedback")
 async def give_feedback(memory_id: str, body: MemoryFeedback, request: Request) -> FeedbackAnswer:
     """Somebody says that a memory is right or wrong; each voice counts once until it changes its mind."""
-    caller, by = Caller(request), _source(body.by, body.user)
+    access, by = MemoryAccess(request), _source(body.by, body.user)
 
     def feedback(service: MemoryService) -> FeedbackAnswer:
-        memory = caller.find(service, body, memory_id, to_change=True)
+        memory = access.find(service, body, memory_id, to_change=True)
         revision = service.feedback(memory.scope, memory.id, body.correct, by)
         now = service.store.get(memory.scope, memory.id)
-        return FeedbackAnswer(counted=revision is not None, memory=caller.told(now))
+        return FeedbackAnswer(counted=revision is not None, memory=access.schema_of(now))
 
-    return await caller.served(feedback)
+    return await access.run(feedback)
 
 
 @router.delete("/{memory_id}")
 async def delete_memory(memory_id: str, place: _Deletion, request: Request) -> Deleted:
     """Deletes a memory with its history, for good."""
-    caller = Caller(request)
+    access = MemoryAccess(request)
 
     def delete(service: MemoryService) -> Deleted:
-        memory = caller.find(service, place, memory_id, to_change=True)
+        memory = access.find(service, place, memory_id, to_change=True)
         return _deleted(service, service.store.delete(memory.scope, [memory.id], **_now()), place.scrub)
 
-    return await caller.served(delete)
+    return await access.run(delete)
 
 
 @router.delete("")
 async def delete_memories(place: _Deletion, request: Request) -> Deleted:
     """Deletes all memories of a user with every agent, of an agent alone, or of a user with one agent, for good."""
-    caller = Caller(request)
+    access = MemoryAccess(request)
     if not place.user and not place.agent:
         raise RefusedError(400, "user: say whose memories are to be deleted, with user, agent or both", param="user")
 
     def delete(service: MemoryService) -> Deleted:
-        scope = caller.scope(place)
+        scope = access.scope(place)
         if place.agent:
             return _deleted(service, service.store.delete(scope, **_now()), place.scrub)
         parts = service.store.erase(scope.user, **_now())
         receipt = [
-            ErasedPart(agent=caller.names(part.scope)[1], **{name: getattr(part, name) for name in _ERASED})
+            ErasedPart(agent=access.names(part.scope)[1], **{name: getattr(part, name) for name in _ERASED})
             for part in parts
         ]
         return _deleted(service, sum(part.memories for part in parts), place.scrub, receipt)
 
-    return await caller.served(delete)
+    return await access.run(delete)
 
 
 _ERASED = ("memories", "revisions", "words", "vectors", "log")

@@ -11,15 +11,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ewe.engine.status import EngineStatus
+from ewe.engine.stream_events import StreamEvent
 from ewe.longterm.request_memories import EVENTS
 from ewe.types import Generation, Verdict
 
 if TYPE_CHECKING:
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
+
+
+_Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 
 
 class Metrics:
@@ -29,8 +32,7 @@ class Metrics:
         self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]] = dict
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_EngineFigures(status))
-        self._registry.register(_MemoryFigures(memories))
+        self._registry.register(_EngineFigures(status, memories))
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of the prompts of finished requests.")
         self.generation_tokens = self._counter("generation_tokens", "Tokens of finished answers.")
         self.requests = self._counter("request_success", "Finished answers, by reason.", "finished_reason")
@@ -106,40 +108,33 @@ class RunMeter:
 
 
 class _EngineFigures(Collector):
-    """The engine's own figures, read when somebody asks."""
-
-    def __init__(self, status: Callable[[], EngineStatus | None]) -> None:
-        self._status = status
+    def __init__(self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]]) -> None:
+        self._status, self._memories = status, memories
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        """Figures of this moment; none while there is no engine."""
+        """Figures of this moment, none of the engine while there is none; every event, also if it has not happened."""
         status = self._status()
-        if status is None:
-            return
-        yield GaugeMetricFamily("ewe:num_requests_running", "Answers that are being written.", status.running)
-        yield GaugeMetricFamily("ewe:num_requests_waiting", "Answers that wait for a place.", status.waiting)
-        yield GaugeMetricFamily("ewe:kv_cache_usage_perc", "Share of the KV blocks in use, 0 to 1.", status.cache_usage)
-        yield GaugeMetricFamily("ewe:memory_units", "Encoded memory units in the KV pool.", status.units)
-        yield CounterMetricFamily("ewe:unit_cache_hits", "Units that were encoded before.", status.unit_hits)
-        yield CounterMetricFamily(
-            "ewe:unit_cache_misses", "Units that had to be encoded or loaded.", status.unit_misses
-        )
-        yield GaugeMetricFamily("ewe:cuda_graphs", "Decoding steps that are replayed.", status.graphs)
-        yield GaugeMetricFamily("ewe:cuda_graphs_failed", "Captures that failed.", status.failed_graphs)
-        yield CounterMetricFamily("ewe:unit_cache_loads", "Missing units that came from files.", status.unit_loads)
-
-
-class _MemoryFigures(Collector):
-    """What happened to long-term memories, read when somebody asks."""
-
-    def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
-        self._counts = counts
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        """Every event, also those that have not happened."""
-        counts = self._counts()
+        if status is not None:
+            for name, (text, kind, value) in _figures(status).items():
+                yield kind(f"ewe:{name}", text, value)
+        counts = self._memories()
         text = "Long-term memories recalled, verified, promoted, reviewed; failures; answers not learnt from."
         family = CounterMetricFamily("ewe:longterm_events", text, labels=["event"])
         for event in EVENTS:
             family.add_metric([event], counts.get(event, 0))
         yield family
+
+
+def _figures(status: EngineStatus) -> dict[str, tuple[str, _Family, float]]:
+    gauge, counter = GaugeMetricFamily, CounterMetricFamily
+    return {
+        "num_requests_running": ("Answers that are being written.", gauge, status.running),
+        "num_requests_waiting": ("Answers that wait for a place.", gauge, status.waiting),
+        "kv_cache_usage_perc": ("Share of the KV blocks in use, 0 to 1.", gauge, status.cache_usage),
+        "memory_units": ("Encoded memory units in the KV pool.", gauge, status.units),
+        "unit_cache_hits": ("Units that were encoded before.", counter, status.unit_hits),
+        "unit_cache_misses": ("Units that had to be encoded or loaded.", counter, status.unit_misses),
+        "cuda_graphs": ("Decoding steps that are replayed.", gauge, status.graphs),
+        "cuda_graphs_failed": ("Captures that failed.", gauge, status.failed_graphs),
+        "unit_cache_loads": ("Missing units that came from files.", counter, status.unit_loads),
+    }

@@ -3,8 +3,6 @@
 Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would not learn that a client has hung up.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

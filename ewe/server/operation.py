@@ -1,16 +1,27 @@
-"""Routes for those who run the server: is it alive, is it ready, what does it do, which version, which models."""
-
-from __future__ import annotations
+"""Routes for those who run the server: is it alive and ready, what does it do, which models; tokens of texts."""
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from ewe.llm import LLM
 from ewe.server import VERSION
+from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.operation_schemas import Health, Model, ModelList, State, Version
+from ewe.server.schemas.operation_schemas import (
+    DetokenizeRequest,
+    DetokenizeResponse,
+    Health,
+    Model,
+    ModelList,
+    State,
+    TokenizeRequest,
+    TokenizeResponse,
+    Version,
+)
 from ewe.server.service import Service, key_of, service_of
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
+tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
 
 
 @router.get("/health")
@@ -55,7 +66,7 @@ async def version() -> Version:
 async def list_models(request: Request) -> ModelList:
     """The one model that is served, under each of its names."""
     service = service_of(request)
-    return ModelList(data=[_model(service, name) for name in service.model_names.listed])
+    return ModelList(data=[_model(service, name) for name in service.served.names.listed])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
@@ -63,6 +74,45 @@ async def retrieve_model(model: str, request: Request) -> Model:
     """The model of this name."""
     service = service_of(request)
     return _model(service, service.check_model(model))
+
+
+@tokens_router.post("/tokenize")
+async def tokenize(body: TokenizeRequest, request: Request) -> TokenizeResponse:
+    """The tokens of a text or of a conversation."""
+    service = service_of(request)
+    service.check_model(body.model)
+    llm = service.llm
+    ids = await service.in_thread(lambda: _token_ids(llm, body))
+    return TokenizeResponse(
+        count=len(ids),
+        max_model_len=service.max_model_len,
+        tokens=ids,
+        token_strs=llm.tokenizer.convert_ids_to_tokens(ids) if body.return_token_strs else None,
+    )
+
+
+@tokens_router.post("/detokenize")
+async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeResponse:
+    """The text of tokens."""
+    service = service_of(request)
+    service.check_model(body.model)
+    llm = service.llm
+    return DetokenizeResponse(prompt=await service.in_thread(lambda: _text(llm, body.tokens)))
+
+
+def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
+    input_processor = llm.client.engine.input_processor
+    if body.messages is not None:
+        return input_processor.encode(
+            llm.apply_chat_template([message.for_template for message in body.messages]),
+            body.add_special_tokens is True,
+        )
+    return input_processor.encode(body.prompt or "", body.add_special_tokens is not False)
+
+
+def _text(llm: LLM, tokens: list[int]) -> str:
+    llm.client.engine.input_processor.check_ids("tokens", tokens)
+    return str(llm.tokenizer.decode(tokens))
 
 
 def _model(service: Service, name: str) -> Model:

@@ -1,7 +1,5 @@
 """The server as a process: it listens while the model loads, answers, drains when it is told to stop, and ends."""
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import logging
@@ -107,7 +105,7 @@ class _Server(uvicorn.Server):
             faulthandler.cancel_dump_traceback_later()
         self._llm = llm
         self._service.open(llm)
-        _log.info("ready", extra={"fields": {"model": self._service.model_names.listed[0]}})
+        _log.info("ready", extra={"fields": {"model": self._service.served.names.listed[0]}})
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Runs until it is told to stop."""

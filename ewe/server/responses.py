@@ -1,16 +1,14 @@
 """/v1/responses."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
 
 from ewe.conversation import question_of
+from ewe.engine.request import Prompt
 from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
 from ewe.server.errors import RefusedError
@@ -35,11 +33,8 @@ from ewe.server.schemas.response_schemas import (
 )
 from ewe.server.service import Order, Service, service_of
 from ewe.server.stream_parts import Part, StreamParts
-from ewe.server.streaming import RunStream, answers_unless_gone, comment
+from ewe.server.streaming import comment, respond
 from ewe.types import Generation
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -49,11 +44,7 @@ async def create_response(body: ResponsesRequest, request: Request) -> Response:
     """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final, or drafts."""
     service = service_of(request)
     run = await service.begin(request, _order(body))
-    answer = _Answer(service, run, body)
-    if body.stream:
-        return RunStream(run, answer, service.settings.ping)
-    [generation] = await answers_unless_gone(request, run)
-    return JSONResponse((await answer.finished(generation)).model_dump())
+    return await respond(request, run, _Answer(service, run, body), body.stream)
 
 
 def _order(body: ResponsesRequest) -> Order:
@@ -74,8 +65,6 @@ def _order(body: ResponsesRequest) -> Order:
 
 
 class _Answer:
-    """The response to one request: as a whole or as events."""
-
     def __init__(self, service: Service, run: Run, body: ResponsesRequest) -> None:
         self._service = service
         self._run = run
@@ -85,8 +74,9 @@ class _Answer:
         self._opening = self._open()
         self._events = ResponseEvents(self._opening, self._item_id)
 
-    async def finished(self, generation: Generation) -> ResponseBody:
+    async def whole(self, generations: Sequence[Generation]) -> ResponseBody:
         """The response with its answer."""
+        [generation] = generations
         stopped = generation.finish_reason == "stop"
         reason = "max_output_tokens" if generation.finish_reason == "length" else None
         text = OutputText(
@@ -114,7 +104,7 @@ class _Answer:
         """The records of an event; raises RefusedError for the end of an answer that came to nothing."""
         if item.event.kind == "finish":
             check_finished(item.event.generation, self._run.own_deadline)
-            return self._events.finish(await self.finished(item.event.generation))
+            return self._events.finish(await self.whole([item.event.generation]))
         return "".join([self._record_of(part) for part in self._parts.of(item)])
 
     def _record_of(self, part: Part) -> str:

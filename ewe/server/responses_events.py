@@ -1,7 +1,5 @@
 """The events of a response that is streamed: their order, their numbers, and the record that each is on the wire."""
 
-from __future__ import annotations
-
 import json
 from itertools import count
 from typing import Any

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ewe.client import Answer, EngineClient
+from ewe.engine.request import Request
+from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EngineDeadError
 from ewe.types import Generation
 
 if TYPE_CHECKING:
-    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
-    from ewe.engine.stream_events import StreamEvent
 
 
 _T = TypeVar("_T")
@@ -169,7 +169,6 @@ class Run:
         self._wake()
 
     async def _wait(self, silence_s: float | None) -> None:
-        """Returns when there are messages, or after the silence."""
         self._waiter = self._bridge.loop.create_future()
         timer = None if silence_s is None else self._bridge.loop.call_later(silence_s, self._wake)
         try:

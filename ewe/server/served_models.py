@@ -1,7 +1,5 @@
 """What clients may call the model, and the sentence encoder and the reranker behind it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -13,7 +11,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.retrieval.encoders import SentenceEncoder
-from ewe.retrieval.open import models_of
+from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.server.errors import RefusedError
 

@@ -1,18 +1,17 @@
 """What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fastapi import Request
 
+from ewe.engine.request import Prompt
 from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
@@ -31,9 +30,6 @@ from ewe.server.tenants import Tenants
 from ewe.summary import EngineSummary
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
-
-if TYPE_CHECKING:
-    from ewe.engine.request import Prompt
 
 _T = TypeVar("_T")
 
@@ -60,6 +56,16 @@ class Order:
     tools: ToolUse | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A loaded engine, what clients may call its model, and what encodes and checks texts of requests."""
+
+    llm: LLM
+    names: ModelNames
+    sentence_models: SentenceModels
+    checks: Checks
+
+
 class Service:
     """One engine and its users. llm is None until `open` is called with the loaded engine."""
 
@@ -70,10 +76,7 @@ class Service:
         self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
         self.metrics = Metrics(self.status, self._memory_counts)
         self._builders = _thread()
-        self._llm: LLM | None = None
-        self._names: ModelNames | None = None
-        self._sentence_models: SentenceModels | None = None
-        self._checks: Checks | None = None
+        self._served: Served | None = None
         self._bridge: EventLoopBridge[EngineMessage] | None = None
         self.admission = AdmissionControl(settings.max_waiting + 1, settings.max_per_key)
         if llm is not None:
@@ -81,26 +84,25 @@ class Service:
 
     def open(self, llm: LLM) -> None:
         """Begins to serve with this engine."""
-        self._checks = Checks(llm.config, llm.client.components)
-        self._names = ModelNames(llm.config.model.name, self.settings.served_model_name)
-        self._sentence_models = SentenceModels(llm.config.retrieval, llm.client.components.retriever)
+        components, settings = llm.client.components, self.settings
         places = llm.config.scheduler.max_num_seqs
-        self.admission = AdmissionControl(places + self.settings.max_waiting, self.settings.max_per_key, places)
-        self._llm = llm  # last: from here on requests are let in
+        self.admission = AdmissionControl(places + settings.max_waiting, settings.max_per_key, places)
+        names = ModelNames(llm.config.model.name, settings.served_model_name)
+        models = SentenceModels(llm.config.retrieval, components.retriever)
+        # Last: from here on requests are let in.
+        self._served = Served(llm, names, models, Checks(llm.config, components))
+
+    @property
+    def served(self) -> Served:
+        """What is served; raises RefusedError while the engine is loading."""
+        if self._served is None:
+            raise RefusedError(503, "the model is being loaded", code="loading")
+        return self._served
 
     @property
     def llm(self) -> LLM:
         """The engine; raises RefusedError while it is loading."""
-        if self._llm is None:
-            raise _loading()
-        return self._llm
-
-    @property
-    def model_names(self) -> ModelNames:
-        """What clients may call the model; raises RefusedError while the engine is loading."""
-        if self._names is None:
-            raise _loading()
-        return self._names
+        return self.served.llm
 
     @property
     def max_model_len(self) -> int:
@@ -110,33 +112,19 @@ class Service:
     @property
     def summary(self) -> EngineSummary | None:
         """What is on in the engine; None while it is loading."""
-        return None if self._llm is None else self._llm.client.components.summary
-
-    @property
-    def checks(self) -> Checks:
-        """The verifiers for finished texts; raises RefusedError while the engine is loading."""
-        if self._checks is None:
-            raise _loading()
-        return self._checks
-
-    @property
-    def sentence_models(self) -> SentenceModels:
-        """The encoder and the reranker; raises RefusedError while the engine is loading."""
-        if self._sentence_models is None:
-            raise _loading()
-        return self._sentence_models
+        return None if self._served is None else self.llm.client.components.summary
 
     def status(self) -> EngineStatus | None:
         """The engine's state, None while it is loading."""
-        return None if self._llm is None else self._llm.client.status()
+        return None if self._served is None else self.llm.client.status()
 
     def _memory_counts(self) -> Mapping[str, int]:
-        memories = None if self._llm is None else self._llm.client.components.memories
+        memories = None if self._served is None else self.llm.client.components.memories
         return {} if memories is None else memories.counts
 
     def check_alive(self) -> None:
         """Raises RefusedError if the engine has stopped for good."""
-        if self._llm is not None and not self._llm.client.is_alive:
+        if self._served is not None and not self.llm.client.is_alive:
             raise RefusedError(503, "the engine has stopped; restart the server", code="engine_dead", may_retry=False)
 
     def check_ready(self) -> None:
@@ -150,7 +138,7 @@ class Service:
 
     def check_model(self, name: str | None) -> str:
         """What answers call the model: the name asked for, else its first. Raises RefusedError for one not served."""
-        names = self.model_names
+        names = self.served.names
         if name is not None and name not in names:
             raise no_model(name, names)
         return names.listed[0] if name is None else name
@@ -211,9 +199,9 @@ class Service:
         """Ends the service's own threads; an app that is started once more gets new ones. The engine is its owner's."""
         self._builders.shutdown(wait=False, cancel_futures=True)
         self._builders = _thread()
-        if self._checks is not None:
-            self._checks.close()
-            self._checks = Checks(self.llm.config, self.llm.client.components)
+        if self._served is not None:
+            self._served.checks.close()
+            self._served = replace(self._served, checks=Checks(self.llm.config, self.llm.client.components))
 
 
 def service_of(request: Request) -> Service:
@@ -242,10 +230,6 @@ def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
 def _thread() -> ThreadPoolExecutor:
     """A thread that begins with its first call."""
     return ThreadPoolExecutor(1, thread_name_prefix="ewe-server-intake")
-
-
-def _loading() -> RefusedError:
-    return RefusedError(503, "the model is being loaded", code="loading")
 
 
 def _salt(key: str, cache_salt: str | None) -> str:

@@ -1,10 +1,8 @@
 """The server's settings, and where settings come from: command line, environment, file, default, in this order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -66,12 +64,12 @@ class ServerSettings(BaseModel):
         return (value,) if isinstance(value, str) else value
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> ServerSettings:
+    def from_yaml(cls, path: str | Path) -> Self:
         """The settings in the group `server` of a YAML file, which need not be there; raises ConfigError."""
         return cls.from_mapping(_group_of(load_yaml(path)))
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> ServerSettings:
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Settings of the group `server`; raises ConfigError naming each problem."""
         try:
             return cls.model_validate(values)

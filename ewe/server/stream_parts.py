@@ -1,7 +1,5 @@
 """What a stream says of each of the engine's events: text to add, an event for those who asked, or a comment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

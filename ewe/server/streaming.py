@@ -1,7 +1,5 @@
 """Streams of server-sent events, and work off the event loop: neither goes on for longer than somebody waits."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -9,13 +7,14 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from fastapi import Request
-from fastapi.responses import StreamingResponse
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.answers import check_finished
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.run import Run, RunEvent
+from ewe.server.schemas.common import AnswerModel
 from ewe.server.service import key_of, service_of
 from ewe.types import Generation
 
@@ -55,7 +54,11 @@ class RecordForm:
 
 
 class StreamedAnswer(Protocol):
-    """What a stream says of a run; each call gives records, or nothing."""
+    """What is said of a run: all at once, or record by record; each call gives records, or nothing."""
+
+    async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
+        """All choices at once."""
+        ...
 
     def begin(self) -> str:
         """Before anything has happened."""
@@ -97,17 +100,20 @@ class RunStream(StreamingResponse):
             self._run.close()
 
 
-async def answers_unless_gone(request: Request, run: Run) -> list[Generation]:
-    """The finished answers, and the run is closed; raises RefusedError if the client hung up before them, or for an
-    answer that came to nothing.
+async def respond(request: Request, run: Run, answer: StreamedAnswer, streams: bool | None) -> Response:
+    """The answer as a stream, or as a whole when all of it is there; in the end the run is closed.
+
+    Raises RefusedError if the client hung up before the whole, or for an answer that came to nothing.
     """
+    if streams:
+        return RunStream(run, answer, service_of(request).settings.ping)
     try:
         generations = await unless_gone(request, asyncio.ensure_future(run.answers()))
     finally:
         run.close()
     for generation in generations:
         check_finished(generation, run.own_deadline)
-    return generations
+    return JSONResponse((await answer.whole(generations)).model_dump())
 
 
 async def unless_gone(request: Request, work: asyncio.Future[_T], timeout_s: float | None = None) -> _T:
@@ -152,13 +158,13 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
     yield told + DONE
 
 
-class Caller:
-    """Whoever waits for the work; work that takes long asks now and then whether it is still there."""
+class Cancellation:
+    """Whether whoever waits for some work has gone; work that takes long asks now and then."""
 
     def __init__(self) -> None:
         self._gone = threading.Event()
 
-    def leave(self) -> None:
+    def cancel(self) -> None:
         """Nobody waits any more."""
         self._gone.set()
 
@@ -174,13 +180,13 @@ class Caller:
             yield items[start : start + size]
 
 
-async def run_in_thread(request: Request, work: Callable[[Caller], _T]) -> _T:
+async def run_in_thread(request: Request, work: Callable[[Cancellation], _T]) -> _T:
     """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
-    service, key, caller = service_of(request), key_of(request), Caller()
+    service, key, cancellation = service_of(request), key_of(request), Cancellation()
     service.admission.enter(key)
-    running = asyncio.ensure_future(asyncio.to_thread(work, caller))
+    running = asyncio.ensure_future(asyncio.to_thread(work, cancellation))
     try:
         return await unless_gone(request, running, service.settings.deadline)
     finally:
-        caller.leave()
+        cancellation.cancel()
         service.admission.leave(key)

@@ -1,7 +1,5 @@
 """What users and agents of requests are called in the store of memories."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ewe.config import LongTermConfig

@@ -3,8 +3,6 @@
 A further format is a further class.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from abc import ABC, abstractmethod

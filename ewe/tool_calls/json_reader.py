@@ -1,7 +1,5 @@
 """JSON in a text that is still being written: where an object or a list ends, and what it holds."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """Where chats with one model have their memory: inside the user's last turn, or before everything."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,8 @@
 """A model's chat template: conversations become prompts, also with tools, whether the template knows them or not."""
 
-from __future__ import annotations
-
+import hashlib
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,15 +11,21 @@ from jinja2 import TemplateError
 
 from ewe.conversation import Message
 from ewe.errors import InvalidRequestError
-from ewe.tool_calls.format import CallFormat
-from ewe.tool_calls.hermes import HermesFormat
-from ewe.tool_calls.llama3 import Llama3Format
-from ewe.tool_calls.messages import for_plain_template, for_template, has_tools
-from ewe.tool_calls.mistral import MistralFormat
+from ewe.tool_calls.formats import FORMATS
 from ewe.tool_calls.tools import Tool, ToolRequest
 from ewe.tool_calls.use import ToolUse
 
-FORMATS: dict[str, CallFormat] = {form.name: form for form in (HermesFormat(), Llama3Format(), MistralFormat())}
+_SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
+_INTRODUCTION = """\
+You may call functions to help with the user's request. The functions are listed here as JSON, one a line:
+<tools>
+{tools}
+</tools>
+To call a function, write its name and arguments as a JSON object between tags, and nothing after it:
+<tool_call>
+{{"name": "the function's name", "arguments": {{"argument": "value"}}}}
+</tool_call>
+The result comes back between <tool_response> and </tool_response>. If no function is needed, just answer."""
 # What gives a format away in a template or among a tokenizer's tokens; the first that is there counts.
 _SIGNS = (("mistral", "[TOOL_CALLS]"), ("hermes", "<tool_call>"), ("llama3", "<|python_tag|>"))
 _OTHER_SIGNS = ("<function=",)  # tags of the same names around something that is no JSON
@@ -39,7 +46,7 @@ class ChatTemplate:
         if not messages:
             raise InvalidRequestError("messages is empty: give at least one message")
         offered = tools.request.tools if tools is not None else ()
-        if not offered and not has_tools(messages):
+        if not offered and not _has_tools(messages):
             return self._render(list(messages))
         if not (self._shows_tools if tools is None else tools.in_template):
             return self._render(for_plain_template(messages, offered))
@@ -67,7 +74,6 @@ class ChatTemplate:
 
     @cached_property
     def _shows_tools(self) -> bool:
-        """Whether the template tells the model of tools."""
         if getattr(self._tokenizer, "chat_template", None) is None:
             return False
         message = [{"role": "user", "content": "Hello."}]
@@ -96,3 +102,88 @@ class ChatTemplate:
             )
         except TemplateError as error:  # templates refuse conversations that their model has not been trained on
             raise InvalidRequestError(f"the model's chat template refuses this conversation: {error}") from error
+
+
+def _has_tools(messages: Sequence[Message]) -> bool:
+    return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
+
+
+def for_template(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """For templates that know tools: arguments as objects, contents as texts, ids of nine characters.
+
+    Raises InvalidRequestError for calls and results that are not in OpenAI's form.
+    """
+    names: dict[str, str] = {}
+    found = []
+    for place, message in enumerate(messages):
+        converted = {**message, "content": message.get("content") or ""}
+        converted.pop("tool_calls", None)
+        if message.get("tool_calls"):
+            calls = _calls_of(message, f"messages.{place}.tool_calls")
+            names.update({call["id"]: call["function"]["name"] for call in calls})
+            converted["tool_calls"] = calls
+        if message.get("role") == "tool":
+            converted["tool_call_id"] = _short_id(str(message.get("tool_call_id") or ""))
+            name = message.get("name") or names.get(converted["tool_call_id"])
+            converted.update({"name": name} if name else {})
+        found.append(converted)
+    return found
+
+
+def for_plain_template(messages: Sequence[Message], tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """For templates that know no tools: tools in the system's message, calls and results in Hermes' form.
+
+    Raises as `for_template` does.
+    """
+    found: list[dict[str, Any]] = []
+    for message in for_template(messages):
+        role, content = message["role"], message["content"]
+        if role == "tool":
+            response = f"<tool_response>\n{content}\n</tool_response>"
+            if found and found[-1].get("results"):  # templates want the roles to take turns
+                found[-1]["content"] += f"\n{response}"
+            else:
+                found.append({"role": "user", "content": response, "results": True})
+            continue
+        calls = [_written(call["function"]) for call in message.get("tool_calls", ())]
+        found.append({"role": role, "content": "\n".join([*([content] if content else []), *calls])})
+    if tools:
+        listed = "\n".join(json.dumps(tool.to_openai(), ensure_ascii=False) for tool in tools)
+        introduction = _INTRODUCTION.format(tools=listed)
+        if found and found[0]["role"] == "system":
+            introduction = f"{found.pop(0)['content']}\n\n{introduction}"
+        found.insert(0, {"role": "system", "content": introduction})
+    return [{"role": message["role"], "content": message["content"]} for message in found]
+
+
+def _written(function: Mapping[str, Any]) -> str:
+    written = json.dumps({"name": function["name"], "arguments": function["arguments"]}, ensure_ascii=False)
+    return f"<tool_call>\n{written}\n</tool_call>"
+
+
+def _calls_of(message: Message, where: str) -> list[dict[str, Any]]:
+    found = []
+    for place, call in enumerate(message["tool_calls"]):
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise InvalidRequestError(f"{where}.{place}: a call must be {{id, type, function: {{name, arguments}}}}")
+        arguments = _arguments_of(function.get("arguments"), f"{where}.{place}.function.arguments")
+        called = {"name": function["name"], "arguments": arguments}
+        found.append({"id": _short_id(str(call.get("id") or "")), "type": "function", "function": called})
+    return found
+
+
+def _arguments_of(value: Any, where: str) -> dict[str, Any]:
+    """Arguments as an object: OpenAI's clients send a string of JSON, and templates write the JSON themselves."""
+    try:
+        arguments = json.loads(value) if isinstance(value, str) and value.strip() else value or {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError(f"{where}: this is not JSON: {error}") from error
+    if not isinstance(arguments, Mapping):
+        raise InvalidRequestError(f"{where}: this must be a JSON object, as a string")
+    return dict(arguments)
+
+
+def _short_id(call_id: str) -> str:
+    """The same id, or one of nine characters that stands for it: Mistral's templates refuse others."""
+    return call_id if _SHORT_ID.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:9]

@@ -1,11 +1,9 @@
 """The tools that a request offers, and which of them must be called."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ewe.errors import InvalidRequestError
 
@@ -28,7 +26,7 @@ class Tool:
     strict: bool = False
 
     @classmethod
-    def from_openai(cls, value: Any, where: str = "tools") -> Tool:
+    def from_openai(cls, value: Any, where: str = "tools") -> Self:
         """Reads `{"type": "function", "function": {...}}`; raises InvalidRequestError that begins with `where`."""
         if not isinstance(value, Mapping) or value.get("type") != "function":
             raise InvalidRequestError(f"{where}: only tools of the type 'function' are supported")
@@ -75,7 +73,7 @@ class ToolRequest:
     @classmethod
     def from_openai(
         cls, tools: Sequence[Any] | None, choice: ToolChoice | None = None, parallel: bool | None = None
-    ) -> ToolRequest | None:
+    ) -> Self | None:
         """Reads `tools`, `tool_choice` and `parallel_tool_calls`; None where no tool may be called.
 
         Raises InvalidRequestError.

@@ -19,7 +19,7 @@ from ewe.agent.agent import STOP
 from ewe.longterm.records import MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval.open_retriever import open_retriever
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 from ewe.verification.endpoint.completer import EndpointCompleter

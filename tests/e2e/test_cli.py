@@ -36,9 +36,10 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> FakeLLM:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeLLM) -> None:
-    monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config, loaded=None: fake)
-    monkeypatch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: Config())
-    monkeypatch.setattr("ewe.cli.demo.builtin_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
+    for command in ("generate", "demo"):
+        monkeypatch.setattr(f"ewe.cli.{command}.open_llm", lambda config, loaded=None: fake)
+        monkeypatch.setattr(f"ewe.cli.{command}.settings_of", lambda *args, **named: Config())
+    monkeypatch.setattr("ewe.cli.demo.example_prompts", lambda: [PROMPT, "Where was Edda Roon born?"])
 
 
 def ewe(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
@@ -122,13 +123,13 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
         asked.append(given)
         return Config()
 
-    monkeypatch.setattr("ewe.cli.engine.settings_of", settings_of)
+    monkeypatch.setattr("ewe.cli.demo.settings_of", settings_of)
     passages = Datastore([Passage("p", "The Huguenots fled to England.", "Huguenot")])
 
     def open_llm(config: Config, loaded: Any = None) -> LLM:
         return tiny_llm({"policy": config.policy, "retrieval": {"retriever": "bm25"}}, datastore=loaded and passages)
 
-    monkeypatch.setattr("ewe.cli.engine.open_llm", open_llm)
+    monkeypatch.setattr("ewe.cli.demo.open_llm", open_llm)
     documents = [json.loads(line) for line in ewe("demo", "--real", "--json", "--max-tokens", "6").stdout.splitlines()]
     settings = ["model.adapter=memory-reader", "feedback.closed_world=true", "feedback.on_exhausted=drop"]
     assert asked == [(None, settings, "smollm2", "wikipedia-sample")]
@@ -263,7 +264,7 @@ def test_a_policy_reaches_the_settings_and_others_are_refused(monkeypatch: pytes
         found.append(config)
         raise ConfigError("stopped here")
 
-    monkeypatch.setattr("ewe.cli.engine.open_llm", stop)
+    monkeypatch.setattr("ewe.cli.generate.open_llm", stop)
     monkeypatch.setattr("ewe.llm.LLM", lambda config, on_load: stop(config))
     monkeypatch.setattr("ewe.server.process.serve", lambda settings, load, notes: load(print))
     for chosen, expected in (

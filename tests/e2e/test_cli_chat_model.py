@@ -29,8 +29,8 @@ TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "", "TERM": "xterm", "COLUMNS": "200
 
 def ewe(llm: Any, *arguments: str, stdin: str | None = None, **environment: str) -> Result:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ewe.cli.engine.open_llm", lambda config: llm)
-        patch.setattr("ewe.cli.engine.settings_of", lambda *args, **named: Config())
+        patch.setattr("ewe.cli.generate.open_llm", lambda config: llm)
+        patch.setattr("ewe.cli.generate.settings_of", lambda *args, **named: Config())
         return CliRunner(env=environment).invoke(app, list(arguments), input=stdin)
 
 

@@ -19,7 +19,7 @@ PROMPTS = "".join(f"prompt {number}\n" for number in range(7))
 
 
 def generate(monkeypatch: pytest.MonkeyPatch, llm: FakeLLM, output: Path, *more: str, prompts: str = PROMPTS) -> Result:
-    monkeypatch.setattr("ewe.cli.engine.open_llm", lambda config: llm)
+    monkeypatch.setattr("ewe.cli.generate.open_llm", lambda config: llm)
     return CliRunner().invoke(app, ["generate", "--output", str(output), *more], input=prompts)
 
 

@@ -11,7 +11,6 @@ from check_fixture import ALMANAC, WordVerifier
 from typer.testing import CliRunner, Result
 
 from ewe.cli.main import app
-from ewe.cli.verify import OpenedVerifier
 
 RIGHT, WRONG = "All is well here. This is fine.", "All is well here. This is wrong."
 
@@ -19,7 +18,7 @@ RIGHT, WRONG = "All is well here. This is fine.", "All is well here. This is wro
 @pytest.fixture(autouse=True)
 def _verifier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "real_verifier" not in request.fixturenames:
-        opened = OpenedVerifier(WordVerifier(), "a library")
+        opened = (WordVerifier(), "a library")
         monkeypatch.setattr("ewe.cli.verify.open_verifier", lambda *options: opened)
 
 

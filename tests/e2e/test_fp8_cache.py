@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from ewe.engine.model_runner import layer_shapes
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, PrecomputedError
 from ewe.memory.unit_files import MANIFEST, SHARDS
-from ewe.retrieval.datastore import Datastore
 from ewe.world.builtin import builtin_datastore
 
 IN_FP8 = ["cache.dtype=fp8_e4m3"]
@@ -109,7 +109,7 @@ def test_an_unknown_cache_dtype_is_refused() -> None:
 def test_the_command_and_the_builtin_model(tmp_path: Path) -> None:
     store, out = tmp_path / "store.jsonl", tmp_path / "units"
     passages = builtin_datastore().passages[:8]
-    Datastore(passages).to_jsonl(store)
+    store.write_text("".join(f"{json.dumps(asdict(passage))}\n" for passage in passages))
     done = CliRunner().invoke(app, ["index", "precompute", str(store), "--out", str(out), "--set", *IN_FP8])
     assert done.exit_code == 0, done.output
     assert "8 units encoded: " in done.output

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import time
 from copy import deepcopy
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,6 @@ from ewe.engine.loader import LoadedModel
 from ewe.engine.precompute import precompute
 from ewe.errors import PrecomputedError
 from ewe.memory.unit_files import SHARDS
-from ewe.retrieval.datastore import Datastore
 from ewe.world.builtin import builtin_datastore
 
 PASSAGES = [
@@ -199,8 +200,9 @@ _needs_weights = pytest.mark.skipif(
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Twelve passages of the built-in world."""
-    Datastore(builtin_datastore().passages[:12]).to_jsonl(tmp_path / "store.jsonl")
-    return tmp_path / "store.jsonl"
+    path = tmp_path / "store.jsonl"
+    path.write_text("".join(f"{json.dumps(asdict(one))}\n" for one in builtin_datastore().passages[:12]))
+    return path
 
 
 @_needs_weights

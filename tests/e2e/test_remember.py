@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 @pytest.fixture(autouse=True)
 def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.longterm.factory.builtin_encoder_path", lambda: None)
+    monkeypatch.setattr("ewe.longterm.open_memories.builtin_encoder_path", lambda: None)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_the_server_keeps_facts_of_a_chat(llm: LLM, store: MemoryStore) -> None:
 
 
 def remember(store: Path, file: Path, model: LLM) -> Result:
-    with mock.patch("ewe.cli.engine.open_llm", return_value=mock.MagicMock(__enter__=lambda _: model)):
+    with mock.patch("ewe.cli.memory_write.open_llm", return_value=mock.MagicMock(__enter__=lambda _: model)):
         return CliRunner().invoke(
             app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "values"]
         )
@@ -152,7 +152,7 @@ def test_the_command_reads_conversations(tmp_path: Path, llm: LLM, form: str) ->
 def test_the_command_says_what_is_wrong(tmp_path: Path, llm: LLM) -> None:
     file = tmp_path / "talk"
     for text, problem in (
-        ("{", "talk:1 is no JSON"),
+        ("{", "talk:1: not valid JSON"),
         ('{"role": "user"}', 'a text under "content"'),
         ("[]", "is empty"),
     ):

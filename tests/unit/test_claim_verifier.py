@@ -13,7 +13,7 @@ from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.protocol import ExtractionError
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
-from ewe.verification.open import open_verifier
+from ewe.verification.open_verifier import open_verifier
 from ewe.verification.value_comparison.verifier import ValueVerifier
 
 RULE = DecisionRule(Thresholds(0.6, 0.6, 1 / 3))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.engine import calls
+from ewe.engine import workers
 from ewe.engine.request import Request
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.sampling import SamplingParams
@@ -198,7 +198,7 @@ def test_what_memories_bring_is_looked_at_like_a_retrievers_answer() -> None:
             return [["a text"] for _ in queries]  # type: ignore[list-item]
 
     with pytest.raises(TypeError, match="ScoredPassage"):
-        calls.retrieve(None, Odd(), 4, [Query("x")])
+        workers.retrieve(None, Odd(), 4, [Query("x")])
 
 
 def test_answers_to_another_number_of_queries_are_refused() -> None:
@@ -207,7 +207,7 @@ def test_answers_to_another_number_of_queries_are_refused() -> None:
             return []
 
     with pytest.raises(ValueError, match=r"shorter|longer"):
-        calls.retrieve(Notebook(), Short(), 4, [Query("x")])
+        workers.retrieve(Notebook(), Short(), 4, [Query("x")])
 
 
 @pytest.mark.parametrize("given", [{}, {"veracity_weighting": "off"}, {"veracity_weighting": "power"}])

@@ -10,7 +10,7 @@ from e2e.llm_rig import loaded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.cli.eval_judges import Judges
+from ewe.cli.eval_run import Judges
 from ewe.cli.findings_file import FindingsFile, read_findings
 from ewe.config import Config
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError

@@ -91,7 +91,8 @@ def test_a_name_that_ends_like_a_scale_is_a_weight(tmp_path):
 def test_asking_for_judges_needs_no_model_library():
     code = (
         "import sys, json; from ewe.verification import load_judge; load_judge('values'); load_judge('builtin');"
-        "import ewe.verification.open; print(json.dumps([m for m in ('torch', 'transformers') if m in sys.modules]))"
+        "import ewe.verification.open_verifier;"
+        "print(json.dumps([m for m in ('torch', 'transformers') if m in sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []

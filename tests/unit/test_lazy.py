@@ -19,7 +19,7 @@ from ewe.retrieval.hybrid import HybridRetriever
 from ewe.retrieval.reranker import Reranked
 from ewe.retrieval.veracity import SourceTable, Weighed
 from ewe.verification.judges import builtin
-from ewe.verification.open import open_verifier
+from ewe.verification.open_verifier import open_verifier
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
@@ -52,6 +52,8 @@ def test_what_making_it_raises_is_raised_again() -> None:
 
 class Model:
     """Counts how often it is told to load."""
+
+    name = "counting"
 
     def __init__(self) -> None:
         self.loads = 0

@@ -18,8 +18,8 @@ from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm import factory, request_memories
-from ewe.longterm.factory import open_service
+from ewe.longterm import open_memories, request_memories
+from ewe.longterm.open_memories import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.search import address
@@ -268,7 +268,7 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
 
 @pytest.fixture(autouse=True)
 def no_encoder_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factory, "builtin_encoder_path", lambda: None)
+    monkeypatch.setattr(open_memories, "builtin_encoder_path", lambda: None)
 
 
 def test_a_store_with_vectors_is_searched_by_meaning_too(
@@ -277,7 +277,7 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     with new_store(tmp_path / "memories") as made:
         made.add([Memory("m", "the bridge is long", veracity=0.9)])
         made.embeddings.embed(WordEncoder())
-    monkeypatch.setattr(factory, "SentenceEncoder", lambda name: WordEncoder())
+    monkeypatch.setattr(open_memories, "SentenceEncoder", lambda name: WordEncoder())
     opened = RequestMemories(
         open_service(tmp_path / "memories", LongTermConfig(), judge), LongTermConfig(), owns_store=True
     )
@@ -292,7 +292,7 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     def missing(name: str | None) -> None:
         raise ConfigError("no encoder here")
 
-    monkeypatch.setattr(factory, "SentenceEncoder", missing)
+    monkeypatch.setattr(open_memories, "SentenceEncoder", missing)
     with pytest.raises(ConfigError, match="no encoder"):
         open_service(tmp_path / "memories", LongTermConfig(), judge)
     MemoryStore.open(tmp_path / "memories", read_only=False).close()  # it was let go

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ewe.memory.unit_template import fill_template
+from ewe.memory.unit_text import fill_template
 
 ALL = {"title": "Mira", "text": "It moved.", "source": "Gazette", "date": "1987"}
 

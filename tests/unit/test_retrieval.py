@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -71,11 +72,11 @@ def test_odd_texts_never_raise(texts, query, depth):
     assert all(len(row) <= depth for row in results)
 
 
-def test_a_datastore_survives_the_round_trip(tmp_path):
+def test_a_datastore_is_read_as_it_was_written(tmp_path):
     passages = (Passage("a", "Čapek\u2028 wrote\nit", "T", "s", "u", "1920", 0.25), Passage("b", "two"))
-    Datastore(passages).to_jsonl(tmp_path / "store.jsonl")
+    lines = [json.dumps(asdict(passage), ensure_ascii=False) for passage in passages]
+    (tmp_path / "store.jsonl").write_text("\n".join(lines), encoding="utf-8")
     assert Datastore.from_jsonl(tmp_path / "store.jsonl").passages == passages
-    assert [path.name for path in tmp_path.iterdir()] == ["store.jsonl"]
 
 
 def test_copies_are_kept_once_and_clashing_ids_refused():
@@ -116,5 +117,3 @@ def test_a_bad_line_is_named(tmp_path, line, message):
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(DatastoreError, match="nowhere"):
         Datastore.from_jsonl(tmp_path / "nowhere.jsonl")
-    with pytest.raises(DatastoreError, match="nowhere"):
-        Datastore([]).to_jsonl(tmp_path / "nowhere" / "store.jsonl")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retrieval_bench import ids, made_up_passages
 
 from ewe.errors import DatastoreError
-from ewe.retrieval import bm25, postings
+from ewe.retrieval import bm25
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.store import PassageStore
@@ -47,8 +47,8 @@ def store(tmp_path):
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("batch", [10_000, 64])
 def test_scores_and_order_are_those_of_the_definition(query, batch, monkeypatch):
-    monkeypatch.setattr(postings, "_BATCH", batch)
-    monkeypatch.setattr(postings, "_IN_MEMORY", 1 << 10)
+    monkeypatch.setattr(bm25, "_BATCH", batch)
+    monkeypatch.setattr(bm25, "_IN_MEMORY", 1 << 10)
     expected = by_definition(PASSAGES, query)
     order = [place for place in np.argsort(-expected, kind="stable") if expected[place] > 0]
     [found] = BM25Retriever(PASSAGES).retrieve([query], 500)
@@ -60,7 +60,7 @@ def test_scores_and_order_are_those_of_the_definition(query, batch, monkeypatch)
 def test_the_index_is_the_one_that_bm25s_makes():
     theirs = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
     theirs.index([words(f"{passage.title}\n{passage.text}") for passage in PASSAGES], show_progress=False)
-    ours = postings.build_postings(enumerate(PASSAGES, 1), len(PASSAGES))
+    ours = bm25.build_postings(enumerate(PASSAGES, 1), len(PASSAGES))
     for word, number in ours.vocabulary.items():
         other = theirs.vocab_dict[word]
         span = slice(ours.starts[number], ours.starts[number + 1])
@@ -134,7 +134,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(store, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(postings.os, "posix_fallocate", full)
+    monkeypatch.setattr(bm25.os, "posix_fallocate", full)
     with pytest.raises(DatastoreError, match=r"indexes.bm25.*No space left"):
         BM25Retriever(store)
     monkeypatch.undo()

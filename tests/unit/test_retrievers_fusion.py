@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from retrieval_bench import FixedRetriever, ids
 
+from ewe.config import Config, FilterConfig
 from ewe.errors import ConfigError
 from ewe.protocols import Retriever
 from ewe.retrieval.hybrid import HybridRetriever, fuse
 from ewe.retrieval.reranker import Reranked
-from ewe.retrieval.source import PassageFilter
+from ewe.retrieval.source import passes
 from ewe.types import Passage, ScoredPassage
 
 RANKINGS = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), min_size=1, max_size=4)
@@ -90,13 +91,13 @@ PASSAGES = [
     ],
 )
 def test_a_filter_keeps_what_meets_every_condition(conditions, kept):
-    assert "".join(passage.id for passage in PASSAGES if PassageFilter(**conditions)(passage)) == kept
+    assert "".join(passage.id for passage in PASSAGES if passes(FilterConfig(**conditions), passage)) == kept
 
 
 @pytest.mark.parametrize("conditions", [{"since": "May 2024"}, {"until": "2024-5"}, {"min_veracity": 1.5}])
 def test_a_filter_without_sense_is_refused(conditions):
     with pytest.raises(ConfigError, match=next(iter(conditions))):
-        PassageFilter(**conditions)
+        Config.from_mapping({"retrieval": {"filters": conditions}})
 
 
 class LengthScorer:

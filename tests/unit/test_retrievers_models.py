@@ -14,7 +14,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
 from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
-from ewe.retrieval.open import models_of, open_retriever
+from ewe.retrieval.open_retriever import models_of, open_retriever
 from ewe.retrieval.reranker import CrossEncoderScorer
 from ewe.types import Passage
 
@@ -50,7 +50,8 @@ def bert(tmp_path_factory):
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed():
-    code = "import sys, ewe.retrieval.open; print([m for m in ('torch', 'faiss', 'transformers') if m in sys.modules])"
+    heavy = "('torch', 'faiss', 'transformers')"
+    code = f"import sys, ewe.retrieval.open_retriever; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

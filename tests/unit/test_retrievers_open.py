@@ -6,9 +6,9 @@ from retrieval_bench import HashEncoder, ids, made_up_passages
 from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import ConfigError, DatastoreError
 from ewe.retrieval import encoders
-from ewe.retrieval import open as opening
+from ewe.retrieval import open_retriever as opening
 from ewe.retrieval.dense import DenseRetriever
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval.open_retriever import open_retriever
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.veracity import ConfidenceScorer, SourceTable
 from ewe.types import Passage

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from retrieval_bench import FixedRetriever
 
 from ewe.errors import ConfigError, DatastoreError
-from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed, agreement, word_cosines
+from ewe.retrieval.ingest import read_sources
+from ewe.retrieval.veracity import ConfidenceScorer, SourceTable, Weighed, agreement, word_cosines
 from ewe.types import Passage
 
 TODAY = date(2025, 3, 1)
@@ -32,13 +33,15 @@ def test_sources_that_are_not_listed_keep_their_own():
     [("2025-03-01", 0), ("2025-02-27T10:00:00", 2), ("2025-02", 28), ("2024", 425), ("2026-01-01", 0)],
 )
 def test_a_passage_halves_with_every_half_life(written, age):
-    factor = Recency(30.0, TODAY).factor(Passage("x", "x", date=written))
-    assert factor == pytest.approx(math.exp(-math.log(2) / 30 * age))
+    scorer = ConfidenceScorer(half_life_days=30.0, weights=(1.0, 1.0, 0.0), today=TODAY)
+    [believed] = scorer.weigh([Passage("x", "x", date=written, veracity=0.0)])
+    assert believed == pytest.approx(math.exp(-math.log(2) / 30 * age) / 2)
 
 
 @pytest.mark.parametrize("written", ["", "May 2024", "2024-13-01", "20240501"])
 def test_what_is_no_date_has_no_age(written):
-    assert Recency(30.0, TODAY).factor(Passage("x", "x", date=written)) is None
+    scorer = ConfidenceScorer(half_life_days=30.0, weights=(1.0, 1.0, 0.0), today=TODAY)
+    assert scorer.weigh([Passage("x", "x", date=written, veracity=0.3)]) == [0.3]
 
 
 def by_loops(cosines, confidences):
@@ -64,7 +67,7 @@ def test_agreement_is_the_weighted_mean_of_the_neighbours(count, seed):
 
 
 def test_confidence_is_the_mean_over_what_a_passage_has():
-    scorer = ConfidenceScorer(TABLE, Recency(30.0, TODAY), (0.45, 0.40, 0.15))
+    scorer = ConfidenceScorer(TABLE, 30.0, (0.45, 0.40, 0.15), today=TODAY)
     base = [(0.45 * 0.9 + 0.40) / 0.85, (0.45 * 0.2 + 0.40 * 0.5) / 0.85, 0.3]
     support = by_loops(word_cosines([passage.text for passage in PASSAGES]), base)
     expected = [
@@ -114,7 +117,7 @@ def test_a_weighed_retriever_changes_the_veracity_only():
 def test_a_table_is_read_from_a_file(tmp_path):
     path = tmp_path / "sources.yaml"
     path.write_text("book: 0.9\nweb: 0.2\n")
-    assert SourceTable.from_file(path) == TABLE
+    assert SourceTable(read_sources(path)) == TABLE
     path.write_text("book: 9\n")
     with pytest.raises(DatastoreError, match="book"):
-        SourceTable.from_file(path)
+        read_sources(path)

@@ -41,7 +41,7 @@ def store(tmp_path: Path):
 
 
 def database(store: PassageStore) -> Path:
-    return store.path / "passages.sqlite"
+    return store.folder / "passages.sqlite"
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -84,7 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        path = self.store.path
+        path = self.store.folder
         self.store.close()
         self.store = PassageStore.open(path, read_only=False)
 
@@ -129,7 +129,7 @@ def test_row_numbers_are_never_used_twice(store: PassageStore) -> None:
 
 
 def test_readers_see_commits_and_keep_their_snapshot(store: PassageStore) -> None:
-    with PassageStore.open(store.path) as reader:
+    with PassageStore.open(store.folder) as reader:
         store.add(passages(2))
         assert len(reader) == 2
         with reader.snapshot():
@@ -141,7 +141,7 @@ def test_readers_see_commits_and_keep_their_snapshot(store: PassageStore) -> Non
 
 def test_a_snapshot_lasts_until_its_last_holder_leaves(store: PassageStore) -> None:
     store.add(passages(1))
-    with PassageStore.open(store.path) as reader, reader.snapshot():
+    with PassageStore.open(store.folder) as reader, reader.snapshot():
         with reader.snapshot():
             pass
         store.add(passages(1, first=1))
@@ -156,19 +156,19 @@ def test_a_snapshot_inside_a_transaction_ends_nothing(store: PassageStore) -> No
         assert store.verify() == []
         store.add(passages(1, first=2))
     assert len(store) == 3
-    with store.snapshot(), PassageStore.open(store.path) as reader:
+    with store.snapshot(), PassageStore.open(store.folder) as reader:
         assert len(reader) == 3
 
 
 def test_one_writer_at_a_time_and_readers_cannot_write(store: PassageStore) -> None:
     with pytest.raises(DatastoreError, match="another process is writing"):
-        PassageStore.open(store.path, read_only=False)
-    with PassageStore.open(store.path) as reader, pytest.raises(DatastoreError, match="reading only"):
+        PassageStore.open(store.folder, read_only=False)
+    with PassageStore.open(store.folder) as reader, pytest.raises(DatastoreError, match="reading only"):
         reader.add(passages(1))
     with store.snapshot(), pytest.raises(DatastoreError, match="snapshot"):
         store.add(passages(1))
     store.close()
-    with PassageStore.open(store.path, read_only=False) as again:
+    with PassageStore.open(store.folder, read_only=False) as again:
         assert again.add(passages(1)).added == 1
 
 
@@ -202,7 +202,7 @@ def test_large_additions_are_committed_in_parts(store: PassageStore, monkeypatch
 
 
 def test_scan_goes_on_after_a_row_and_pages(store: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.retrieval.store.reading._PAGE", 3)
+    monkeypatch.setattr("ewe.retrieval.store.store._PAGE", 3)
     store.add(passages(8))
     store.remove(["p4"])
     assert [rowid for rowid, _ in store.scan(2)] == [3, 4, 6, 7, 8]
@@ -232,7 +232,7 @@ def test_a_changed_row_is_refused_by_name(store: PassageStore, column: str) -> N
     with sqlite3.connect(database(store)) as connection:
         connection.execute(f"UPDATE passages SET {column} = '0.5' WHERE rowid = 2")
     connection.close()
-    with PassageStore.open(store.path) as opened:
+    with PassageStore.open(store.folder) as opened:
         assert opened.get(["p0"])
         for read in (lambda: opened.rows([2]), lambda: opened.get(["p1"]), lambda: list(opened.scan())):
             with pytest.raises(DatastoreError, match=r"passages\.sqlite is damaged at row 2"):
@@ -254,7 +254,7 @@ def test_lost_and_renumbered_rows_are_found(store: PassageStore, statement: str)
     with sqlite3.connect(database(store)) as connection:
         connection.execute(statement)
     connection.close()
-    with PassageStore.open(store.path) as opened:
+    with PassageStore.open(store.folder) as opened:
         [problem] = opened.verify()
         assert "is damaged" in problem
 
@@ -266,9 +266,9 @@ def test_damaged_and_foreign_files_are_refused_by_name(store: PassageStore, tmp_
 
     def refused(content: bytes, match: str) -> None:
         database(store).write_bytes(content)
-        with pytest.raises(DatastoreError, match=match), PassageStore.open(store.path) as opened:
+        with pytest.raises(DatastoreError, match=match), PassageStore.open(store.folder) as opened:
             list(opened.scan())
-        with pytest.raises(DatastoreError, match=match), PassageStore.open(store.path, read_only=False) as opened:
+        with pytest.raises(DatastoreError, match=match), PassageStore.open(store.folder, read_only=False) as opened:
             list(opened.scan())
 
     refused(b"", r"passages\.sqlite is no datastore, or damaged")
@@ -282,7 +282,7 @@ def test_damaged_and_foreign_files_are_refused_by_name(store: PassageStore, tmp_
     connection.close()
     refused(other.read_bytes(), "no datastore of this engine")
     database(store).write_bytes(good)
-    with PassageStore.open(store.path) as opened:
+    with PassageStore.open(store.folder) as opened:
         assert opened.verify() == []
 
 
@@ -291,7 +291,7 @@ def test_a_missing_store_and_an_existing_one(store: PassageStore, tmp_path: Path
         PassageStore.open(tmp_path / "nothing", read_only=False)
     assert not (tmp_path / "nothing").exists()
     with pytest.raises(DatastoreError, match="holds a datastore already"):
-        PassageStore.create(store.path)
+        PassageStore.create(store.folder)
     (tmp_path / "file").write_text("x")
     with pytest.raises(DatastoreError, match="file"):
         PassageStore.create(tmp_path / "file")
@@ -312,10 +312,10 @@ def test_a_folder_that_cannot_be_written_can_be_read(store: PassageStore, monkey
     store.add(passages(3))
     store.close()
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    before = sorted(path.name for path in store.path.iterdir())
-    with PassageStore.open(store.path) as opened:
+    before = sorted(path.name for path in store.folder.iterdir())
+    with PassageStore.open(store.folder) as opened:
         assert len(list(opened.scan())) == 3
-        assert sorted(path.name for path in store.path.iterdir()) == before
+        assert sorted(path.name for path in store.folder.iterdir()) == before
 
 
 def test_threads_share_one_store(store: PassageStore) -> None:

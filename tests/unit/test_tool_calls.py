@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from ewe.errors import InvalidRequestError
 from ewe.tool_calls.format import CallFormat, FunctionCall
-from ewe.tool_calls.messages import for_plain_template, for_template
-from ewe.tool_calls.reader import CallReader, Piece
-from ewe.tool_calls.template import FORMATS
+from ewe.tool_calls.template import FORMATS, for_plain_template, for_template
 from ewe.tool_calls.tools import Tool
+from ewe.tool_calls.use import CallReader, Piece
 
 NAMES = ("get_weather", "f", "look-up.2")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

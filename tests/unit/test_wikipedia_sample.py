@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ewe.components import open_passages
 from ewe.config import RetrievalConfig
-from ewe.retrieval import open as module
-from ewe.retrieval.open import open_retriever
+from ewe.retrieval import open_retriever as module
+from ewe.retrieval.open_retriever import open_retriever
 
 FOLDER = Path(module.__file__).parent / "wikipedia_sample"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ewe.errors import ConfigError
 from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question, Reply, Turn
-from ewe.longterm.factory import rules_of
+from ewe.longterm.open_memories import rules_of
 from ewe.longterm.recall import MemoryRules, Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.forms import FirstVeracity, unmoved

@@ -18,7 +18,7 @@ from ewe.longterm.store.rows import (
     memory_values,
     revision_values,
 )
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}, checksum) VALUES ({','.join('?' * 10)})"  # noqa: S608
 _ADD_MEMORY = (

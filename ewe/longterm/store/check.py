@@ -3,7 +3,7 @@
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 # What has to be empty, and what it means if it is not.
 _EXPECTATIONS = {
@@ -40,12 +40,12 @@ def problems(session: Session) -> list[str]:
     """What is wrong with the file and its rows; reads everything once."""
     try:
         found = [str(message) for (message,) in session.query("PRAGMA integrity_check(20)")]
-        damages = [f"{session.path} is damaged: {message}" for message in found if message != "ok"]
+        damages = [f"{session.file} is damaged: {message}" for message in found if message != "ok"]
         if damages:
             return damages
         for meaning, statement in _EXPECTATIONS.items():
             for (name,) in session.query(f"{statement} LIMIT 20"):
-                damages.append(f"{session.path} is damaged: {name!r} {meaning}")
+                damages.append(f"{session.file} is damaged: {name!r} {meaning}")
         return damages + _invalid(session)
     except DatastoreError as error:
         return [str(error)]
@@ -70,7 +70,7 @@ def _invalid(session: Session) -> list[str]:
                     revision_of(memory.id, revision)
                     _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
             except (InvalidRequestError, ValueError, TypeError) as error:
-                found.append(f"{session.path} is damaged: {error}")
+                found.append(f"{session.file} is damaged: {error}")
         after = page[-1][0]
     return found
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm.store.ivf import InvertedLists, arrange
-from ewe.longterm.store.session import Session
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
 from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.session import Session
 
 _BATCH = 256
 _PROBE = "She moved to Lyon in March 2019 and has not eaten meat since."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ewe.longterm.records import Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 ALL_IDS = "*"
 """The id in the log that stands for everything of an erased user."""

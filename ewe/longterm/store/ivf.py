@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 WHOLE_LIMIT = 20_000  # vectors that are compared one by one; 384 numbers each: 31 MB, read in about 10 ms
 _PER_CELL = 500

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 from ewe.text.english import stem
 from ewe.text.words import fold, words
 

@@ -19,7 +19,7 @@ from ewe.longterm.store.rows import (
     memory_of,
     revision_of,
 )
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 _PAGE = 1000
 _PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))

@@ -10,11 +10,11 @@ from typing import Any, Self
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
-from ewe.longterm.store.database import create_database
+from ewe.longterm.store.database import FILE_NAME, connect, create_database
 from ewe.longterm.store.erasing import Eraser, Erasure
 from ewe.longterm.store.reading import MemoryReader, missing
 from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
-from ewe.longterm.store.session import Session
+from ewe.retrieval.store.session import Session
 
 ADDED = "added"
 _REPLACED = ("veracity", "uncertainty", "content", "contradicts", "metadata")
@@ -75,7 +75,7 @@ class MemoryStore(MemoryReader):
     @classmethod
     def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
-        store = cls(Session(Path(path), read_only))
+        store = cls(Session(Path(path) / FILE_NAME, connect, read_only))
         if not read_only:
             try:
                 store._recover()

@@ -1,7 +1,5 @@
 """Building a datastore from files, and adding files to one; a run that was killed is gone on with."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -121,8 +119,6 @@ class _Step:
 
 
 class _Run:
-    """One pass over the files of a request."""
-
     def __init__(self, store: PassageStore, ledger: Ledger, request: Request, on_progress: OnProgress | None) -> None:
         rules = ledger.settings()["rules"]
         self._store, self._ledger, self._request = store, ledger, request
@@ -134,7 +130,7 @@ class _Run:
 
     def all(self) -> Report:
         """Reads everything that was not read yet."""
-        files, unknown = find_files(self._request.sources, self._store.path)
+        files, unknown = find_files(self._request.sources, self._store.folder)
         with self._store.transaction():
             records = [self._ledger.begin(file, self._state(file)) for file in files]
         to_read = [record for record in records if not record.finished]

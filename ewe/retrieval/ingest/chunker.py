@@ -1,8 +1,7 @@
 """Cutting documents into passages at the ends of sentences."""
 
-from __future__ import annotations
-
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,14 +131,8 @@ class Chunker:
 
     def _longest(self, word: str) -> int:
         """Characters of the longest beginning of a word that fits the budget, at least one."""
-        low, high = 1, min(len(word), 8 * self._rules.tokens)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._count(word[:middle]) <= self._rules.tokens:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        fits = range(1, min(len(word), 8 * self._rules.tokens) + 1)
+        return max(1, bisect_right(fits, self._rules.tokens, key=lambda size: self._count(word[:size])))
 
 
 def counter(tokenizer: str | None) -> Count:
@@ -160,7 +153,6 @@ def counter(tokenizer: str | None) -> Count:
 
 
 def _sections(document: Document) -> Iterator[Span]:
-    """Spans between the marks at which the title changes."""
     starts = [0]
     title = ""
     for mark in document.marks:
@@ -173,18 +165,11 @@ def _sections(document: Document) -> Iterator[Span]:
 
 
 def _mark_at(marks: tuple[Mark, ...], start: int) -> Mark:
-    """The last mark before or at the beginning of a chunk."""
-    found = _NO_MARK
-    for mark in marks:
-        if mark.start > start:
-            break
-        found = mark
-    return found
+    before = bisect_right(marks, start, key=lambda mark: mark.start)
+    return marks[before - 1] if before else _NO_MARK
 
 
 def _stripped(text: str, start: int, end: int) -> Span:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    part = text[start:end]
+    begin = start + len(part) - len(part.lstrip())
+    return begin, begin + len(part.strip())

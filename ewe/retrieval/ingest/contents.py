@@ -1,7 +1,5 @@
 """What a datastore holds, and taking passages out of it by id, file or source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -43,7 +41,6 @@ def info(path: Path) -> dict[str, Any]:
 
 
 def _state(folder: Path, store: PassageStore) -> str:
-    """What an index is, and whether it belongs to the passages as they are now."""
     try:
         manifest = read_manifest(folder)
     except DatastoreError as error:

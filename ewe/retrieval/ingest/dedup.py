@@ -101,7 +101,6 @@ def _key(*parts: str) -> int:
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS ingest_keys (key INTEGER, passage INTEGER, PRIMARY KEY (key, passage)) WITHOUT ROWID"
 )
-_ASKED_AT_ONCE = 500
 _COMPARED = 16  # passages under one key that are compared; more of them under one key say the same anyway
 
 
@@ -134,14 +133,10 @@ class Deduplicator:
             )
 
     def _stored(self, keys: Iterable[int]) -> defaultdict[int, list[str]]:
-        """The texts in the store under each key."""
         wanted = list(dict.fromkeys(keys))
-        pairs: list[tuple[int, int]] = []
-        for first in range(0, len(wanted), _ASKED_AT_ONCE):
-            part = wanted[first : first + _ASKED_AT_ONCE]
-            marks = ",".join("?" * len(part))
-            pairs += self._store.query(f"SELECT key, passage FROM ingest_keys WHERE key IN ({marks})", part)  # noqa: S608
-        texts = dict(self._store.lookup("rowid, text", "rowid", sorted({row for _, row in pairs})))
+        pairs = self._store.lookup("SELECT key, passage FROM ingest_keys WHERE key IN", wanted)
+        rows = sorted({row for _, row in pairs})
+        texts = dict(self._store.lookup("SELECT rowid, text FROM passages WHERE rowid IN", rows))
         found: defaultdict[int, list[str]] = defaultdict(list)
         for key, row in sorted(pairs):
             if row in texts:

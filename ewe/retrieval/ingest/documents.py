@@ -1,7 +1,5 @@
 """What readers hand on: blocks of a file, the documents in them, and what could not be read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module

@@ -1,11 +1,10 @@
 """Fields of documents from rows of tables and JSON objects; the table of veracities by source."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import yaml
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Problem, ReadOptions, UnreadableError
+from ewe.retrieval.datastore import is_unicode
+from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.files import decode
 
 
@@ -63,6 +63,14 @@ def document(values: Mapping[str, Any], number: int, block: Block, options: Read
     )
 
 
+def whole_document(
+    values: Mapping[str, Any], block: Block, options: ReadOptions, marks: Iterable[Mark] = ()
+) -> Document | Problem | None:
+    """The document of a block that is no row: its fields have their own names. marks: where its sections begin."""
+    found = document(values, block.first, block, ReadOptions(source=options.source))
+    return replace(found, marks=tuple(marks)) if isinstance(found, Document) else found
+
+
 def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:
     if value is None:
         if column in values:
@@ -74,7 +82,6 @@ def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, name: str) -> str:
-    """A field other than text and veracity as a string; missing is empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, datetime | date):
@@ -99,7 +106,7 @@ def _veracity(value: Any) -> float | None:
 
 
 def _unicode(value: str, name: str) -> str:
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+    if not is_unicode(value):
         raise ValueError(f"{name} holds half of a surrogate pair")
     return value
 

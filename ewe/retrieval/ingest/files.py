@@ -1,7 +1,5 @@
 """Which files the user means, and from their bytes to text."""
 
-from __future__ import annotations
-
 import codecs
 import glob
 import io

@@ -4,15 +4,12 @@ Nothing that a page says is left out but menus and controls: trafilatura, tried 
 paragraphs and takes dates from running text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
-from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
 
 _LEFT_OUT = frozenset(
@@ -48,11 +45,7 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     page.close()
     title = page.title or next((mark.title for mark in page.marks), "") or block.file.path.stem
     values = {"text": "".join(page.parts), "id": block.file.label, "title": title, "url": page.url, "date": page.date}
-    result = document(values, 1, block, ReadOptions(source=options.source))
-    if isinstance(result, Document):
-        marks = tuple(Mark(mark.start, _under(title, mark.title)) for mark in page.marks)
-        result = replace(result, marks=marks)
-    yield result
+    yield whole_document(values, block, options, (Mark(mark.start, _under(title, mark.title)) for mark in page.marks))
 
 
 def _under(title: str, heading: str) -> str:
@@ -60,8 +53,6 @@ def _under(title: str, heading: str) -> str:
 
 
 class _Page(HTMLParser):
-    """Collects text as the elements come by; unclosed and stray ones do no harm beyond themselves."""
-
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []

@@ -1,12 +1,10 @@
 """What was read so far: files, how far in each, which passages came from it, what could not be read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from ewe.retrieval.ingest.documents import Problem, SourceFile
 from ewe.retrieval.store import PassageStore
@@ -68,7 +66,7 @@ class Ledger:
                     connection.execute(statement)
 
     @classmethod
-    def of(cls, store: PassageStore) -> Ledger | None:
+    def of(cls, store: PassageStore) -> Self | None:
         """The ledger of a store that may be open for reading only, or None if nothing was ever read into it."""
         ledger = cls.__new__(cls)
         ledger._store = store
@@ -183,7 +181,6 @@ class Ledger:
             return removed
 
     def _empty(self, number: int) -> int:
-        """Takes everything out of the store that came from a file."""
         with self._store.transaction() as connection:
             ids = connection.execute(
                 "SELECT id FROM passages JOIN ingest_origins ON passage = passages.rowid WHERE file = ?", (number,)

@@ -1,15 +1,12 @@
 """Reading PDF through pypdf."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
-from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.fields import whole_document
 
 _HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
 _LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
@@ -34,15 +31,10 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
     if not any(pages):
         raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
     values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
-    result = document(values, 1, block, ReadOptions(source=options.source))
-    if isinstance(result, Document):
-        marks = tuple(_page_marks(pages, block.file.label))
-        result = replace(result, marks=marks)
-    yield result
+    yield whole_document(values, block, options, _page_marks(pages, block.file.label))
 
 
 def _values(reader: Any) -> dict[str, Any]:
-    """Title and date of the file's own description, where they can be read."""
     values: dict[str, Any] = {"title": "", "date": ""}
     try:
         values["title"] = str(reader.metadata.title or "").strip()
@@ -60,7 +52,6 @@ def _page_marks(pages: list[str], label: str) -> Iterator[Mark]:
 
 
 def _clean(page: str) -> str:
-    """A page's text with lines joined and hyphens at line ends taken out."""
     page = page.encode("utf-8", "replace").decode("utf-8")  # fonts can map glyphs to half of a surrogate pair
     text = _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
     return _LINE_END.sub(" ", _HYPHENATED.sub("", text)).strip()

@@ -1,7 +1,5 @@
 """Which reader reads which kind of file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

@@ -1,11 +1,9 @@
 """Reading rows: CSV, Parquet, and JSONL with one object per line."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ewe.retrieval.ingest.documents import (
     FIELDS,
@@ -35,7 +33,8 @@ def csv_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
         sample = text.readline()
         text.seek(0)
         check_text(sample)
-        rows = csv.reader(text, delimiter=_delimiter(file, sample), strict=True)
+        delimiter = "\t" if file.path.suffix.lower() == ".tsv" else max(",;\t", key=sample.count)
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
         header: list[str] | None = None
         group: list[list[str]] = []
         first, size, number = 1, 0, 0
@@ -95,12 +94,6 @@ def parquet_documents(block: Block, options: ReadOptions) -> Iterator[Document |
         yield document(values, block.first + index, block, options)
 
 
-def _delimiter(file: SourceFile, header: str) -> str:
-    if file.path.suffix.lower() == ".tsv":
-        return "\t"
-    return max(",;\t", key=header.count)
-
-
 _TOO_LONG = None
 
 
@@ -129,19 +122,17 @@ def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | P
         try:
             text = line.decode(options.encoding or "utf-8")
             if text.strip("\ufeff \t\r\n"):
-                yield _parsed(json.loads(text.lstrip("\ufeff")), number, block, options)
+                values = json.loads(text.lstrip("\ufeff"))
+                if isinstance(values, dict):
+                    yield document(values, number, block, options)
+                else:
+                    yield Problem(where, f"expected a JSON object, found {type(values).__name__}")
         except UnicodeDecodeError as error:
             yield Problem(
                 where, f"it is not {error.encoding.upper()} ({error.reason} at byte {error.start} of the line)"
             )
         except (ValueError, RecursionError) as error:
             yield Problem(where, f"it is not valid JSON ({error})")
-
-
-def _parsed(values: Any, number: int, block: Block, options: ReadOptions) -> Document | Problem | None:
-    if not isinstance(values, dict):
-        return Problem(f"{block.file.label}:{number}", f"expected a JSON object, found {type(values).__name__}")
-    return document(values, number, block, options)
 
 
 def _lines(raw: BinaryIO) -> Iterator[tuple[bytes | None, int]]:

@@ -1,10 +1,7 @@
 """Reading plain text and Markdown of any length."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -12,8 +9,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, SourceFile
-from ewe.retrieval.ingest.fields import document
+from ewe.retrieval.ingest.documents import FIELDS, Block, Document, Mark, Problem, ReadOptions, SourceFile
+from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import check_text, open_text
 
 _PART = 1 << 20  # characters; longer texts are cut at the best place before
@@ -52,7 +49,7 @@ def blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
 def text_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
     """The document of one part; its title is the file's name."""
     part, whole = block.payload
-    yield _document(part, {"title": block.file.path.stem}, block, whole, options)
+    yield whole_document(_values(part, {"title": block.file.path.stem}, block, whole), block, options)
 
 
 def markdown_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
@@ -64,11 +61,8 @@ def markdown_documents(block: Block, options: ReadOptions) -> Iterator[Document 
         fields, part = _front_matter(front.group(1)), part[front.end() :]
     text, marks = _plain(part)
     title = fields.setdefault("title", marks[0].title if marks and not marks[0].start else block.file.path.stem)
-    result = _document(text, fields, block, whole, options)
-    if isinstance(result, Document):
-        sections = tuple(Mark(mark.start, _under(str(title), mark.title)) for mark in marks)
-        result = replace(result, marks=sections)
-    yield result
+    sections = [Mark(mark.start, _under(str(title), mark.title)) for mark in marks]
+    yield whole_document(_values(text, fields, block, whole), block, options, sections)
 
 
 def _cut(text: str) -> int:
@@ -80,13 +74,10 @@ def _cut(text: str) -> int:
     return _PART
 
 
-def _document(
-    text: str, fields: Mapping[str, Any], block: Block, whole: bool, options: ReadOptions
-) -> Document | Problem | None:
-    """Through the same checks as a row; the id is the file's, with the number of the part if there are several."""
+def _values(text: str, fields: Mapping[str, Any], block: Block, whole: bool) -> dict[str, Any]:
+    """The id is the file's, with the number of the part if there are several."""
     name = block.file.label if whole else f"{block.file.label}:{block.first}"
-    values = {**fields, "text": text, "id": fields.get("id") or name}
-    return document(values, block.first, block, ReadOptions(source=options.source))
+    return {**fields, "text": text, "id": fields.get("id") or name}
 
 
 def _under(title: str, heading: str) -> str:
@@ -99,8 +90,8 @@ def _front_matter(text: str) -> dict[str, Any]:
         values = yaml.safe_load(text)
     except yaml.YAMLError:
         return {}
-    known = ("id", "title", "source", "url", "date", "veracity")
-    return {key: values[key] for key in known if values.get(key) is not None} if isinstance(values, dict) else {}
+    found = values if isinstance(values, dict) else {}
+    return {key: found[key] for key in FIELDS if key != "text" and found.get(key) is not None}
 
 
 def _plain(markdown: str) -> tuple[str, list[Mark]]:
@@ -120,6 +111,5 @@ def _plain(markdown: str) -> tuple[str, list[Mark]]:
 
 
 def _inline(token: Token) -> str:
-    """The text of a paragraph, a heading or a cell."""
     ends = {"softbreak": "\n", "hardbreak": "\n", "html_inline": ""}
     return "".join(ends.get(child.type, child.content) for child in token.children or ())

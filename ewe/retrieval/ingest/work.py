@@ -3,8 +3,6 @@
 It needs no store, so that several processes can do it, with the results in the order of the blocks.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import deque

@@ -1,7 +1,5 @@
 """The SQLite file of a store: its tables, how it is made and opened, and what its errors mean."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sqlite3

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import FILE_NAME
 from ewe.retrieval.store.manifest import check_files, read_manifest
 from ewe.types import Passage
 
 if TYPE_CHECKING:
-    from ewe.retrieval.store.reading import StoreReader
+    from ewe.retrieval.store.store import PassageStore
 
 _SIZE = 16
 _MODULUS = 1 << 256
@@ -33,26 +32,13 @@ def content_digest(passage: Passage) -> bytes:
     return _hashed((passage.title, passage.text, passage.source))
 
 
-class Checksum:
-    """The sum over all rows of sha256(rowid, digest), modulo 2^256.
+def checksum_after(checksum: str, added: Iterable[tuple[int, bytes]], removed: Iterable[tuple[int, bytes]] = ()) -> str:
+    """The checksum after rows of (rowid, digest) came and went: the sum over all of sha256(rowid, digest) mod 2^256.
 
-    It names the same rows with the same passages whatever the order in which they came and went, so that a change
-    costs no more than the rows it touches. It finds damage; it is no defence against somebody who forges passages.
+    It names the same rows with the same passages in whatever order they came and went, so that a change costs no more
+    than the rows it touches. It finds damage; it is no defence against somebody who forges passages.
     """
-
-    def __init__(self, value: str = "0") -> None:
-        self._sum = int(value, 16)
-
-    def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Counts in rows of (rowid, digest)."""
-        self._sum = (self._sum + sum(map(_row_number, rows))) % _MODULUS
-
-    def remove(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Counts out rows of (rowid, digest)."""
-        self._sum = (self._sum - sum(map(_row_number, rows))) % _MODULUS
-
-    def __str__(self) -> str:
-        return f"{self._sum:064x}"
+    return f"{(int(checksum, 16) + sum(map(_row_number, added)) - sum(map(_row_number, removed))) % _MODULUS:064x}"
 
 
 def _row_number(row: tuple[int, bytes]) -> int:
@@ -67,38 +53,35 @@ def _hashed(texts: Iterable[str], rest: bytes = b"") -> bytes:
     return hashlib.blake2b(b"".join((lengths, *encoded, rest)), digest_size=_SIZE).digest()
 
 
-def problems(store: StoreReader) -> list[str]:
+def problems(store: PassageStore) -> list[str]:
     """What is wrong with the file, its rows, its counters and its indexes; reads everything once."""
     return [*_file_problems(store), *_row_problems(store), *_index_problems(store)]
 
 
-def _file_problems(store: StoreReader) -> list[str]:
-    path = store.path / FILE_NAME
+def _file_problems(store: PassageStore) -> list[str]:
     try:
         found = [str(message) for (message,) in store.query("PRAGMA integrity_check(20)")]
     except DatastoreError as error:
         return [str(error)]
-    return [f"{path} is damaged: {message}" for message in found if message != "ok"]
+    return [f"{store.file} is damaged: {message}" for message in found if message != "ok"]
 
 
-def _row_problems(store: StoreReader) -> list[str]:
+def _row_problems(store: PassageStore) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
-    checksum, count = Checksum(), 0
+    checksum, count = "0" * 64, 0
     try:
-        for rowid, digest in store.scan_digests():
-            checksum.add([(rowid, digest)])
-            count += 1
+        for row in store.scan_digests():
+            checksum, count = checksum_after(checksum, [row]), count + 1
         if count != len(store):
-            return [f"{store.path / FILE_NAME} is damaged: it counts {len(store)} passages and holds {count}"]
-        if str(checksum) != store.checksum:
-            return [f"{store.path / FILE_NAME} is damaged: rows were changed, lost or renumbered"]
+            return [f"{store.file} is damaged: it counts {len(store)} passages and holds {count}"]
+        if checksum != store.checksum:
+            return [f"{store.file} is damaged: rows were changed, lost or renumbered"]
     except DatastoreError as error:
         return [str(error)]
     return []
 
 
-def _index_problems(store: StoreReader) -> list[str]:
-    """Indexes that are damaged or no longer belong to the passages."""
+def _index_problems(store: PassageStore) -> list[str]:
     found = []
     for folder in sorted(store.index_dir("x").parent.glob("*")):
         try:

@@ -10,32 +10,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import file_errors
 
+if TYPE_CHECKING:
+    from ewe.retrieval.store.store import PassageStore
+
 MANIFEST = "manifest.json"
-_BLOCK = 1 << 20
 
 
 class IndexStale(DatastoreError):  # noqa: N818 - it asks for a new index, it is no failure
     """An index is missing, damaged, or was made from other passages or with other parameters: make it again."""
-
-
-class Versioned(Protocol):
-    """A store whose content has a generation and a checksum."""
-
-    @property
-    def generation(self) -> int:
-        """How many changes were committed."""
-        ...
-
-    @property
-    def checksum(self) -> str:
-        """A checksum over all rows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +43,7 @@ class Manifest:
 
 @contextmanager
 def publish_index(
-    folder: Path, kind: str, source: Versioned, parameters: Mapping[str, Any] | None = None
+    folder: Path, kind: str, source: PassageStore, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[Path]:
     """Yields an empty folder for the files of a new index, and puts it in the place of the old one at the end.
 
@@ -70,7 +58,8 @@ def publish_index(
         generation, checksum = source.generation, source.checksum
         yield data
         with file_errors(folder):
-            files = {path.relative_to(data).as_posix(): _sha256(path, sync=True) for path in _files(data)}
+            paths = sorted(path for path in data.rglob("*") if path.is_file())
+            files = {path.relative_to(data).as_posix(): _sha256(path, sync=True) for path in paths}
             manifest = Manifest(kind, generation, checksum, data.name, dict(parameters or {}), files)
             _write(folder / MANIFEST, manifest)
             _remove_others(folder, keep=data)
@@ -100,7 +89,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def fresh_index(folder: Path, kind: str, source: Versioned, parameters: Mapping[str, Any] | None = None) -> Path:
+def fresh_index(folder: Path, kind: str, source: PassageStore, parameters: Mapping[str, Any] | None = None) -> Path:
     """The folder of the files of an index that belongs to `source` as it is now, every file checked.
 
     Raises IndexStale, saying why, if it has to be made again. Reads all files once.
@@ -128,19 +117,13 @@ def check_files(folder: Path, manifest: Manifest) -> None:
             raise IndexStale(f"{path} is damaged (its checksum is wrong): the index is to be made again")
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
 def _sha256(path: Path, sync: bool = False) -> str:
     """The checksum of a file, after bringing it to the disk if `sync`."""
-    hasher = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            hasher.update(block)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
         if sync:
             os.fsync(file.fileno())
-    return hasher.hexdigest()
+    return digest
 
 
 def _write(path: Path, manifest: Manifest) -> None:

@@ -1,7 +1,5 @@
 """The passages of a datastore on disk."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,16 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
+from typing import Any, Self
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import FILE_NAME, WriterLock, connect, create_database, sqlite_errors
-from ewe.retrieval.store.integrity import Checksum, content_digest, passage_digest
-from ewe.retrieval.store.reading import COLUMNS, StoreReader
+from ewe.retrieval.store.database import FILE_NAME, connect, create_database
+from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
+from ewe.retrieval.store.session import Session
 from ewe.types import Passage
 
 _BATCH = 1000
-_VALUES = attrgetter(*COLUMNS.split(", "))
+_PAGE = 1000
+_COLUMNS = "id, text, title, source, url, date, veracity"
+_VALUES = attrgetter(*_COLUMNS.split(", "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AddResult:
         return sum(rowid is not None for rowid in self.rowids)
 
 
-class PassageStore(StoreReader):
+class PassageStore(Session):
     """A folder with `passages.sqlite` (the one truth) and `indexes/` (made from it).
 
     One process writes, any number read at the same time; each sees what was committed before it looked. Rows keep
@@ -48,45 +48,62 @@ class PassageStore(StoreReader):
     file and what to do, for damage, a full disk and files that may not be written.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, writer: WriterLock | None) -> None:
-        super().__init__(path, connection)
-        self._writer = writer
-        self._changed = False
+    _changed = False
 
     @classmethod
-    def create(cls, path: str | Path) -> PassageStore:
+    def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
         create_database(Path(path))
         return cls.open(path, read_only=False)
 
     @classmethod
-    def open(cls, path: str | Path, read_only: bool = True) -> PassageStore:
+    def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
-        folder = Path(path)
-        if read_only:
-            return cls(folder, connect(folder, read_only=True), None)
-        connect(folder, read_only=True).close()  # a folder that holds no store gets no lock file
-        writer = WriterLock(folder)
-        try:
-            return cls(folder, connect(folder, read_only=False), writer)
-        except BaseException:
-            writer.release()
-            raise
+        return cls(Path(path) / FILE_NAME, connect, read_only)
 
-    def close(self) -> None:
-        """Ends the connection; a writer also lets the next one in."""
-        with self._lock:
-            self._connection.close()
-            if self._writer is not None:
-                self._writer.release()
-
-    def __enter__(self) -> PassageStore:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __len__(self) -> int:
+        return int(self.query("SELECT passages FROM state")[0][0])
+
+    @property
+    def generation(self) -> int:
+        """How many changes were committed."""
+        return int(self.query("SELECT generation FROM state")[0][0])
+
+    @property
+    def checksum(self) -> str:
+        """64 hexadecimal digits over all rows and their numbers; the same on every machine."""
+        return str(self.query("SELECT checksum FROM state")[0][0])
+
+    def index_dir(self, name: str) -> Path:
+        """The folder of one index; it need not exist."""
+        return self.folder / "indexes" / name
+
+    def get(self, ids: Sequence[str]) -> list[Passage]:
+        """The passages with these ids, in this order. Raises DatastoreError naming an id that is not there."""
+        return self._read("id", ids)
+
+    def rows(self, rowids: Sequence[int]) -> list[Passage]:
+        """The passages of these rows, in this order. Raises DatastoreError naming a row that is not there."""
+        return self._read("rowid", rowids)
+
+    def scan(self, after_rowid: int = 0) -> Iterator[tuple[int, Passage]]:
+        """(rowid, passage) of every row after `after_rowid`, in order, holding a thousand at a time.
+
+        Rows that are added meanwhile may appear at the end; inside `snapshot()` they do not.
+        """
+        for rowid, _, passage in self._pages(after_rowid):
+            yield rowid, passage
+
+    def scan_digests(self) -> Iterator[tuple[int, bytes]]:
+        """(rowid, digest) of every row, each checked against its passage."""
+        for rowid, digest, _ in self._pages(0):
+            yield rowid, digest
 
     def add(self, passages: Iterable[Passage]) -> AddResult:
         """Adds passages in their order, a transaction for every 1000 (or the one that is open).
@@ -109,7 +126,7 @@ class PassageStore(StoreReader):
         """Removes the passages with these ids in one transaction; the number that were there."""
         wanted = list(dict.fromkeys(ids))
         with self.transaction() as connection:
-            rows = self.lookup("rowid, digest", "id", wanted)
+            rows = self._where("rowid, digest", "id", wanted)
             connection.executemany("DELETE FROM passages WHERE rowid = ?", ((rowid,) for rowid, _ in rows))
             self._account(removed=rows)
         return len(rows)
@@ -123,37 +140,23 @@ class PassageStore(StoreReader):
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """What is written inside is committed together, or not at all if an exception leaves it.
+        """As `Session.transaction`; the generation rises by one if passages changed.
 
-        The generation rises by one if passages changed. Inside an open transaction it joins that one. The connection
-        may be used for further tables of the same file. Raises DatastoreError if the store is open for reading only.
+        The connection may be used for further tables of the same file.
         """
-        if self._writer is None:
-            raise DatastoreError(f"{self.path} is open for reading only: open it with read_only=False")
-        with self._lock, sqlite_errors(self.path / FILE_NAME):
-            if self._views:
-                raise DatastoreError(f"{self.path}: nothing can be written inside a snapshot")
-            if self._connection.in_transaction:
-                yield self._connection
-                return
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._changed = False
-            try:
-                yield self._connection
-                if self._changed:
-                    self._connection.execute("UPDATE state SET generation = generation + 1")
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # A full disk makes SQLite roll back by itself.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._lock:
+            joins = self.in_transaction  # this thread's: others hold the lock through theirs
+            with super().transaction() as connection:
+                if not joins:
+                    self._changed = False
+                yield connection
+                if not joins and self._changed:
+                    connection.execute("UPDATE state SET generation = generation + 1")
 
     def _add_batch(self, batch: Sequence[Passage]) -> AddResult:
-        """At most 1000 passages, inside a transaction."""
         prints = [self._digests(passage) for passage in batch]
-        known = dict(self.lookup("id, digest", "id", [passage.id for passage in batch]))
-        contents = {content for (content,) in self.lookup("content", "content", [content for content, _ in prints])}
+        known = dict(self._where("id, digest", "id", [passage.id for passage in batch]))
+        contents = {content for (content,) in self._where("content", "content", [content for content, _ in prints])}
         (rowid,) = self.query("SELECT next_rowid FROM state")[0]
         rowids: list[int | None] = []
         conflicts, new = [], []
@@ -170,7 +173,7 @@ class PassageStore(StoreReader):
                 rowids.append(rowid)
                 rowid += 1
         self._connection.executemany(
-            f"INSERT INTO passages (rowid, {COLUMNS}, content, digest) VALUES ({','.join('?' * 10)})",  # noqa: S608
+            f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) VALUES ({','.join('?' * 10)})",  # noqa: S608
             new,
         )
         self._account(added=[(row[0], row[-1]) for row in new])
@@ -180,12 +183,10 @@ class PassageStore(StoreReader):
         """Brings counters and checksum up to date with rows of (rowid, digest)."""
         if not added and not removed:
             return
-        checksum = Checksum(self.checksum)
-        checksum.add(added)
-        checksum.remove(removed)
+        checksum = checksum_after(self.checksum, added, removed)
         self._connection.execute(
             "UPDATE state SET passages = passages + ?, next_rowid = max(next_rowid, ?), checksum = ?",
-            (len(added) - len(removed), added[-1][0] + 1 if added else 0, str(checksum)),
+            (len(added) - len(removed), added[-1][0] + 1 if added else 0, checksum),
         )
         self._changed = True
 
@@ -194,3 +195,35 @@ class PassageStore(StoreReader):
             return content_digest(passage), passage_digest(passage)
         except UnicodeEncodeError as error:
             raise DatastoreError(f"passage {passage.id!r} holds half of a surrogate pair: repair its text") from error
+
+    def _where(self, columns: str, key: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """The named columns of the passages whose `key` is one of the values, in no particular order."""
+        return self.lookup(f"SELECT {columns} FROM passages WHERE {key} IN", values)  # noqa: S608
+
+    def _read(self, key: str, wanted: Sequence[str] | Sequence[int]) -> list[Passage]:
+        found = {
+            row[0]: self._checked(row[1], row[2], row[3:])
+            for row in self._where(f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted)))
+        }
+        for value in wanted:
+            if value not in found:
+                raise DatastoreError(f"{self.folder} holds no passage with the {key} {value!r}")
+        return [found[value] for value in wanted]
+
+    def _checked(self, rowid: int, digest: bytes, values: tuple[object, ...]) -> Passage:
+        """The passage of a row; raises DatastoreError if it is not what was written."""
+        try:
+            passage = Passage(*values)  # type: ignore[arg-type]
+            intact = passage_digest(passage) == digest
+        except (ValueError, TypeError, AttributeError):
+            intact = False
+        if not intact:
+            raise DatastoreError(f"{self.file} is damaged at row {rowid}: restore it from a copy")
+        return passage
+
+    def _pages(self, after_rowid: int) -> Iterator[tuple[int, bytes, Passage]]:
+        statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
+        while page := self.query(statement, (after_rowid,)):
+            for row in page:
+                yield row[0], row[1], self._checked(row[0], row[1], row[2:])
+            after_rowid = page[-1][0]

@@ -1,7 +1,5 @@
 """The page about the API: every route of the OpenAPI description with its fields, readable without any script."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

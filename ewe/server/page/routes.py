@@ -3,8 +3,6 @@
 Answers come to the page by the public routes, as to every other client.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from pathlib import Path
@@ -40,40 +38,25 @@ _HEADERS = {
 }
 
 
-@router.get("/")
-async def page(request: Request) -> Response:
-    """The page itself."""
-    return page_answer(request, _text(_OWN / "page.html"), "text/html")
+_FILES = {
+    "/": ("text/html", (_OWN / "page.html",)),
+    "/memories": ("text/html", (_OWN / "memories.html",)),
+    "/page/page.js": ("text/javascript", _SCRIPTS),
+    "/page/memories.js": ("text/javascript", _MEMORY_SCRIPTS),
+    "/page/page.css": ("text/css", _STYLES),
+    "/page/icon.svg": ("image/svg+xml", (_OWN / "icon.svg",)),
+}
 
 
-@router.get("/page/page.js")
-async def script(request: Request) -> Response:
-    """All of its scripts as one."""
-    return page_answer(request, _joined(_SCRIPTS), "text/javascript")
+async def file(request: Request) -> Response:
+    """One of the pages, its scripts, its style or its icon."""
+    media_type, parts = _FILES[request.url.path]
+    text = _joined(parts) if media_type == "text/javascript" else "\n".join(map(_text, parts))
+    return page_answer(request, text, media_type)
 
 
-@router.get("/memories")
-async def memories(request: Request) -> Response:
-    """The page of the long-term memories."""
-    return page_answer(request, _text(_OWN / "memories.html"), "text/html")
-
-
-@router.get("/page/memories.js")
-async def memories_script(request: Request) -> Response:
-    """Its scripts as one."""
-    return page_answer(request, _joined(_MEMORY_SCRIPTS), "text/javascript")
-
-
-@router.get("/page/page.css")
-async def style(request: Request) -> Response:
-    """Its style."""
-    return page_answer(request, "\n".join(_text(part) for part in _STYLES), "text/css")
-
-
-@router.get("/page/icon.svg")
-async def icon(request: Request) -> Response:
-    """Its icon."""
-    return page_answer(request, _text(_OWN / "icon.svg"), "image/svg+xml")
+for _path in _FILES:
+    router.add_api_route(_path, file)
 
 
 @router.get("/page/start.json")

@@ -7,8 +7,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 
 from ewe.batch.requests import BatchUrl, LineError
-from ewe.server.schemas.common import AnswerModel, RequestModel
-from ewe.server.schemas.memory_schemas import Metadata
+from ewe.server.schemas.common import AnswerModel, Metadata, RequestModel
 
 BatchStatus = Literal[
     "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"

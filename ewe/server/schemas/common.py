@@ -1,7 +1,5 @@
 """The parts of requests and answers that several endpoints share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -49,7 +47,7 @@ class RequestModel(BaseModel):
 class AnswerModel(BaseModel):
     """Part of an answer."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 def _check_unicode(text: str) -> str:
@@ -67,6 +65,10 @@ Text = Annotated[str, CHECK_UNICODE]
 
 FullText = Annotated[str, Field(min_length=1), CHECK_UNICODE]
 """The same, with at least one character."""
+
+Metadata = Annotated[
+    dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
+]
 
 
 class Document(RequestModel):

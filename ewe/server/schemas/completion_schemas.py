@@ -1,7 +1,5 @@
 """/v1/completions on the wire: prompts in, texts out."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """/v1/embeddings and /v1/rerank on the wire."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator

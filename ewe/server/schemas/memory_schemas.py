@@ -1,23 +1,14 @@
 """Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, RequestModel
+from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, Metadata, RequestModel
 
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
 _Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]
 _Content = Annotated[str, Field(min_length=1, max_length=8192), CHECK_UNICODE]
-Metadata = Annotated[
-    dict[
-        Annotated[str, Field(max_length=64), CHECK_UNICODE],
-        Annotated[str, Field(max_length=512), CHECK_UNICODE],
-    ],
-    Field(max_length=16),
-]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Time = Annotated[float, Field(allow_inf_nan=False)]
 Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]

@@ -1,8 +1,6 @@
 """On the wire: health, models, versions, tokens."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -76,7 +74,7 @@ class TokenizeRequest(RequestModel):
     tools: None = None
 
     @model_validator(mode="after")
-    def _has_one_text(self) -> TokenizeRequest:
+    def _has_one_text(self) -> Self:
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("give either prompt or messages")
         return self

@@ -1,8 +1,6 @@
 """What form an answer is to have, on the wire: free text, any JSON object, or JSON of a schema."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -32,7 +30,7 @@ class ResponseFormat(RequestModel):
     json_schema: NamedSchema | None = None
 
     @model_validator(mode="after")
-    def _has_a_schema(self) -> ResponseFormat:
+    def _has_a_schema(self) -> Self:
         if (self.type == "json_schema") != (self.json_schema is not None):
             raise ValueError("json_schema goes with the type json_schema, and the type with it")
         return self
@@ -57,7 +55,7 @@ class TextFormat(RequestModel):
     strict: bool | None = None
 
     @model_validator(mode="after")
-    def _has_a_schema(self) -> TextFormat:
+    def _has_a_schema(self) -> Self:
         wants, given = self.type == "json_schema", self.model_fields_set - {"type"}
         if wants and (self.name is None or self.schema_ is None):
             raise ValueError("the type json_schema needs name and schema")

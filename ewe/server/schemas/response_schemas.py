@@ -4,20 +4,15 @@ A field of OpenAI's that the engine does not have is declared with the values th
 refused by its name.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ewe.server.schemas.common import AnswerModel, EweResult, RequestModel, Text
+from ewe.server.schemas.common import AnswerModel, EweResult, Metadata, RequestModel, Text
 from ewe.server.schemas.response_format import JsonSchema, TextAnswer, TextConfig
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
-Metadata = Annotated[
-    dict[Annotated[Text, Field(max_length=64)], Annotated[Text, Field(max_length=512)]], Field(max_length=16)
-]
 
 
 def _check_no_tools(value: Any) -> Any:

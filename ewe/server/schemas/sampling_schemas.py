@@ -1,7 +1,5 @@
 """Fields of requests for an answer: how it is sampled, and what of OpenAI's and vLLM's API is refused."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field

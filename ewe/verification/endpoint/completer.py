@@ -1,7 +1,5 @@
 """Chat endpoints that speak OpenAI's protocol (vLLM, SGLang, llama.cpp, this engine's own server) as completers."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -148,7 +146,6 @@ class EndpointCompleter:
             return CompletionError(f"{error} (after {tries} tries)" if tries > 1 else str(error))
 
     def _ask(self, prompt: str, deadline: float) -> str:
-        """One request and its answer."""
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise CompletionError(f"no answer within the time limit of {self._time_limit_s:.3g} s")
@@ -190,7 +187,6 @@ def _content(document: dict[str, Any]) -> str:
 
 
 def _tokens(document: dict[str, Any], prompt: str, answer: str) -> int:
-    """Tokens of prompt and answer as reported, or an estimate."""
     usage = document.get("usage")
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     if isinstance(total, int) and not isinstance(total, bool) and total >= 0:

@@ -1,16 +1,13 @@
 """One JSON document posted to a server, one JSON document back, within a time."""
 
-from __future__ import annotations
-
 import json
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
 from pydantic_core import from_json
-from urllib3.exceptions import HTTPError, LocationParseError, NewConnectionError, TimeoutError
+from urllib3 import Retry
+from urllib3.exceptions import HTTPError, InvalidHeader, LocationParseError, NewConnectionError, TimeoutError
 
 from ewe.errors import ConfigError
 from ewe.verification.endpoint.protocol import CompletionError
@@ -122,14 +119,7 @@ class Transport:
 
 def retry_after(value: str | None) -> float | None:
     """Seconds that a Retry-After header asks for (a number or an HTTP date); None if it says nothing usable."""
-    if not value:
-        return None
-    if value.strip().isdecimal():
-        return float(value)
     try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
+        return Retry().parse_retry_after(value) if value else None
+    except InvalidHeader:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -48,7 +48,10 @@ class Player {
       due = Math.max(due, performance.now() - 50) + 1000 * this.secondsFor(event);
       const left = due - performance.now();
       if (left > 4) await Promise.race([this.stopped, new Promise((resolve) => { setTimeout(resolve, left); })]);
-      if (this.cancelled) return;
+      if (this.cancelled) {
+        this.queue.unshift(event); // for whoever applies what was not shown
+        return;
+      }
       this.show(event);
     }
   }

@@ -1,7 +1,5 @@
 """Who asks for memories: which of them they may read or change, and how these look to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,17 +19,17 @@ from ewe.server.schemas.memory_schemas import (
     MemoryPlace,
     MemorySearchRequest,
     WireMemory,
-    WireSource,
 )
 from ewe.server.service import key_of, service_of
 from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")
+_SAME = WireMemory.model_fields.keys() - {"object", "user", "agent", "shared"}
 
 
-class Caller:
-    """Whoever sent a request, and the memories in his words."""
+class MemoryAccess:
+    """The memories as far as whoever sent a request may read or change them, and how these look to him."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -64,26 +62,13 @@ class Caller:
         """User and agent as the caller knows them."""
         return self._server.tenants.names(self._key, scope)
 
-    def told(self, memory: Memory) -> WireMemory:
+    def schema_of(self, memory: Memory) -> WireMemory:
         """A memory as the caller reads it."""
         user, agent = self.names(memory.scope)
-        source = WireSource(kind=memory.source.kind, id=memory.source.id, reliability=memory.source.reliability)
-        same = (
-            *("id", "content", "kind", "created_at", "updated_at", "veracity", "uncertainty"),
-            *("valid_from", "valid_until"),
-        )
-        counts = ("recall_count", "correct_count", "incorrect_count")
-        return WireMemory(
-            user=user,
-            agent=agent,
-            shared=memory.scope.shared,
-            source=source,
-            metadata=dict(memory.metadata),
-            contradicts=list(memory.contradicts),
-            **{name: getattr(memory, name) for name in (*same, *counts)},
-        )
+        same = {name: getattr(memory, name) for name in _SAME}
+        return WireMemory(user=user, agent=agent, shared=memory.scope.shared, **same)
 
-    def listed(self, service: MemoryService, wanted: MemoryListing) -> MemoryPage:
+    def page(self, service: MemoryService, wanted: MemoryListing) -> MemoryPage:
         """The memories that the caller asks for, and whose they are."""
         tenants, scope = self._server.tenants, self.scope(wanted)
         sizes = {
@@ -96,15 +81,15 @@ class Caller:
         names = {one: self.names(one) for one in sizes}
         found = service.store.page(list(sizes), wanted.offset, wanted.limit)
         return MemoryPage(
-            data=[self.told(memory) for memory in found],
+            data=[self.schema_of(memory) for memory in found],
             owners=[MemoryOwner(user=names[one][0], agent=names[one][1], memories=size) for one, size in sizes.items()],
             has_more=wanted.offset + len(found) < sum(sizes.values()),
         )
 
-    def found(self, recalled: Recalled) -> FoundMemory:
+    def found_schema(self, recalled: Recalled) -> FoundMemory:
         """A memory that was found as the caller reads it."""
         return FoundMemory(
-            memory=self.told(recalled.memory),
+            memory=self.schema_of(recalled.memory),
             belief=float(recalled.belief),
             uncertainty=float(recalled.uncertainty),
             similarity=float(recalled.similarity),
@@ -112,7 +97,7 @@ class Caller:
             tried=[action.value for action in recalled.tried],
         )
 
-    async def served(self, call: Callable[[MemoryService], _T]) -> _T:
+    async def run(self, call: Callable[[MemoryService], _T]) -> _T:
         """What the memories answer, in a thread of its own, as one of the caller's requests under way.
 
         Raises RefusedError where there are no memories, or where they fail.

@@ -1,8 +1,7 @@
 """One retriever from a source and settings: the best that is installed, unless the settings say which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
+from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,10 +16,11 @@ from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.dense import DenseRetriever, stored_vectors
 from ewe.retrieval.encoders import BUILTIN_NAME, EXTRA, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, HybridRetriever
+from ewe.retrieval.ingest.fields import read_sources
 from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
-from ewe.retrieval.source import Keep, PassageFilter, PassageSource, Progress, as_source
+from ewe.retrieval.source import Keep, PassageSource, Progress, as_source, passes
 from ewe.retrieval.store import PassageStore
-from ewe.retrieval.veracity import ConfidenceScorer, Recency, SourceTable, Weighed
+from ewe.retrieval.veracity import ConfidenceScorer, SourceTable, Weighed
 from ewe.types import Passage
 from ewe.vocabulary import DATASTORES, WIKIPEDIA_SAMPLE, hint
 
@@ -47,7 +47,7 @@ def open_retriever(
     settings = settings or RetrievalConfig()
     opened = open_source(source)
     kind, reason = _choose(opened, settings)
-    keep = PassageFilter(**settings.filters.model_dump()) if settings.filters != FilterConfig() else None
+    keep = partial(passes, settings.filters) if settings.filters != FilterConfig() else None
     retriever: DescribedRetriever = RETRIEVERS.make(
         kind, source=opened, settings=settings, keep=keep, progress=progress
     )
@@ -83,19 +83,18 @@ def models_of(retriever: object) -> tuple[SentenceEncoder | None, CrossEncoderSc
         found = [models_of(part) for part in retriever.retrievers]
         return next((encoder for encoder, _ in found if encoder), None), next((one for _, one in found if one), None)
     if isinstance(retriever, Reranked):
-        scorer = retriever.scorer if isinstance(retriever.scorer, CrossEncoderScorer) else None
-        return models_of(retriever.retriever)[0], scorer
+        return models_of(retriever.retriever)[0], retriever.scorer
     return models_of(retriever.retriever) if isinstance(retriever, Weighed) else (None, None)
 
 
 def veracity_scorer(settings: RetrievalConfig) -> ConfidenceScorer | SourceTable | None:
     """What sets the veracity of passages on the way in; None if passages keep their own. Raises DatastoreError."""
-    table = SourceTable.from_file(settings.sources) if settings.sources is not None else SourceTable({})
+    table = SourceTable(read_sources(Path(settings.sources)) if settings.sources is not None else {})
     if settings.half_life_days is None and not settings.agreement:
         return table if table.table else None
-    recency = Recency(settings.half_life_days) if settings.half_life_days is not None else None
     by_source, by_age, by_agreement = ConfidenceScorer().weights
-    return ConfidenceScorer(table, recency, (by_source, by_age, by_agreement if settings.agreement else 0.0))
+    weights = by_source, by_age, by_agreement if settings.agreement else 0.0
+    return ConfidenceScorer(table, settings.half_life_days, weights)
 
 
 def _choose(source: PassageSource, settings: RetrievalConfig) -> tuple[str, str]:
@@ -112,11 +111,6 @@ def _choose(source: PassageSource, settings: RetrievalConfig) -> tuple[str, str]
     return "hybrid", ""
 
 
-def make_bm25(source: PassageSource, keep: Keep | None, progress: Progress | None) -> BM25Retriever:
-    """The retriever "bm25"."""
-    return BM25Retriever(source, keep, progress)
-
-
 def make_dense(
     source: PassageSource, settings: RetrievalConfig, keep: Keep | None, progress: Progress | None
 ) -> DenseRetriever:
@@ -130,4 +124,4 @@ def make_hybrid(
 ) -> HybridRetriever:
     """The retriever "hybrid": both, fused by rank. Raises ConfigError without an encoder."""
     dense = make_dense(source, settings, keep, progress)
-    return HybridRetriever([make_bm25(source, keep, progress), dense], LEXICAL_AND_DENSE)
+    return HybridRetriever([BM25Retriever(source, keep, progress), dense], LEXICAL_AND_DENSE)

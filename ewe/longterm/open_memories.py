@@ -60,8 +60,7 @@ def open_service(
     if it is installed); vectors are made in a thread, which `MemoryService.close` ends. Raises DatastoreError for the
     store (another process writes to it, say), ConfigError for an encoder that cannot be had or made other vectors.
     """
-    folder = Path(path)
-    store = MemoryStore.open(folder, read_only=False) if (folder / FILE_NAME).exists() else MemoryStore.create(folder)
+    store = open_or_create(Path(path))
     try:
         # Meaning is searched, too, where there is an encoder without a download.
         wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
@@ -78,6 +77,11 @@ def open_service(
     except BaseException:
         store.close()
         raise
+
+
+def open_or_create(folder: Path) -> MemoryStore:
+    """The store in a folder, open for writing; an empty one where there is none. Raises DatastoreError."""
+    return MemoryStore.open(folder, read_only=False) if (folder / FILE_NAME).exists() else MemoryStore.create(folder)
 
 
 def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:

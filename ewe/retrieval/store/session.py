@@ -1,43 +1,42 @@
-"""One connection to a store, shared by threads: queries, consistent views and transactions."""
+"""One connection to a store's database, shared by threads: queries, consistent views and transactions."""
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition, RLock, get_ident
 from typing import Any
 
 from ewe.errors import DatastoreError
-from ewe.longterm.store.database import FILE_NAME, connect
 from ewe.retrieval.store.database import WriterLock, sqlite_errors
 
 _ASKED_AT_ONCE = 500
 
 
 class Session:
-    """The store in a folder, open for reading, or for writing as the only one that does; as `MemoryStore` says."""
+    """The store in the folder of a file, open for reading, or for writing as the only one that does.
 
-    def __init__(self, folder: Path, read_only: bool) -> None:
-        self.folder = folder
+    connect: makes a checked connection to the store in a folder; its second argument says whether it is only read.
+    Safe to call from several threads, not to be carried across a fork. Raises DatastoreError, naming the file and what
+    to do, for damage, a full disk and files that may not be written.
+    """
+
+    def __init__(self, file: Path, connect: Callable[[Path, bool], sqlite3.Connection], read_only: bool) -> None:
+        self.file, self.folder = file, file.parent
         self._lock = RLock()
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
         self._waiting = 0  # threads that wait to write
         self.in_transaction = False  # of any thread
         # A folder that holds no store gets no lock file.
-        self._writer = WriterLock(folder) if not read_only and (folder / FILE_NAME).exists() else None
+        self._writer = WriterLock(self.folder) if not read_only and file.exists() else None
         try:
-            self._connection = connect(folder, read_only)
+            self._connection = connect(self.folder, read_only)
         except BaseException:
             if self._writer is not None:
                 self._writer.release()
             raise
-
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        return self.folder / FILE_NAME
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
@@ -48,7 +47,7 @@ class Session:
 
     def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
         """All rows that an SQL statement yields."""
-        with self._lock, sqlite_errors(self.path):
+        with self._lock, sqlite_errors(self.file):
             return self._connection.execute(statement, tuple(values)).fetchall()
 
     def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -89,7 +88,7 @@ class Session:
         """
         if self._writer is None:
             raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
-        with self._free, sqlite_errors(self.path):
+        with self._free, sqlite_errors(self.file):
             if self._views[get_ident()]:
                 raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
             if self.in_transaction:
