@@ -96,12 +96,19 @@ class StandIn:
         """Copies from the host; from pinned memory, without blocking, its bytes must stay until somebody waits."""
         self.refuse_in_graph("a copy from the host")
         self.launched["copy from the host"] += 1
+        self._arrive_first(host)
         target.copy_(host)
-        if self.is_pinned(host):
-            if non_blocking:
-                self._begin(host, _bytes(host).clone(), arrives=False)
-            else:
-                self.wait("a copy from pinned memory")
+        if non_blocking and self.is_pinned(host):
+            self._begin(host, _bytes(host).clone(), arrives=False)
+        else:
+            self.wait("a copy from the host")
+
+    def _arrive_first(self, host: torch.Tensor) -> None:
+        """Copies that are on their way to this memory end: the device works in order."""
+        place = host.untyped_storage().data_ptr()
+        for copy in self._copies:
+            if copy.arrives and copy.host.untyped_storage().data_ptr() == place:
+                copy.end()
 
     def run(self, call: Callable[[], Any], mutates: bool) -> Any:
         """Does something on the device. While a graph is recorded nothing is computed: results are undefined."""
