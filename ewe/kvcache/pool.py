@@ -130,9 +130,9 @@ class KVPool:
             origin[destination] = origin.get(source, source)
         if not origin:
             return
-        pairs = zip(self._by_block(_writable(list(origin))), self._by_block(list(origin.values())), strict=True)
-        for (rows, destinations), (_, sources) in pairs:
-            rows.index_copy_(0, destinations, rows.index_select(0, sources))
+        targets, sources = self._by_block(_writable(list(origin))), self._by_block(list(origin.values()))
+        for (rows, to), (_, index) in zip(targets, sources, strict=True):
+            rows.index_copy_(0, to, rows.index_select(0, index))
 
     def zero_blocks(self, blocks: Sequence[int]) -> None:
         """Set whole blocks to zero."""
@@ -179,7 +179,7 @@ class KVPool:
         expected = len(slots) * self.bytes_per_token(self.layer_shapes, self.dtype) // self._plain.itemsize
         if stored.dtype != self._plain or stored.numel() != expected:
             raise ValueError(f"{expected} x {self._plain} expected, got {stored.numel()} x {stored.dtype}")
-        _writable(slots // self.block_size)
+        _writable((slots // self.block_size).tolist())
         moved = stored.to(self.device, non_blocking=True)
         begin = 0
         for stack in self._stacks:
