@@ -19,6 +19,7 @@ from ewe.engine import calls
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
+from ewe.engine.device import in_own_stream
 from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
@@ -124,10 +125,10 @@ def wire(
     has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
-        search = partial(calls.retrieve, components.retriever, components.memories, top_k)
+        search = in_own_stream(partial(calls.retrieve, components.retriever, components.memories, top_k), pool.device)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and verifies(config.policy):
-        check = partial(calls.verify, components.verifier)
+        check = in_own_stream(partial(calls.verify, components.verifier), pool.device)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +18,7 @@ from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.kvcache import KVPool, LayerShape
 from ewe.placement import PlacedPrompt
+from ewe.types import Query
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 PARAMS = [
@@ -104,6 +108,32 @@ def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
         DEVICE.current = 0
     assert sorted(len(answer.token_ids) for answer in answers) == [7, 9]
     assert (status.graphs, status.failed_graphs) == (2, 0)
+
+
+class Streams(Library):
+    """Notes where its work goes."""
+
+    found: ClassVar[list[object]] = []
+
+    def retrieve(self, queries, top_k):
+        self.found.append(torch.cuda.current_stream())
+        return super().retrieve(queries, top_k)
+
+    def verify(self, requests):
+        self.found.append(torch.cuda.current_stream())
+        return super().verify(requests)
+
+
+def test_encoders_and_judges_have_streams_of_their_own(gpu):
+    library, plain = Streams(Script(0.0, 0.0, "blocking"), 12), {"scheduler": {"cuda_graphs": False}}
+    with LLM(config=CONFIG | plain, loaded=load_synthetic(SIZE, "cuda"), datastore=library, verifier=library) as llm:
+        engine = llm.client.engine
+        for worker, payload in ((engine.retrieval, Query("Who?")), (engine.verification, [])):
+            answered = threading.Event()
+            job = worker.submit(payload, 60.0, answered.set)
+            assert answered.wait(60.0)
+            assert not job.error
+    assert len({id(stream) for stream in (torch.cuda.current_stream(), *library.found)}) == 3
 
 
 def test_units_swaps_and_copies_take_one_launch_for_all_layers_and_wait_for_nothing(gpu):
