@@ -24,7 +24,7 @@ from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
-from ewe.engine.out_of_memory import FrugalRunner, Runner
+from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
 from ewe.engine.precompute import open_precomputed
@@ -93,7 +93,8 @@ def build_engine(
         loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
         config.memory.num_units,
     )  # fmt: skip
-    runner.prepare(config.scheduler.max_num_seqs, on_load)
+    with memory_for_graphs(budget.summary()):
+        runner.prepare(config.scheduler.max_num_seqs, on_load)
     frugal = FrugalRunner(runner, budget.summary())
     return replace(wire(config, components, on_finish, loaded, pool, frugal, budget), decoder=runner.static)
 

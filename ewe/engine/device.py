@@ -35,7 +35,7 @@ def in_own_stream(call: Callable[P, R], device: torch.device) -> Callable[P, R]:
     """
     if device.type != "cuda":
         return call
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def run(*arguments: P.args, **options: P.kwargs) -> R:
         with torch.cuda.stream(stream):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 from typing import ClassVar
 
@@ -16,6 +18,7 @@ from triton_interpreter import INTERPRETED
 from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
+from ewe.errors import DeviceMemoryError
 from ewe.kvcache import KVPool, LayerShape
 from ewe.placement import PlacedPrompt
 from ewe.types import Query
@@ -108,6 +111,47 @@ def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
         DEVICE.current = 0
     assert sorted(len(answer.token_ids) for answer in answers) == [7, 9]
     assert (status.graphs, status.failed_graphs) == (2, 0)
+
+
+@pytest.fixture
+def room(gpu):
+    """Sets the bytes of the largest tensor that the device has room for."""
+    yield lambda largest: setattr(DEVICE, "largest", largest)
+    DEVICE.largest = math.inf
+
+
+def test_weights_and_a_pool_without_room_are_told_with_what_to_change(room):
+    room(1000)
+    with pytest.raises(DeviceMemoryError, match=r"the weights of .* set model.dtype to bfloat16"):
+        load_synthetic(SIZE, "cuda")
+    room(math.inf)
+    loaded = load_synthetic(SIZE, "cuda")
+    room(1000)
+    with pytest.raises(DeviceMemoryError, match=r"KV pool: lower cache.memory_gib .* The budget was weights: "):
+        LLM(config=CONFIG, loaded=loaded)
+
+
+def test_graphs_without_room_are_told_with_what_to_change(room):
+    loaded = load_synthetic(SIZE, "cuda")
+
+    def look(step):
+        if "graphs" in step.phase:
+            room(1000)
+
+    with pytest.raises(DeviceMemoryError, match=r"lower scheduler.max_num_seqs.* The budget was weights: "):
+        LLM(config=CONFIG | {"scheduler": {"max_num_seqs": 1}}, loaded=loaded, on_load=look)
+
+
+def test_a_prompt_without_room_is_run_in_parts_with_the_same_result(room, caplog):
+    plain = {"policy": "plain", "scheduler": {"cuda_graphs": False}}
+    with LLM(config=CONFIG | plain, loaded=load_synthetic(SIZE, "cuda")) as llm:
+        prompt, params = [5 + n % 90 for n in range(100)], SamplingParams(max_tokens=2, ignore_eos=True)
+        expected = llm.generate([prompt], params)[0].token_ids
+        room(9000)
+        with caplog.at_level(logging.WARNING):
+            assert llm.generate([prompt], params)[0].token_ids == expected
+    assert "lower scheduler.max_num_batched_tokens" in caplog.text
+    assert "The budget was weights: " in caplog.text
 
 
 class Streams(Library):

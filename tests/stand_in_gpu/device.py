@@ -6,6 +6,7 @@ shows.
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -43,13 +44,14 @@ class StandIn:
     """The device. waits: each moment in which the host waited for all of it, with the project's frames.
 
     launched: kernels and copies, by name; those of a graph count when it is replayed. current: the number of the device
-    that kernels are launched on; all memory is on number 0.
+    that kernels are launched on; all memory is on number 0. largest: bytes of the largest tensor with room.
     """
 
     waits: list[tuple[str, str]] = field(default_factory=list)
     recording: list[Recorded] | None = None
     launched: Counter[str] = field(default_factory=Counter)
     current: int = 0
+    largest: float = math.inf
     num_copies: int = 0
     _copies: list[Copy] = field(default_factory=list)
     _pinned: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -71,6 +73,12 @@ class StandIn:
         """Raises RuntimeError while a graph is recorded."""
         if self.recording is not None:
             raise RuntimeError(f"operation not permitted when stream is capturing: {what}")
+
+    def allocate(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that is new on the device; raises torch.OutOfMemoryError if there is no room for it."""
+        if tensor.nbytes > self.largest:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {tensor.nbytes} bytes.")
+        return tensor
 
     def pin(self, host: torch.Tensor) -> torch.Tensor:
         """Notes that a tensor lies in pinned memory, and keeps it, so that its address stays its own."""

@@ -69,7 +69,10 @@ def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     inner_kwargs.pop("pin_memory", None)
     mutates = func._schema.is_mutable
     result = DEVICE.run(lambda: func(*inner_args, **inner_kwargs), mutates)
-    if mutates or (_is_new(result, inner_args) and not name.startswith(("empty", "new_empty"))):
+    is_new = _is_new(result, inner_args)
+    for item in tensors_of(result) if is_new else ():
+        DEVICE.allocate(item)
+    if mutates or (is_new and not name.startswith(("empty", "new_empty"))):
         DEVICE.launched[name] += 1
     if mutates:
         return kwargs.get("out", args[0])
@@ -106,7 +109,7 @@ class Functions(TorchFunctionMode):
             del kwargs["device"]
             if func in _FROM_NUMBERS:
                 DEVICE.wait("numbers copied from the host")
-            return func(*args, **kwargs) if on_device else outer_of(func(*args, **kwargs))
+            return func(*args, **kwargs) if on_device else outer_of(DEVICE.allocate(func(*args, **kwargs)))
         if on_device and func in _INDEXING:
             return _index(func, *args)
         if on_device and func in _WHOLE:
@@ -136,7 +139,7 @@ class Functions(TorchFunctionMode):
             return DEVICE.download(inner, DEVICE.pin(host) if non_blocking else host, non_blocking)
         if wants_device and not is_here:
             plain = tensor.detach().as_subclass(torch.Tensor)
-            moved = torch.empty_like(plain)
+            moved = DEVICE.allocate(torch.empty_like(plain))
             DEVICE.upload(plain, moved, non_blocking)
             tensor = DeviceTensor(moved)
         wanted = {"dtype": dtype, **kwargs}
