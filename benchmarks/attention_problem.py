@@ -162,6 +162,31 @@ class Problem:
         return (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
 
 
+def prefill(
+    shape: Shape, runs: int, tokens: int, units: int, unit_tokens: int
+) -> tuple[Callable[[], object], LayerCall, float]:
+    """Runs of so many tokens under k units in one call, what it is over, and its floating-point operations."""
+    size = runs * tokens + units * unit_tokens
+    pool = KVPool(
+        [LayerShape(shape.kv_heads, shape.dim, shape.dim)], size // BLOCK + 1, BLOCK, shape.dtype, shape.device
+    )
+    for tensor in (*pool.keys, *pool.values):
+        tensor.normal_()
+    slots = np.arange(BLOCK, BLOCK + size)
+    memory = [slots[number * unit_tokens : (number + 1) * unit_tokens] for number in range(units)]
+    contexts = np.split(slots[units * unit_tokens :], runs)
+    rows = [ForwardRow([0] * tokens, 0, context, tuple(memory), (1.0,) * units) for context in contexts]
+    backend = choose_backend(shape.device, pool)
+    query = torch.randn(shape.heads, runs * tokens, shape.dim, dtype=shape.dtype, device=shape.device)
+    new = torch.from_numpy(slots[units * unit_tokens :]).to(shape.device)
+    key, value = (tensor[0][new].transpose(0, 1) for tensor in (pool.keys, pool.values))
+    call = LayerCall(query, key, value, pool.keys[0], pool.values[0], shape.dim**-0.5, None)
+    # Two products of two operations each, over every pair of a token and a key that it sees.
+    pairs = runs * tokens * (units * unit_tokens + (tokens + 1) / 2)
+    attend = partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))
+    return attend, call, 4 * shape.heads * shape.dim * pairs
+
+
 def _plan(backend: Any, rows: list[ForwardRow], pool: KVPool) -> Any:
     """As the engine plans a step: on a GPU over tensors of fixed sizes, where they have room."""
     batch = place_rows(rows, "paper", keep_order=True)

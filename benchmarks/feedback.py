@@ -196,7 +196,7 @@ def main() -> None:
     size = pick_size(arguments)
     on_gpu = arguments.device.startswith("cuda")
     work = Work(160, 32, 96, size.unit_tokens) if on_gpu else Work(16, 4, 48, size.unit_tokens // 4)
-    scripts = _SCRIPTS
+    scripts: Sequence[Script] = _SCRIPTS
     if arguments.smoke:
         work, scripts = Work(3, 1, 24, 16), (Script(0.001, 0.5, "optimistic"), Script(0.001, 0.5, "blocking"))
     loaded = load_synthetic(size, arguments.device)
