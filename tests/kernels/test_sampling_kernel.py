@@ -32,6 +32,7 @@ def run(logits, rows, device="cpu"):
     return sampling.sample_tokens(logits, logits, temperatures, top_ks, top_ps, min_ps, points)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("device", DEVICES)
 def test_equals_sampling_with_a_sort(device):
     generator = torch.Generator().manual_seed(3)
@@ -78,6 +79,13 @@ def test_ties_go_by_id_and_the_impossible_never_comes(values, top_k, top_p, poin
         sampled(torch.tensor(values), 1.0, top_k, top_p, 0.0, min(max(point + d, 0), 0.9999)) for d in (-1e-5, 1e-5)
     }
     assert token in near
+
+
+@pytest.mark.parametrize("row", [(1.0, 3, 1.0, 0.5, 0.99), (1.0, 0, 1.0, 0.0, 0.5), (1.0, 20, 1.0, 0.1, 0.9)])
+def test_both_zeros_tie_and_min_p_takes_ties_away(row):
+    logits = torch.tensor([[-0.0, 0.0] * (VOCAB // 2)])
+    logits[0, 7] = 2.0
+    assert int(run(logits, [row])[0]) == sampled(logits[0], *row)
 
 
 def test_the_end_of_the_distribution_is_reached_and_not_passed():
