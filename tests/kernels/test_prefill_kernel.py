@@ -51,7 +51,7 @@ def test_equals_literal_attention(device, dtype, shape):
     attend_runs(
         query, pool.keys, pool.values, BLOCK, int32(pool.tables, device), int32(runs, device),
         int32(segments, device), torch.tensor(biases, device=device), output,
-        dim**-0.5, softcap, window, max(new for _, _, new in RUNS), lses,
+        dim**-0.5, softcap, window, lses,
     )  # fmt: skip
     expected, expected_lses = output.cpu().double(), lses.cpu().double()
     for (units, context, begin), (_, new, first, _) in zip(held, runs, strict=True):
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused():
     def attend(output, biases):
         attend_runs(
             query, pool.keys, pool.values, BLOCK, int32(pool.tables, "cpu"), int32([(0, 3, 0, 0)], "cpu"),
-            int32([(table, 3)], "cpu"), biases, output, 0.25, None, None, 3,
+            int32([(table, 3)], "cpu"), biases, output, 0.25, None, None,
         )  # fmt: skip
 
     attend(torch.empty(3, 2, 16), torch.zeros(1))
