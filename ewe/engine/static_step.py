@@ -51,10 +51,12 @@ class StaticStep:
         layout |= {_key(window, name): item for window, name, item in items if name == "tables"}
         self._last = list(layout)[-1]
         self._packed = Packed(layout, pool.device)
-        self._packed.host["write_slots"][:] = _NOWHERE
+        host, device = self._packed.host, self._packed.device
+        host["write_slots"][:] = _NOWHERE
+        for window in dict.fromkeys(windows):
+            sizes.fill(_part(host, window, sizes), (None, {}), 0)
         self._packed.upload()
         self.sizes = sizes
-        device = self._packed.device
         plans = {window: sizes.plan(_part(device, window, sizes), window) for window in dict.fromkeys(windows)}
         self._step = StepMetadata([plans[window] for window in windows], pool, backend, device["write_slots"])
         self._model, self._outputs = model, outputs
