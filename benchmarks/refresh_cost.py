@@ -43,6 +43,7 @@ def main() -> None:
     memory_tokens = size.units * size.unit_tokens
     prompt_tokens = memory_tokens + size.prompt_tokens + text_tokens
     rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, prompt_tokens)
+    rig.runner.prepare(1, memory_tokens)
     peer = transformers_twin(rig.model)
     units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
     prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)

@@ -300,6 +300,27 @@ def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
 
 
 @on_devices
+@pytest.mark.parametrize(("most", "kept", "failed"), [(LONGER + 2, [LONGER + 2], 2), (0, [], 2)])
+def test_steps_that_cannot_be_captured_are_left_to_the_present_path(device, most, kept, failed):
+    """One for which there is no memory costs no other; where decoding cannot be captured, units are not tried."""
+    decoder = Decoding("llama", True, device).decoder
+    decoder.close()
+    decoder._capture = True
+
+    def capture(step, memory):
+        if step.sizes.tokens > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        step._graph = object()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ewe.engine.static_decode.StaticStep.run", lambda step: None)
+        patch.setattr("ewe.engine.static_decode.StaticStep.capture", capture)
+        decoder.prepare(2, 2 * LONGER)
+    assert [step.sizes.tokens for step in decoder._mixed] == kept
+    assert (decoder.num_graphs, decoder.num_failed) == (3 if kept else 0, failed)
+
+
+@on_devices
 def test_logits_stay_as_they_were_when_the_next_step_runs(device):
     decoding = Decoding("llama", True, device)
     results = [decoding.paged.run(decoding.paged.row(decoding.contexts[0], [token])).logits for token in (4, 5, 6)]
