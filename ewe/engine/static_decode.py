@@ -21,21 +21,26 @@ _log = logging.getLogger(__name__)
 # Up to here lanes come in powers of two: the weights are read either way. Beyond, they come in steps of this many.
 _LANE_STEP = 32
 _ATTEMPTS = 2
-# Tokens of units and prompts that a captured step may hold. Beyond, their arithmetic takes longer than its launches.
+# The same for tokens of units and prompts, from the least to the most that steps hold. What pads hundreds of tokens is
+# arithmetic; and beyond the most, arithmetic takes longer than launches.
+_LONGER_STEP = 256
 _LEAST_LONGER, _MOST_LONGER = 64, 2048
 
 
 def lanes_for(num_rows: int) -> int:
     """The padded batch size for so many rows."""
-    if num_rows <= _LANE_STEP:
-        return next_power_of_two(num_rows)
-    return -(-num_rows // _LANE_STEP) * _LANE_STEP
+    return _padded(num_rows, _LANE_STEP)
 
 
 def buckets_for(most_tokens: int) -> list[int]:
     """Numbers of tokens of units and prompts that steps have room for, where passes hold up to so many tokens."""
     most = max(min(most_tokens, _MOST_LONGER), _LEAST_LONGER)
-    return [1 << power for power in range(_LEAST_LONGER.bit_length() - 1, (most - 1).bit_length())] + [most]
+    return sorted({min(_padded(number, _LONGER_STEP), most) for number in range(_LEAST_LONGER, most + 1)})
+
+
+def _padded(number: int, step: int) -> int:
+    """The least power of two that is not under `number`; over `step` its least multiple."""
+    return next_power_of_two(number) if number <= step else -(-number // step) * step
 
 
 class StaticDecoder:
