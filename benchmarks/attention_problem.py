@@ -191,15 +191,15 @@ def _plan(backend: Any, rows: list[ForwardRow], pool: KVPool) -> Any:
     """As the engine plans a step: on a GPU over tensors of fixed sizes, where they have room."""
     batch = place_rows(rows, "paper", keep_order=True)
     if pool.device.type == "cuda" and hasattr(backend, "arrange"):
-        from ewe.attention.static_plan import PlanSizes, fill_plan
+        from ewe.attention.static_plan import PlanSizes
 
         sizes = PlanSizes.of(len(rows), len(rows[0].unit_slots), backend.wanted_pieces, pool.num_blocks)
-        arrays, tables = backend.arrange(batch, None, sizes.states)
-        if sizes.hold(arrays, len(tables)):
+        arranged = backend.arrange(batch, None, sizes.states)
+        if sizes.hold(arranged):
             packed = Packed(sizes.layout(), pool.device)
-            fill_plan(packed.host, arrays, tables)
+            sizes.fill(packed.host, arranged, len(rows))
             packed.upload()
-            return sizes.plan(packed.device)
+            return sizes.plan(packed.device, None)
     return backend.plan(batch, None, False)
 
 

@@ -46,6 +46,7 @@ class Refresh:
     def __init__(self, size: Size, arguments: argparse.Namespace, text_tokens: int) -> None:
         prompt_tokens = size.units * size.unit_tokens + size.prompt_tokens + text_tokens
         self._rig = rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, prompt_tokens)
+        rig.runner.prepare(1, size.units * size.unit_tokens)
         self._peer = transformers_twin(rig.model)
         self._units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
         self._context = rig.slots(size.prompt_tokens + text_tokens)

@@ -94,7 +94,7 @@ def build_engine(
         config.memory.num_units,
     )  # fmt: skip
     with memory_for_graphs(budget.summary()):
-        runner.prepare(config.scheduler.max_num_seqs, on_load)
+        runner.prepare(config.scheduler.max_num_seqs, config.scheduler.max_num_batched_tokens, on_load)
     frugal = FrugalRunner(runner, budget.summary())
     return replace(wire(config, components, on_finish, loaded, pool, frugal, budget), decoder=runner.static)
 

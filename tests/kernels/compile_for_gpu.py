@@ -62,6 +62,7 @@ NUMBERS = {
     "size": "i32",
     "parts": "i32",
     "num_rows": "i32",
+    "num_runs": "i32",
     "num_outputs": "i32",
     "most_entries": "i32",
     "eps": "fp32",

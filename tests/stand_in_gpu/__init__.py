@@ -81,6 +81,7 @@ class Graph:
 
     def replay(self) -> None:
         DEVICE.launched += self.launches
+        DEVICE.replayed.append(self.launches.total())
         for call, results in self.recorded:
             for old, new in zip(results, tensors_of(call()), strict=False):  # what works in place has none
                 if old.untyped_storage().data_ptr() != new.untyped_storage().data_ptr():

@@ -43,13 +43,15 @@ class Copy:
 class StandIn:
     """The device. waits: each moment in which the host waited for all of it, with the project's frames.
 
-    launched: kernels and copies, by name; those of a graph count when it is replayed. current: the number of the device
-    that kernels are launched on; all memory is on number 0. largest: bytes of the largest tensor with room.
+    launched: kernels and copies, by name; those of a graph count when it is replayed. replayed: how many each replay,
+    which is one launch to the host, brought. current: the number of the device that kernels are launched on; all memory
+    is on number 0. largest: bytes of the largest tensor with room.
     """
 
     waits: list[tuple[str, str]] = field(default_factory=list)
     recording: list[Recorded] | None = None
     launched: Counter[str] = field(default_factory=Counter)
+    replayed: list[int] = field(default_factory=list)
     current: int = 0
     largest: float = math.inf
     num_copies: int = 0
