@@ -3,9 +3,10 @@
 Decoding reads every key and value once and does little with them, so its limit is the memory's bandwidth, measured here
 as a large copy; prefill's is a large matrix product. Measured over a grid of k units of M tokens, contexts of L tokens
 and batches, with units of each row's own and with units that all rows share. Peers on the same keys: torch's fused
-attention over a dense copy, FlexAttention with the same biases, FlashInfer's paged decoding and its cascade (where it
-is installed), and eq. 1 of the paper as written. On a GPU calls are replayed from a CUDA graph, so that launching them
-costs nothing, and as many layers take turns as the cache cannot hold; on a CPU the engine's backend is plain torch.
+attention over a dense copy, FlexAttention with the same biases, FlashInfer's paged decoding and its cascade and
+FlashAttention 3 (where they are installed), and eq. 1 of the paper as written. On a GPU calls are replayed from a CUDA
+graph, so that launching them costs nothing, and as many layers take turns as the cache cannot hold, four at least; on a
+CPU the engine's backend is plain torch.
 """
 
 from __future__ import annotations
@@ -16,22 +17,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks import attention_peers as peers
 from benchmarks import plots
-from benchmarks.attention_problem import BLOCK, Problem, Shape
+from benchmarks.attention_problem import BLOCK, Problem, Shape, prefill
 from benchmarks.common import Sections, parse_arguments, pick_size, seconds
 from benchmarks.decode_limit import copy_rate
-from ewe.attention.backend import LayerCall
-from ewe.attention.choose import choose_backend
-from ewe.attention.metadata import ForwardRow, place_rows
-from ewe.kvcache.pool import KVPool, LayerShape
 
 # Batch, k, M, L.
 Point = tuple[int, int, int, int]
+Peer = Callable[[Problem], Any]
 # Points with peers, points for the engine alone, points with shared units.
 _GPU: tuple[list[Point], list[Point], list[Point]] = (
     [(1, 8, 256, 1024), (32, 8, 256, 1024), (64, 8, 256, 1024)],
@@ -40,8 +37,8 @@ _GPU: tuple[list[Point], list[Point], list[Point]] = (
 )
 _CPU: tuple[list[Point], list[Point], list[Point]] = ([(1, 8, 256, 256), (8, 8, 256, 256)], [], [(8, 8, 256, 256)])
 _SMOKE: tuple[list[Point], list[Point], list[Point]] = ([(2, 2, 32, 64)], [], [(2, 2, 32, 64)])
-# Calls in one timing.
-_CALLS = 16
+# Calls in one timing; on a GPU so many that launching their graph is little beside them.
+_CALLS, _GPU_CALLS = 16, 208
 
 
 class Clock:
@@ -50,13 +47,14 @@ class Clock:
     def __init__(self, shape: Shape, arguments: argparse.Namespace) -> None:
         self.shape, self.repeats = shape, arguments.repeats
         self.device, self.smoke = arguments.device, arguments.smoke
+        self.calls = _GPU_CALLS if self.device.startswith("cuda") and not self.smoke else _CALLS
         self.copy_rate = self.product_rate = float("nan")
 
     def time(self, calls: list[Callable[[], object]]) -> float:
         """Seconds per call, the calls taking turns; on a GPU replayed from a graph, if they can be captured."""
 
         def turns() -> None:
-            for number in range(_CALLS):
+            for number in range(self.calls):
                 calls[number % len(calls)]()
 
         run: Callable[[], object] = turns
@@ -68,7 +66,7 @@ class Clock:
             with torch.cuda.graph(graph):
                 turns()
             run = graph.replay
-        return seconds(run, self.device, self.repeats) / _CALLS
+        return seconds(run, self.device, self.repeats) / self.calls
 
     def ceilings(self, product: int) -> dict[str, float]:
         """Measures what a large copy and a square matrix product of this size reach."""
@@ -95,14 +93,19 @@ def measure_decode(clock: Clock, point: Point) -> dict[str, float]:
     }
 
 
-def measure_peer(
-    clock: Clock, point: Point, name: str, peer: Callable[[Problem], Any], shared: bool = False
-) -> dict[str, float]:
+def measure_peer(clock: Clock, point: Point, name: str, peer: Peer, shared: bool = False) -> dict[str, float]:
     """A peer's time over the engine's on the same problem."""
     problem = Problem(clock.shape, *point, shared=shared)
     own, other = clock.time(problem.engine()), clock.time(peer(problem))
     key = label(point) + ("_shared" if shared else "")
     return {f"{name}_us_{key}": round(other * 1e6, 1), f"{name}_over_engine_{key}": round(other / own, 2)}
+
+
+def measure_peers(sections: Sections, clock: Clock, points: list[Point], everyone: dict[str, Peer]) -> None:
+    """All these peers at all points, each as a section of its own."""
+    for name, peer in everyone.items():
+        for point in points:
+            sections.take(f"{name} {label(point)}", partial(measure_peer, clock, point, name, peer))
 
 
 def measure_shared(clock: Clock, point: Point) -> dict[str, float]:
@@ -114,31 +117,6 @@ def measure_shared(clock: Clock, point: Point) -> dict[str, float]:
         f"unshared_units_us_{name}": round(own * 1e6, 1),
         f"unshared_over_shared_{name}": round(own / shared, 2),
     }
-
-
-def prefill(
-    shape: Shape, runs: int, tokens: int, units: int, unit_tokens: int
-) -> tuple[Callable[[], object], LayerCall, float]:
-    """Runs of so many tokens under k units in one call, what it is over, and its floating-point operations."""
-    size = runs * tokens + units * unit_tokens
-    pool = KVPool(
-        [LayerShape(shape.kv_heads, shape.dim, shape.dim)], size // BLOCK + 1, BLOCK, shape.dtype, shape.device
-    )
-    for tensor in (*pool.keys, *pool.values):
-        tensor.normal_()
-    slots = np.arange(BLOCK, BLOCK + size)
-    memory = [slots[number * unit_tokens : (number + 1) * unit_tokens] for number in range(units)]
-    contexts = np.split(slots[units * unit_tokens :], runs)
-    rows = [ForwardRow([0] * tokens, 0, context, tuple(memory), (1.0,) * units) for context in contexts]
-    backend = choose_backend(shape.device, pool)
-    query = torch.randn(shape.heads, runs * tokens, shape.dim, dtype=shape.dtype, device=shape.device)
-    new = torch.from_numpy(slots[units * unit_tokens :]).to(shape.device)
-    key, value = (tensor[0][new].transpose(0, 1) for tensor in (pool.keys, pool.values))
-    call = LayerCall(query, key, value, pool.keys[0], pool.values[0], shape.dim**-0.5, None)
-    # Two products of two operations each, over every pair of a token and a key that it sees.
-    pairs = runs * tokens * (units * unit_tokens + (tokens + 1) / 2)
-    attend = partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))
-    return attend, call, 4 * shape.heads * shape.dim * pairs
 
 
 def measure_prefill(clock: Clock, runs: int, tokens: int, units: int, unit_tokens: int) -> dict[str, float]:
@@ -178,6 +156,8 @@ def panels(document: plots.Document) -> list[plots.Panel]:
         "fp8": "the engine over keys and values in fp8",
         "flex": "FlexAttention",
         "flashinfer": "FlashInfer",
+        "flashinfer_without_tensor_cores": "FlashInfer without tensor cores",
+        "flash_attention_3": "FlashAttention 3",
         "flashinfer_cascade": "FlashInfer's cascade",
     }
     others = {text: bars(f"{name}_over_engine") for name, text in names.items()}
@@ -242,26 +222,29 @@ def main() -> None:
     with_peers, grid, shared = _GPU if on_gpu else _SMOKE if arguments.smoke else _CPU
     sections = Sections("attention", arguments, {"shape": size.name, "dtype": size.dtype, "block_tokens": BLOCK})
     sections.take("ceilings", lambda: clock.ceilings(8192 if on_gpu else 256))
+    installed: dict[str, Peer] = {
+        "flashinfer": partial(peers.flashinfer_decode, tensor_cores=True),
+        "flashinfer_without_tensor_cores": partial(peers.flashinfer_decode, tensor_cores=False),
+        "flash_attention_3": peers.flash_attention_3,
+    }
+    measure_peers(sections, clock, with_peers, installed)
+    for point in shared:
+        cascade = partial(measure_peer, clock, point, "flashinfer_cascade", peers.flashinfer_cascade, True)
+        sections.take(f"flashinfer_cascade {label(point)}", cascade)
     for point in (*with_peers, *grid):
         sections.take(f"decode {label(point)}", partial(measure_decode, clock, point))
     for point in shared:
         sections.take(f"shared {label(point)}", partial(measure_shared, clock, point))
     prefills = [(1, 1024, 0, 0), (1, 4096, 0, 0), (8, 256, 0, 0), (1, 1024, 8, 256)] if on_gpu else [(1, 64, 0, 0)]
-    for prefill in prefills:
-        sections.take(f"prefill {prefill}", partial(measure_prefill, clock, *prefill))
-    everyone = {
+    for sizes in prefills:
+        sections.take(f"prefill {sizes}", partial(measure_prefill, clock, *sizes))
+    others: dict[str, Peer] = {
         "sdpa": peers.sdpa,
         "literal": Problem.literal,
         "fp8": Problem.in_fp8,
         "flex": peers.flex,
-        "flashinfer": peers.flashinfer_decode,
     }
-    for name, peer in everyone.items():
-        for point in with_peers:
-            sections.take(f"{name} {label(point)}", partial(measure_peer, clock, point, name, peer))
-    for point in shared:
-        cascade = partial(measure_peer, clock, point, "flashinfer_cascade", peers.flashinfer_cascade, True)
-        sections.take(f"flashinfer_cascade {label(point)}", cascade)
+    measure_peers(sections, clock, with_peers, others)
     plots.draw(arguments.plot, panels, sections.close())
 
 

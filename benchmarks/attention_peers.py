@@ -47,18 +47,29 @@ def flex(problem: Problem) -> Calls:
     return calls
 
 
-def flashinfer_decode(problem: Problem) -> Calls:
+def flashinfer_decode(problem: Problem, tensor_cores: bool) -> Calls:
     """FlashInfer's paged decoding over units and context as one list of pages, without the biases."""
     infer = require("flashinfer")
     pages, indptr = problem.pages()
     workspace = torch.empty(_WORKSPACE_BYTES, dtype=torch.uint8, device=problem.device)
-    wrapper = infer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=True)
+    wrapper = infer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=tensor_cores)
     last = torch.full((problem.batch,), BLOCK, dtype=torch.int32, device=problem.device)
     wrapper.plan(
         indptr, pages, last, problem.heads, problem.kv_heads, problem.dim, BLOCK,
         q_data_type=problem.dtype, kv_data_type=problem.dtype,
     )  # fmt: skip
     return [partial(wrapper.run, query, cache) for query, cache in problem.paged()]
+
+
+def flash_attention_3(problem: Problem) -> Calls:
+    """FlashAttention 3's paged decoding over units and context as one list of pages, without the biases."""
+    attend = require("flash_attn_interface").flash_attn_with_kvcache
+    pages = problem.pages()[0].view(problem.batch, -1)
+    lengths = torch.full((problem.batch,), problem.keys_per_row, dtype=torch.int32, device=problem.device)
+    return [
+        partial(attend, query.unsqueeze(1), keys, values, cache_seqlens=lengths, page_table=pages)
+        for query, (keys, values) in problem.paged()
+    ]
 
 
 def flashinfer_cascade(problem: Problem) -> Calls:

@@ -1,6 +1,6 @@
 """A batch of rows, each with k units of M tokens and a context of L tokens, over several layers' keys and values.
 
-Enough layers take turns that none finds its keys in the cache, as in a model.
+Enough layers take turns that none finds its keys in the cache, as in a model, and blocks lie in no order in the pool.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +17,14 @@ import torch
 from ewe.attention.backend import LayerCall
 from ewe.attention.choose import choose_backend
 from ewe.attention.metadata import ForwardRow, IntArray, place_rows
+from ewe.attention.packed import Packed
 from ewe.kvcache.fp8 import FP8, quantise
 from ewe.kvcache.pool import KVPool, LayerShape
 
 BLOCK = 16
 # Several times the largest cache of a GPU.
 _TURN_BYTES = 256 << 20
-_MOST_LAYERS = 16
+_LEAST_LAYERS, _MOST_LAYERS = 4, 16
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -47,7 +50,9 @@ class Problem:
             raise ValueError(f"lengths must be multiples of {BLOCK} tokens")
         self.heads, self.kv_heads, self.dim = shape.heads, shape.kv_heads, shape.dim
         self.dtype, self.device, self.batch = shape.dtype, shape.device, batch
-        self._free = BLOCK
+        memories = 1 if shared else batch
+        num_blocks = (memories * units * unit_tokens + batch * context) // BLOCK
+        self._blocks = iter(np.random.default_rng(0).permutation(num_blocks) + 1)
         memory = self._memory(units, unit_tokens)
         self.rows: list[ForwardRow] = []
         for number in range(batch):
@@ -56,9 +61,11 @@ class Problem:
             self.rows.append(ForwardRow([0], 0, self._take(context), memory, (1.0,) * units))
         self.keys_per_row = units * unit_tokens + context
         one = [LayerShape(shape.kv_heads, shape.dim, shape.dim)]
-        per_layer = KVPool.bytes_per_block(one, BLOCK, shape.dtype) * self._free // BLOCK
-        turns = min(max(-(-_TURN_BYTES // per_layer), 1), _MOST_LAYERS) if shape.device.type == "cuda" else 1
-        self.pool = KVPool(one * turns, self._free // BLOCK, BLOCK, shape.dtype, shape.device)
+        per_layer = KVPool.bytes_per_block(one, BLOCK, shape.dtype) * num_blocks
+        turns = min(max(-(-_TURN_BYTES // per_layer), _LEAST_LAYERS), _MOST_LAYERS)
+        if shape.device.type != "cuda":
+            turns = 1
+        self.pool = KVPool(one * turns, num_blocks + 1, BLOCK, shape.dtype, shape.device)
         for tensor in (*self.pool.keys, *self.pool.values):
             tensor.normal_()
         self.query = torch.randn(batch, shape.heads, shape.dim, dtype=shape.dtype, device=shape.device)
@@ -136,8 +143,7 @@ class Problem:
 
     def _calls(self, rows: list[ForwardRow], pool: KVPool) -> list[Callable[[], object]]:
         backend = choose_backend(self.device, pool)
-        batch = place_rows(rows, "paper")
-        plan = backend.plan(batch, None, False)
+        plan = _plan(backend, rows, pool)
         query = self.query.repeat(len(rows) // self.batch, 1, 1).transpose(0, 1)
         new = query[: self.kv_heads]
         calls = (
@@ -152,8 +158,49 @@ class Problem:
         return tuple(self._take(unit_tokens) for _ in range(units))
 
     def _take(self, length: int) -> IntArray:
-        self._free += length
-        return np.arange(self._free - length, self._free)
+        blocks = np.array(list(islice(self._blocks, length // BLOCK)), np.int64)
+        return (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+
+
+def prefill(
+    shape: Shape, runs: int, tokens: int, units: int, unit_tokens: int
+) -> tuple[Callable[[], object], LayerCall, float]:
+    """Runs of so many tokens under k units in one call, what it is over, and its floating-point operations."""
+    size = runs * tokens + units * unit_tokens
+    pool = KVPool(
+        [LayerShape(shape.kv_heads, shape.dim, shape.dim)], size // BLOCK + 1, BLOCK, shape.dtype, shape.device
+    )
+    for tensor in (*pool.keys, *pool.values):
+        tensor.normal_()
+    slots = np.arange(BLOCK, BLOCK + size)
+    memory = [slots[number * unit_tokens : (number + 1) * unit_tokens] for number in range(units)]
+    contexts = np.split(slots[units * unit_tokens :], runs)
+    rows = [ForwardRow([0] * tokens, 0, context, tuple(memory), (1.0,) * units) for context in contexts]
+    backend = choose_backend(shape.device, pool)
+    query = torch.randn(shape.heads, runs * tokens, shape.dim, dtype=shape.dtype, device=shape.device)
+    new = torch.from_numpy(slots[units * unit_tokens :]).to(shape.device)
+    key, value = (tensor[0][new].transpose(0, 1) for tensor in (pool.keys, pool.values))
+    call = LayerCall(query, key, value, pool.keys[0], pool.values[0], shape.dim**-0.5, None)
+    # Two products of two operations each, over every pair of a token and a key that it sees.
+    pairs = runs * tokens * (units * unit_tokens + (tokens + 1) / 2)
+    attend = partial(backend.attend, call, backend.plan(place_rows(rows, "paper"), None, False))
+    return attend, call, 4 * shape.heads * shape.dim * pairs
+
+
+def _plan(backend: Any, rows: list[ForwardRow], pool: KVPool) -> Any:
+    """As the engine plans a step: on a GPU over tensors of fixed sizes, where they have room."""
+    batch = place_rows(rows, "paper", keep_order=True)
+    if pool.device.type == "cuda" and hasattr(backend, "arrange"):
+        from ewe.attention.static_plan import PlanSizes
+
+        sizes = PlanSizes.of(len(rows), len(rows[0].unit_slots), backend.wanted_pieces, pool.num_blocks)
+        arranged = backend.arrange(batch, None, sizes.states)
+        if sizes.hold(arranged):
+            packed = Packed(sizes.layout(), pool.device)
+            sizes.fill(packed.host, arranged, len(rows))
+            packed.upload()
+            return sizes.plan(packed.device, None)
+    return backend.plan(batch, None, False)
 
 
 def _slots(row: ForwardRow) -> IntArray:

@@ -91,6 +91,12 @@ def copy_rate(device: str, smoke: bool, repeats: int) -> float:
     return 16 * num_bytes / seconds(copies, device, repeats, warmups=4)
 
 
+def need_graphs(device: str, number: int) -> None:
+    """Raises RuntimeError if an engine on a GPU has captured none: what it does then is another engine's time."""
+    if device.startswith("cuda") and not number:
+        raise RuntimeError("no CUDA graph was captured; the log says why")
+
+
 def measure_engine(loaded: LoadedModel, limit: Limit, load: Load, device: str) -> dict[str, float]:
     """Tokens per second of all answers after their first tokens, and which share of the limit that is."""
     size = limit.size
@@ -116,7 +122,8 @@ def measure_engine(loaded: LoadedModel, limit: Limit, load: Load, device: str) -
             jobs = [(prompt, params, documents[n % memories]) for n, prompt in enumerate(prompts)]
             assert all(len(item.token_ids) == answer for item in write_together(llm, jobs))
 
-        write(load.answer)  # encodes the documents, compiles, captures
+        need_graphs(device, llm.client.status().graphs)
+        write(load.answer)  # encodes the documents
         first = seconds(partial(write, 1), device, 1, warmups=0)
         whole = seconds(partial(write, load.answer), device, 1, warmups=0)
     step = (whole - first) / (load.answer - 1)
@@ -146,6 +153,7 @@ def measure_step(loaded: LoadedModel, limit: Limit, load: Load, repeats: int) ->
             rig.runner.forward(rows)
 
     step = seconds(steps, rig.device, repeats, warmups=2) / 8
+    need_graphs(rig.device, 0 if rig.runner.static is None else rig.runner.static.num_graphs)
     return {
         f"{load.name}_step_ms": round(step * 1e3, 3),
         f"{load.name}_step_of_limit": round(limit.step_seconds(load) / step, 3),

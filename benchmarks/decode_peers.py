@@ -9,6 +9,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from benchmarks.common import ROOT, Size, require, write_model_folder
 from benchmarks.decode_limit import Load, timed
 
-_VLLM_LIMIT_S = 60
+_VLLM_LIMIT_S = 100
 
 
 class EnoughTokens(StoppingCriteria):
@@ -60,20 +62,24 @@ def continuous_batching(model: Any, size: Size, load: Load, device: str) -> dict
 
     def write(answer: int) -> None:
         config = model.generation_config.__class__(max_new_tokens=answer, do_sample=False, eos_token_id=-1)
-        outputs = model.generate_batch(prompts, generation_config=config)
+        outputs = model.generate_batch(prompts, generation_config=config, persistent_manager=True)
         short = [item for item in outputs.values() if len(item.generated_tokens) != answer]
         if short or len(outputs) != load.batch:
             raise RuntimeError(f"{len(short)} of {load.batch} answers have another length")
 
-    return _figures(load, "transformers_continuous", timed(write, load.answer, device))
+    try:
+        step = timed(write, load.answer, device)
+    finally:
+        model.destroy_cached_continuous_batching_manager()
+    return _figures(load, "transformers_continuous", step)
 
 
-def vllm(size: Size, load: Load, device: str) -> dict[str, float]:
+def vllm(size: Size, loads: Sequence[Load]) -> dict[str, float]:
     """vLLM with prefix caching; its own process, because it wants the GPU's memory for itself."""
     require("vllm")
     with tempfile.TemporaryDirectory() as folder:
         write_model_folder(Path(folder), size)
-        job = json.dumps([folder, size.dtype, _prompts(size, load).tolist(), load.answer])
+        job = json.dumps([folder, size.dtype, [[_prompts(size, load).tolist(), load.answer] for load in loads]])
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.decode_peers"],
             cwd=ROOT,
@@ -85,14 +91,20 @@ def vllm(size: Size, load: Load, device: str) -> dict[str, float]:
         )
     if done.returncode != 0:
         raise RuntimeError((done.stderr.strip().splitlines() or ["vLLM failed"])[-1])
-    return _figures(load, "vllm", float(done.stdout.splitlines()[-1]))
+    steps = json.loads(done.stdout.splitlines()[-1])
+    return {
+        key: value
+        for item in zip(loads, steps, strict=True)
+        for key, value in _figures(item[0], "vllm", item[1]).items()
+    }
 
 
 def _prompts(size: Size, load: Load) -> torch.Tensor:
-    """int64 [batch, documents and prompt]: documents that all share, and prompts of their own."""
+    """int64 [batch, documents and prompt]: documents that all share or of their own, and prompts of their own."""
     generator = torch.Generator().manual_seed(2)
     vocab_size = size.model["vocab_size"]
-    documents = torch.randint(3, vocab_size, (1, size.units * size.unit_tokens), generator=generator)
+    memories = load.batch if load.own_documents else 1
+    documents = torch.randint(3, vocab_size, (memories, size.units * size.unit_tokens), generator=generator)
     prompts = torch.randint(3, vocab_size, (load.batch, load.prompt), generator=generator)
     return torch.cat([documents.expand(load.batch, -1), prompts], 1)
 
@@ -105,20 +117,19 @@ def _figures(load: Load, name: str, step: float) -> dict[str, float]:
 
 
 def _run_vllm() -> None:
-    """Reads a job from standard input; the last line printed is the seconds per token."""
+    """Reads jobs from standard input; the last line printed has the seconds per token of each."""
     package = require("vllm")
-    folder, dtype, prompts, answer = json.load(sys.stdin)
+    folder, dtype, jobs = json.load(sys.stdin)
     engine = package.LLM(
         folder, load_format="dummy", dtype=dtype, enable_prefix_caching=True, skip_tokenizer_init=True,
-        max_model_len=len(prompts[0]) + answer + 16, gpu_memory_utilization=0.8,
+        max_model_len=max(len(prompts[0]) + answer for prompts, answer in jobs) + 16, gpu_memory_utilization=0.8,
     )  # fmt: skip
-    inputs = [{"prompt_token_ids": prompt} for prompt in prompts]
 
-    def write(length: int) -> None:
+    def write(prompts: list[list[int]], length: int) -> None:
         params = package.SamplingParams(max_tokens=length, temperature=0.0, ignore_eos=True, detokenize=False)
-        engine.generate(inputs, params)
+        engine.generate([{"prompt_token_ids": prompt} for prompt in prompts], params)
 
-    print(timed(write, answer, "cuda"))
+    print(json.dumps([timed(partial(write, prompts), answer, "cuda") for prompts, answer in jobs]))
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ def measure_limits(sections: Sections, size: Size, arguments: argparse.Namespace
     loads = GPU_LOADS if on_gpu else SMOKE_LOADS if arguments.smoke else CPU_LOADS
     one, many = loads[0], Load(64, 512, 64) if on_gpu else loads[-1]
     if on_gpu:
-        sections.take(f"vllm {many.name}", partial(vllm, size, many, arguments.device))
+        sections.take("vllm", partial(vllm, size, [one, many, Load(32, 512, 64, own_documents=True)]))
     sections.take(f"transformers_static {one.name}", partial(_static_peer, size, one, arguments.device))
     loaded = load_synthetic(size, arguments.device)
     limit = Limit(loaded, size, copy_rate(arguments.device, arguments.smoke, arguments.repeats))

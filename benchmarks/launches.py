@@ -1,4 +1,4 @@
-"""How many kernels a decoding step launches, by what they do.
+"""How many kernels a decoding step launches, by what they do; and how many calls of the host one with a refresh takes.
 
 On a GPU the profiler counts them while a captured step is replayed. Without one the same step runs on the stand-in of
 the tests (`tests/stand_in_gpu`), at a small size: launches depend on the number of layers only. What a library launches
@@ -14,6 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
@@ -30,6 +31,9 @@ _KINDS = {
     "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
     "copy": r"[Mm]em(cpy|set)|copy from the host",
 }
+
+# What the driver calls it when the host launches something, a whole graph among others.
+_BY_HOST = re.compile(r"cu(da)?(LaunchKernel|GraphLaunch|MemcpyAsync|MemsetAsync)")
 
 # Kernels that are listed by themselves, those that take the longest.
 _SHOWN = 12
@@ -54,8 +58,11 @@ def _by_kind(amounts: Mapping[str, float], prefix: str, suffix: str = "") -> dic
     return {f"{prefix}{kind.replace(' ', '_')}{suffix}": round(amount, 1) for kind, amount in found.items()}
 
 
-def step_of(size: Size, batch: int) -> Callable[[], object]:
-    """A decoding step of so many answers, with a unit of their own each and one that they share, ready to be run."""
+def step_of(size: Size, batch: int, refresh: bool = False) -> Callable[[], object]:
+    """A decoding step of so many answers, with a unit of their own each and one that they share, ready to be run.
+
+    refresh: whether the shared unit is encoded in it.
+    """
     from benchmarks.rig import Rig, load_synthetic
     from ewe.attention.metadata import ForwardRow
 
@@ -63,6 +70,9 @@ def step_of(size: Size, batch: int) -> Callable[[], object]:
     rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))
     shared = rig.slots(own)
     rows = [ForwardRow([3], 2 * length, rig.slots(length), (shared, rig.slots(own)), (1.0, 1.0)) for _ in range(batch)]
+    if refresh:
+        rows.insert(0, rig.unit([3] * own, shared))
+        rig.runner.prepare(batch, own)
     step = partial(rig.runner.forward, rows)
     step()  # makes, compiles and captures it
     return step
@@ -73,21 +83,31 @@ def counted(step: Callable[[], object]) -> Counter[str]:
     from stand_in_gpu import DEVICE
 
     DEVICE.launched.clear()
+    DEVICE.replayed.clear()
     step()
     return Counter(DEVICE.launched)
 
 
-def profiled(step: Callable[[], object], layers: int, batch: int) -> dict[str, float]:
-    """What a step launches on a GPU, and the microseconds that it takes there, by kind."""
+def refresh_figures(names: Counter[str], by_host: int, batch: int) -> dict[str, float]:
+    """Launches of a step that refreshes a unit, and how many calls of the host they take."""
+    return {f"batch_{batch}_refresh_launches": names.total(), f"batch_{batch}_refresh_by_host": by_host}
+
+
+def _events(step: Callable[[], object]) -> Any:
     from torch.profiler import ProfilerActivity, profile
 
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         step()
         torch.cuda.synchronize()
+    return found.events() or ()
+
+
+def profiled(step: Callable[[], object], layers: int, batch: int) -> dict[str, float]:
+    """What a step launches on a GPU, and the microseconds that it takes there, by kind."""
     names: Counter[str] = Counter()
     times: defaultdict[str, float] = defaultdict(float)
-    for event in found.events() or ():
+    for event in _events(step):
         if event.device_type == DeviceType.CUDA:
             names[event.name] += 1
             times[event.name] += event.time_range.elapsed_us()
@@ -114,15 +134,21 @@ def main() -> None:
 
 
 def _on_gpu(size: Size, layers: int, batch: int) -> dict[str, float]:
-    return profiled(step_of(size, batch), layers, batch)
+    figures = profiled(step_of(size, batch), layers, batch)
+    events = _events(step_of(size, batch, refresh=True))
+    names = Counter(event.name for event in events if event.device_type == DeviceType.CUDA)
+    return figures | refresh_figures(names, sum(bool(_BY_HOST.match(event.name)) for event in events), batch)
 
 
 def _on_stand_in(size: Size, layers: int, batch: int) -> dict[str, float]:
     sys.path.insert(0, str(ROOT / "tests"))
-    from stand_in_gpu import in_place
+    from stand_in_gpu import DEVICE, in_place
 
     with in_place():
-        return figures_of(counted(step_of(size, batch)), layers, batch)
+        figures = figures_of(counted(step_of(size, batch)), layers, batch)
+        names = counted(step_of(size, batch, refresh=True))
+        by_host = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+        return figures | refresh_figures(names, by_host, batch)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

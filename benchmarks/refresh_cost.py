@@ -4,18 +4,19 @@ EWE encodes the new unit alone and keeps everything else. A decoder that holds i
 prompt again: all documents, the question and the text so far. Measured: one unit of M tokens, and all k units at once,
 against transformers' forward pass over k * M + prompt + text tokens with the same weights in the same process; the same
 up to the next token of the text, which is in the pass of the unit; and a unit against transformers' pass over its M
-tokens alone.
+tokens alone, on a GPU also replayed from a graph.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from functools import partial
 
 import torch
 
 from benchmarks import plots
-from benchmarks.common import parse_arguments, pick_size, report, seconds
+from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds
 from benchmarks.rig import Rig, load_synthetic, transformers_twin
 
 
@@ -25,6 +26,7 @@ def panels(document: plots.Document) -> list[plots.Panel]:
     unit, units = settings["unit_tokens"], settings["units"]
     prompt = units * unit + settings["prompt_tokens"] + settings["text_tokens"]
     names = {
+        f"transformers over {unit} tokens, from a graph": "unit_tokens_from_a_graph_s",
         f"transformers over {unit} tokens alone": "unit_tokens_in_transformers_s",
         f"engine: one unit of {unit} tokens": "refresh_one_unit_s",
         "engine: one unit and the next token": "next_token_after_one_unit_s",
@@ -35,39 +37,93 @@ def panels(document: plots.Document) -> list[plots.Panel]:
     return [plots.Panel("What it costs to bring new knowledge in", "", "milliseconds", {"": times})]
 
 
+class Refresh:
+    """An engine's memory and text, driven by hand, and transformers with the same weights over the same tokens.
+
+    took: seconds of what has been measured, by name.
+    """
+
+    def __init__(self, size: Size, arguments: argparse.Namespace, text_tokens: int) -> None:
+        prompt_tokens = size.units * size.unit_tokens + size.prompt_tokens + text_tokens
+        self._rig = rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, prompt_tokens)
+        rig.runner.prepare(1, size.units * size.unit_tokens)
+        self._peer = transformers_twin(rig.model)
+        self._units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
+        self._context = rig.slots(size.prompt_tokens + text_tokens)
+        self._prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)
+        self._device, self._repeats = arguments.device, arguments.repeats
+        self.took: dict[str, float] = {}
+
+    def engine(self) -> dict[str, float]:
+        """Units encoded, and a token of the text after them."""
+        rig, units = self._rig, self._units
+
+        def refresh_all() -> None:
+            rig.runner.forward([rig.unit(rig.random_tokens(len(unit)), unit) for unit in units])
+
+        def refresh_one() -> None:
+            rig.encode(rig.random_tokens(len(units[0])), units[0])
+
+        def next_token() -> None:
+            changed = rig.unit(rig.random_tokens(len(units[0])), units[0])
+            rig.runner.forward([changed, rig.row([3], self._context, units)])
+
+        self._time("refresh_one_unit", refresh_one)
+        self._time("refresh_all_units", refresh_all)
+        self._time("next_token_after_one_unit", next_token)
+        return self._seconds(*self.took)
+
+    def rebuilt(self) -> dict[str, float]:
+        """transformers over the whole prompt."""
+        took = self._time("rebuild_prompt", partial(self._pass_over, self._prompt))
+        return self._seconds("rebuild_prompt") | {
+            "rebuild_over_next_token_after_one_unit": round(took / self.took["next_token_after_one_unit"], 2),
+            "rebuild_over_one_unit": round(took / self.took["refresh_one_unit"], 2),
+            "rebuild_over_all_units": round(took / self.took["refresh_all_units"], 2),
+        }
+
+    def alone(self) -> dict[str, float]:
+        """transformers over a unit's tokens."""
+        return self._over("unit_tokens_in_transformers", "its_tokens_in_transformers", self._unit_pass)
+
+    def graphed(self) -> dict[str, float]:
+        """The same replayed from a CUDA graph, so that the host's time does not hide the device's."""
+        if not self._device.startswith("cuda"):
+            raise RuntimeError("graphs need a GPU")
+        self._unit_pass()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._unit_pass()
+        return self._over("unit_tokens_from_a_graph", "its_tokens_from_a_graph", graph.replay)
+
+    def _over(self, name: str, peer: str, call: Callable[[], object]) -> dict[str, float]:
+        """A peer's time, and the engine's over it."""
+        took = self._time(name, call)
+        return self._seconds(name) | {
+            f"one_unit_over_{peer}": round(self.took["refresh_one_unit"] / took, 2),
+            f"next_token_over_{peer}": round(self.took["next_token_after_one_unit"] / took, 2),
+        }
+
+    def _unit_pass(self) -> None:
+        self._pass_over(self._prompt[:, : len(self._units[0])])
+
+    @torch.inference_mode()
+    def _pass_over(self, tokens: torch.Tensor) -> None:
+        self._peer(tokens, use_cache=True, logits_to_keep=1)
+
+    def _time(self, name: str, call: Callable[[], object]) -> float:
+        self.took[name] = seconds(call, self._device, self._repeats, warmups=2)
+        return self.took[name]
+
+    def _seconds(self, *names: str) -> dict[str, float]:
+        return {f"{name}_s": round(self.took[name], 5) for name in names}
+
+
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__, plots.add_option)
     size = pick_size(arguments)
     text_tokens = 8 if arguments.smoke else 256
-    memory_tokens = size.units * size.unit_tokens
-    prompt_tokens = memory_tokens + size.prompt_tokens + text_tokens
-    rig = Rig(load_synthetic(size, arguments.device), size.unit_tokens, prompt_tokens)
-    peer = transformers_twin(rig.model)
-    units = [rig.slots(size.unit_tokens) for _ in range(size.units)]
-    prompt = torch.tensor([rig.random_tokens(prompt_tokens)], device=arguments.device)
-
-    context = rig.slots(size.prompt_tokens + text_tokens)
-
-    def refresh_all() -> None:
-        rig.runner.forward([rig.unit(rig.random_tokens(len(unit)), unit) for unit in units])
-
-    def refresh_one() -> None:
-        rig.encode(rig.random_tokens(len(units[0])), units[0])
-
-    def next_token() -> None:
-        changed = rig.unit(rig.random_tokens(len(units[0])), units[0])
-        rig.runner.forward([changed, rig.row([3], context, units)])
-
-    @torch.inference_mode()
-    def pass_over(tokens: torch.Tensor) -> None:
-        peer(tokens, use_cache=True, logits_to_keep=1)
-
-    def took(function: Callable[[], object]) -> float:
-        return seconds(function, arguments.device, arguments.repeats, warmups=2)
-
-    one, every, first = took(refresh_one), took(refresh_all), took(next_token)
-    rebuilt, alone = took(partial(pass_over, prompt)), took(partial(pass_over, prompt[:, : size.unit_tokens]))
     settings = {
         "model": size.name,
         "dtype": size.dtype,
@@ -76,19 +132,11 @@ def main() -> None:
         "prompt_tokens": size.prompt_tokens,
         "text_tokens": text_tokens,
     }
-    figures = {
-        "refresh_one_unit_s": round(one, 5),
-        "refresh_all_units_s": round(every, 5),
-        "rebuild_prompt_s": round(rebuilt, 5),
-        "next_token_after_one_unit_s": round(first, 5),
-        "unit_tokens_in_transformers_s": round(alone, 5),
-        "one_unit_over_its_tokens_in_transformers": round(one / alone, 2),
-        "next_token_over_its_tokens_in_transformers": round(first / alone, 2),
-        "rebuild_over_next_token_after_one_unit": round(rebuilt / first, 2),
-        "rebuild_over_one_unit": round(rebuilt / one, 2),
-        "rebuild_over_all_units": round(rebuilt / every, 2),
-    }
-    plots.draw(arguments.plot, panels, report("refresh_cost", arguments, settings, figures))
+    sections = Sections("refresh_cost", arguments, settings)
+    refresh = Refresh(size, arguments, text_tokens)
+    for name in ("engine", "graphed", "alone", "rebuilt"):
+        sections.take(name, getattr(refresh, name))
+    plots.draw(arguments.plot, panels, sections.close())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from ewe.engine import workers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
 from ewe.engine.compiled import compile_layers
 from ewe.engine.core import EngineCore
+from ewe.engine.device import in_own_stream
 from ewe.engine.grammar import Grammars
 from ewe.engine.input_processor import InputProcessor, Limits
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
-from ewe.engine.out_of_memory import FrugalRunner, Runner
+from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.pauses import Pauses
 from ewe.engine.policies import make_policy
 from ewe.engine.precompute import open_precomputed
@@ -88,7 +89,8 @@ def build_engine(
         loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
         config.memory.num_units,
     )  # fmt: skip
-    runner.prepare(config.scheduler.max_num_seqs, on_load)
+    with memory_for_graphs(budget.summary()):
+        runner.prepare(config.scheduler.max_num_seqs, config.scheduler.max_num_batched_tokens, on_load)
     frugal = FrugalRunner(runner, budget.summary())
     return replace(wire(config, components, on_finish, loaded, pool, frugal, budget), decoder=runner.static)
 
@@ -120,10 +122,10 @@ def wire(
     has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
-        search = partial(workers.retrieve, components.retriever, components.memories, top_k)
+        search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
         retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
     if components.verifier is not None and verifies(config.policy):
-        check = partial(workers.verify, components.verifier)
+        check = in_own_stream(partial(workers.verify, components.verifier), pool.device)
         verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)

@@ -243,7 +243,7 @@ class CacheConfig(_Settings):
 
 
 class SchedulerConfig(_Settings):
-    """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs to decode.
+    """Sequences that run at once, tokens in one forward pass, and whether a GPU replays captured graphs.
 
     async_scheduling: whether a pass is launched before the tokens of the one before it are read; None: on GPUs.
     """

@@ -1,6 +1,6 @@
-"""The plan of a decoding step over tensors of fixed sizes in fixed places, as captured graphs need it.
+"""The plan of a step over tensors of fixed sizes in fixed places, as captured graphs need it.
 
-How many pieces there are is a number on the device, and a row without states gets zeros.
+How many pieces there are is a number on the device, a row without states gets zeros, and so do tokens that pad a step.
 """
 
 from __future__ import annotations
@@ -12,35 +12,48 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ewe.attention.decode_arrays import DecodeArrays, Int32Array
 from ewe.attention.packed import Shape
-from ewe.attention.triton_plan import DecodePlan, TritonPlan
+from ewe.attention.triton_plan import Arranged, DecodePlan, TritonPlan, prefill_plan
 
 # States per segment on average, beside those that long contexts are cut into to keep the device busy.
 _STATES_PER_SEGMENT = 2
+# Tokens per run on average: units are longer, and so are chunks of prompts.
+_TOKENS_PER_RUN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSizes:
-    """How much a plan holds: rows (lanes), states, and so pieces of each kind, and blocks in tables."""
+    """How much a plan holds: rows of one token (lanes), their states, and so pieces of each kind; blocks in tables.
+
+    tokens: of all rows; runs, segments: rows of several tokens with what they see, one of each for the padding; none in
+    a step that only decodes.
+    """
 
     rows: int
     states: int
     tables: int
+    tokens: int
+    runs: int = 0
+    segments: int = 0
 
     @classmethod
-    def of(cls, rows: int, units: int, wanted_pieces: int, num_blocks: int) -> PlanSizes:
+    def of(cls, rows: int, units: int, wanted_pieces: int, num_blocks: int, longer: int = 0) -> PlanSizes:
         """The sizes for so many rows of up to `units` units each; pieces of longer contexts grow until they fit.
 
-        wanted_pieces: see `decode_arrays`; num_blocks: of the pool, which rows may hold in common.
+        wanted_pieces: see `decode_arrays`; num_blocks: of the pool, which rows may hold in common. longer: tokens of
+        rows of several tokens.
         """
-        return cls(rows, _STATES_PER_SEGMENT * (rows * (units + 1) + wanted_pieces), 2 * num_blocks)
+        states = _STATES_PER_SEGMENT * (rows * (units + 1) + wanted_pieces)
+        runs = longer // _TOKENS_PER_RUN
+        return cls(rows, states, 2 * num_blocks, rows + longer, runs, runs * (units + 2))  # a prefix, units, a context
 
-    def hold(self, arrays: DecodeArrays, num_blocks: int) -> bool:
-        """Whether these arrays, with so many blocks in their tables, have room."""
+    def hold(self, arranged: Arranged) -> bool:
+        """Whether these arrays have room."""
+        decode, arrays = arranged
+        room = {name: shape[0] - (name in ("runs", "segments")) for name, (shape, _) in self.layout().items()}
         # A plan of one row has no place for pieces that are shared: only a memory with a unit twice would have them.
-        shared = len(arrays.shared) == 0 or arrays.most_sharing <= self.rows > 1
-        return shared and arrays.num_states <= self.states and num_blocks <= self.tables
+        shared = decode is None or len(decode.shared) == 0 or decode.most_sharing <= self.rows > 1
+        return shared and all(len(array) <= room[name] for name, array in arrays.items())
 
     def layout(self) -> dict[str, tuple[Shape, npt.DTypeLike]]:
         """Shape and dtype of every array; tables come last, because most of them is never used."""
@@ -51,11 +64,17 @@ class PlanSizes:
             "entries": ((self.states, 2), np.int32),
             "biases": ((self.states,), np.float32),
             "begins": ((self.rows + 1,), np.int32),
+            "runs": ((self.runs, 4), np.int32),
+            "segments": ((self.segments, 2), np.int32),
+            "segment_biases": ((self.segments,), np.float32),
             "tables": ((self.tables,), np.int32),
         }
 
-    def plan(self, tensors: Mapping[str, torch.Tensor]) -> TritonPlan:
-        """The plan over tensors of this layout."""
+    def plan(self, tensors: Mapping[str, torch.Tensor], window: int | None) -> TritonPlan:
+        """The plan over tensors of this layout, for layers with this sliding window.
+
+        All rows but the real ones get zeros from the merge; the tokens that are there instead get theirs afterwards.
+        """
         decode = DecodePlan(
             num_rows=self.rows,
             num_states=self.states,
@@ -68,13 +87,18 @@ class PlanSizes:
             biases=tensors["biases"],
             begins=tensors["begins"],
         )
-        return TritonPlan(tensors["tables"], decode, None)
+        return TritonPlan(tensors["tables"], decode, prefill_plan(tensors, (), window) if self.runs else None)
 
-
-def fill_plan(host: Mapping[str, npt.NDArray[np.generic]], arrays: DecodeArrays, tables: Int32Array) -> None:
-    """Writes a step's arrays into buffers of a layout that holds them; nobody reads what is left over."""
-    for name in ("counts", "alone", "shared", "entries", "biases", "begins"):
-        array = getattr(arrays, name)
-        host[name][: len(array)] = array
-    host["begins"][len(arrays.begins) :] = arrays.num_states
-    host["tables"][: len(tables)] = tables
+    def fill(self, host: Mapping[str, npt.NDArray[np.generic]], arranged: Arranged, num_tokens: int) -> None:
+        """Writes a step of so many tokens into buffers of this layout; nobody reads what is left over."""
+        decode, arrays = arranged
+        host["counts"][:] = 0
+        host["begins"][:] = 0 if decode is None else decode.num_states
+        for name, array in arrays.items():
+            host[name][: len(array)] = array
+        if self.runs:
+            runs, segments = len(arrays.get("runs", ())), len(arrays.get("segments", ()))
+            # What pads the step is one more run, over an empty context; the runs that are left are empty.
+            host["segments"][segments] = 0
+            host["runs"][runs:] = self.tokens, 0, segments, 0
+            host["runs"][runs, :2] = num_tokens, self.tokens - num_tokens

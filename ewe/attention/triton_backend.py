@@ -5,7 +5,6 @@ Nothing here waits for the device.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from ewe_kernels.cache_write import write_kv
 from ewe_kernels.cache_write_fp8 import write_kv_fp8
@@ -17,10 +16,9 @@ from ewe_kernels.tiles import narrow_tile, wide_tile
 
 from ewe.attention.attribution import segment_shares
 from ewe.attention.backend import LayerCall, Rotary
-from ewe.attention.block_lists import BlockLists, Tables
-from ewe.attention.decode_arrays import DecodeArrays, Int32Array, decode_arrays
+from ewe.attention.block_lists import BlockLists
 from ewe.attention.metadata import FlatBatch
-from ewe.attention.triton_plan import DecodePlan, PrefillPlan, TritonPlan, make_plan
+from ewe.attention.triton_plan import Arranged, DecodePlan, PrefillPlan, TritonPlan, arrange, make_plan
 
 # Three programs are resident per multiprocessor, and two pieces of work for each even out their lengths.
 _PROGRAMS_PER_MULTIPROCESSOR = 6
@@ -41,16 +39,11 @@ class TritonBackend:
 
     def plan(self, batch: FlatBatch, window: int | None, attribution: bool) -> TritonPlan:
         """See AttentionBackend.plan."""
-        return make_plan(batch, window, attribution, self._device, self._lists, self.wanted_pieces)
+        return make_plan(self.arrange(batch, window), batch, window, attribution, self._device)
 
-    def arrange(self, batch: FlatBatch, window: int | None, most_states: int) -> tuple[DecodeArrays, Int32Array]:
-        """The same for a batch of single tokens, on the host: the arrays and the blocks of all segments.
-
-        most_states: see `decode_arrays`.
-        """
-        tables = Tables(self._lists)
-        arrays = decode_arrays(batch.rows, tables, window, self.wanted_pieces, most_states)
-        return arrays, np.concatenate(tables.parts).astype(np.int32)
+    def arrange(self, batch: FlatBatch, window: int | None, most_states: int | None = None) -> Arranged:
+        """The same on the host; most_states: see `decode_arrays`."""
+        return arrange(batch, window, self._lists, self.wanted_pieces, most_states)
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write; a token whose slot is negative (padding) is written nowhere."""
@@ -124,6 +117,6 @@ class TritonBackend:
     ) -> None:
         attend_runs(
             call.query, call.pool_key, call.pool_value, self._block_size, tables, plan.runs, plan.segments,
-            plan.biases, output, call.scale, call.softcap, plan.window, plan.longest, lses, call.key_scales,
+            plan.biases, output, call.scale, call.softcap, plan.window, lses, call.key_scales,
             call.value_scales,
         )  # fmt: skip

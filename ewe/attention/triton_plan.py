@@ -39,13 +39,12 @@ class DecodePlan:
 
 @dataclass(frozen=True, slots=True)
 class PrefillPlan:
-    """The rows of several tokens: runs [n, 4], segments [m, 2], biases [m], longest as `attend_runs` takes them."""
+    """The rows of several tokens: runs [n, 4], segments [m, 2], biases [m] as `attend_runs` takes them."""
 
     rows: Sequence[PlacedRow]
     runs: torch.Tensor
     segments: torch.Tensor
     biases: torch.Tensor
-    longest: int
     window: int | None
 
 
@@ -58,31 +57,37 @@ class TritonPlan:
     prefill: PrefillPlan | None
 
 
-def make_plan(
-    batch: FlatBatch,
-    window: int | None,
-    attribution: bool,
-    device: torch.device,
-    lists: BlockLists,
-    wanted_pieces: int,
-) -> TritonPlan:
-    """The plan of one step; wanted_pieces: how many pieces of keys keep the device busy."""
+# Of the rows of one token, if there are any; and all arrays by name, with the blocks of all segments as "tables".
+Arranged = tuple[DecodeArrays | None, Mapping[str, np.ndarray]]
+
+
+def arrange(
+    batch: FlatBatch, window: int | None, lists: BlockLists, wanted_pieces: int, most_states: int | None = None
+) -> Arranged:
+    """The plan of one step on the host; wanted_pieces, most_states: see `decode_arrays`."""
     tables = Tables(lists)
     arrays: dict[str, np.ndarray] = {}
     singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
-    decode = decode_arrays(singles, tables, window, wanted_pieces) if singles else None
+    decode = decode_arrays(singles, tables, window, wanted_pieces, most_states) if singles else None
     if decode is not None:
         arrays |= {name: getattr(decode, name) for name in ("alone", "shared", "counts", "entries", "biases", "begins")}
-        if attribution:
-            arrays["owners"] = decode.owners
     if longer:
         arrays |= _prefill_arrays(tables, longer)
-    arrays["tables"] = np.concatenate(tables.parts).astype(np.int32)
-    tensors = to_device(arrays, device)
+    return decode, arrays | {"tables": np.concatenate(tables.parts).astype(np.int32)}
+
+
+def make_plan(
+    arranged: Arranged, batch: FlatBatch, window: int | None, attribution: bool, device: torch.device
+) -> TritonPlan:
+    """The plan of one step on the device."""
+    decode, arrays = arranged
+    singles, longer = batch.rows[: batch.num_single], batch.rows[batch.num_single :]
+    owners = {"owners": decode.owners} if decode is not None and attribution else {}
+    tensors = to_device({**arrays, **owners}, device)
     return TritonPlan(
         tables=tensors["tables"],
         decode=_decode_plan(tensors, decode, len(singles)) if decode is not None else None,
-        prefill=_prefill_plan(tensors, longer, window) if longer else None,
+        prefill=prefill_plan(tensors, longer, window) if longer else None,
     )
 
 
@@ -121,12 +126,6 @@ def _prefill_arrays(tables: Tables, rows: Sequence[PlacedRow]) -> dict[str, np.n
     }
 
 
-def _prefill_plan(tensors: dict[str, torch.Tensor], rows: Sequence[PlacedRow], window: int | None) -> PrefillPlan:
-    return PrefillPlan(
-        rows=rows,
-        runs=tensors["runs"],
-        segments=tensors["segments"],
-        biases=tensors["segment_biases"],
-        longest=max(item.num_new for item in rows),
-        window=window,
-    )
+def prefill_plan(tensors: Mapping[str, torch.Tensor], rows: Sequence[PlacedRow], window: int | None) -> PrefillPlan:
+    """The plan over tensors that are named as the arrays are."""
+    return PrefillPlan(rows, tensors["runs"], tensors["segments"], tensors["segment_biases"], window)

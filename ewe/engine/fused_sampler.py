@@ -34,13 +34,14 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
             penalise(adjusted, *(tensors[name] for name in _CHANGED_BY))
     for number, row in enumerate(rows):
         if row.allowed is not None:
-            forbidden = torch.from_numpy(~row.allowed).to(logits.device, non_blocking=True)
+            forbidden = torch.from_numpy(~row.allowed)
+            if logits.is_cuda:
+                forbidden = forbidden.pin_memory().to(logits.device, non_blocking=True)
             adjusted[number].masked_fill_(forbidden, -math.inf)
     with launching_on(logits.device):
         ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
-    entropies = _entropies(logits) if with_entropy else torch.zeros_like(logprobs)
-    fetched = _Fetched(torch.stack([ids.double(), logprobs.double(), entropies.double()], 1), *_top(logits, rows))
-    return Drawing(ids.long(), partial(_tokens, fetched, [row.params.logprobs or 0 for row in rows]))
+    fetched = _Fetched(ids, logprobs, _entropies(logits) if with_entropy else None, *_top(logits, rows))
+    return Drawing(ids, partial(_tokens, fetched, [row.params.logprobs or 0 for row in rows]))
 
 
 def _parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
@@ -101,11 +102,11 @@ def _entropies(logits: Tensor) -> Tensor:
     return entropies
 
 
-def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> tuple[Tensor, Tensor]:
-    """Log-probabilities and ids [rows, n] of the likeliest tokens, as many as any row asks for."""
+def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> tuple[Tensor | None, Tensor | None]:
+    """Log-probabilities and ids [rows, n] of the likeliest tokens, as many as any row asks for, if one does."""
     most = min(max(row.params.logprobs or 0 for row in rows), logits.shape[1])
     if not most:
-        return logits.new_empty(len(rows), 0), logits.new_empty(len(rows), 0, dtype=torch.long)
+        return None, None
     values, ids = torch.log_softmax(logits, -1).topk(most)
     return values, ids
 
@@ -113,9 +114,9 @@ def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> tuple[Tensor, Tensor]:
 class _Fetched:
     """Copies of tensors on their way to the host."""
 
-    def __init__(self, *tensors: Tensor) -> None:
-        self._copies = [tensor.to("cpu", non_blocking=True) for tensor in tensors]
-        self._arrived = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
+    def __init__(self, first: Tensor, *others: Tensor | None) -> None:
+        self._copies = [None if item is None else item.to("cpu", non_blocking=True) for item in (first, *others)]
+        self._arrived = torch.cuda.Event() if first.is_cuda else None  # type: ignore[no-untyped-call]
         if self._arrived is not None:
             self._arrived.record()
 
@@ -123,13 +124,18 @@ class _Fetched:
         """Their numbers, once they have arrived."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        return [copy.tolist() for copy in self._copies]
+        return [None if copy is None else copy.tolist() for copy in self._copies]
 
 
 def _tokens(fetched: _Fetched, counts: Sequence[int]) -> list[Token]:
     """The tokens of all rows; counts: how many of the likeliest ones each row asks for."""
-    found, values, ids = fetched.lists()
+    found, logprobs, entropies, values, ids = fetched.lists()
     return [
-        Token(int(token), logprob, entropy, dict(zip(i[:count], v[:count], strict=True)) if count else None)
-        for (token, logprob, entropy), count, v, i in zip(found, counts, values, ids, strict=True)
+        Token(
+            token,
+            logprobs[row],
+            entropies[row] if entropies else 0.0,
+            dict(zip(ids[row][:count], values[row][:count], strict=True)) if count else None,
+        )
+        for row, (token, count) in enumerate(zip(found, counts, strict=True))
     ]

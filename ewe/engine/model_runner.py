@@ -61,8 +61,8 @@ class ModelRunner:
     """Runs a transformers causal LM (attn_implementation "ewe") over a paged pool.
 
     merge: how units share the softmax with the context; attribution: whether to compute shares of attention;
-    cuda_graphs: whether steps that only decode are replayed as CUDA graphs, where the kernels run. units: how many
-    a row of these may hold.
+    cuda_graphs: whether steps are replayed as CUDA graphs, where the kernels run. units: how many a row of these may
+    hold.
     """
 
     def __init__(
@@ -94,10 +94,9 @@ class ModelRunner:
             return self._forward(rows)
 
     def _forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
-        if self.static is not None and self.static.takes(rows):
-            logits = self.static.forward(rows)
-            if logits is not None:
-                return ForwardResult(logits, [None] * len(rows))
+        logits = None if self.static is None else self.static.forward(rows)
+        if logits is not None:
+            return ForwardResult(logits, [None] * len(rows))
         batch = place_rows(rows, self._merge)
         names = ("token_ids", "positions", "logit_tokens", "write_slots")
         moved = to_device({name: getattr(batch, name) for name in names}, self._device)
@@ -113,14 +112,16 @@ class ModelRunner:
         return text_attention(self._pool, self._layers[-1], slots, prompt)
 
     @torch.inference_mode()
-    def prepare(self, most_rows: int, on_load: OnLoad = ignore_step) -> None:
-        """Captures the graphs of all steps that decode up to so many rows; on_load hears of each."""
+    def prepare(self, most_rows: int, most_tokens: int, on_load: OnLoad = ignore_step) -> None:
+        """Captures the graphs of all steps of up to so many rows and tokens; on_load hears of each."""
         if self.static is None:
             return
         gc.collect()  # what loading left behind may lie on the device
         before = torch.cuda.mem_get_info(self._device)[0] if self._device.type == "cuda" else 0
         with launching_on(self._device):
-            self.static.prepare(most_rows, lambda done, total: on_load(LoadStep(_CAPTURING, done, total, "graphs")))
+            self.static.prepare(
+                most_rows, most_tokens, lambda done, total: on_load(LoadStep(_CAPTURING, done, total, "graphs"))
+            )
         if self._device.type == "cuda":
             taken = before - torch.cuda.mem_get_info(self._device)[0]
             _log.info("%d CUDA graphs take %.2f GiB", self.static.num_graphs, taken / (1 << 30))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _ADVICE = "lower scheduler.max_num_batched_tokens, cache.memory_gib or cache.gpu_share"
+
+
+@contextmanager
+def memory_for_graphs(budget: str) -> Iterator[None]:
+    """Raises DeviceMemoryError, with what to change, if the device runs out of memory inside."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise DeviceMemoryError(
+            "there is no memory for the CUDA graphs: lower scheduler.max_num_seqs, cache.memory_gib or "
+            f"cache.gpu_share, or set scheduler.cuda_graphs to false. The budget was {budget}"
+        ) from error
 
 
 class Runner(Protocol):

@@ -22,7 +22,7 @@ class EngineStatus:
 
     stalled_s: seconds since the loop last turned. Blocks and units are those of the KV pool; unused_blocks are kept for
     units that nobody holds, and can be taken at any time. unit_loads: how many of the misses came from files.
-    graphs, failed_graphs: CUDA graphs that decoding replays, and captures that failed.
+    graphs, failed_graphs: CUDA graphs that passes replay, and captures that failed.
     """
 
     running: int

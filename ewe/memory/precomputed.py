@@ -44,7 +44,7 @@ class PrecomputedUnits:
         self._told = False
         self._pool = pool
         self._changed = changed
-        self._keeps = host_bytes > 0
+        self._is_copied = pool.device.type == "cuda" or host_bytes > 0
         self.host = HostUnits(host_bytes)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ewe-units")
 
@@ -89,9 +89,12 @@ class PrecomputedUnits:
             _log.warning("%s is of no use to prompts that begin otherwise than what it was made for", self._folder)
 
     def _read(self, key: bytes, stored: StoredUnit) -> Tensor:
-        """A unit's KV in host memory, all of it read and checked; from a reader's thread."""
+        """A unit's KV in host memory, all of it read and checked; from a reader's thread.
+
+        For a GPU in pinned memory, from where it moves without anything waiting for it.
+        """
         kv = stored.read()
-        if self._keeps:
+        if self._is_copied:
             kv = torch.empty(kv.shape, dtype=kv.dtype, pin_memory=self._pool.device.type == "cuda").copy_(kv)
             self.host.put(key, kv)
         return kv

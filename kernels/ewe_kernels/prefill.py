@@ -17,6 +17,20 @@ from ewe_kernels.checks import check_attention, check_indices
 from ewe_kernels.device import LOG2_E, add_values, natural_lse, score_paged, unscaled
 from ewe_kernels.tiles import dot_precision, next_power_of_two, prefill_tile
 
+# Runs that a program looks through at once.
+_RUNS = tl.constexpr(256)
+
+
+@triton.jit
+def _run_of(place, runs, num_runs, TOKENS: tl.constexpr):
+    """The last run whose tiles begin at `place` or before: those of run r at (its first token) // TOKENS + r."""
+    found = tl.full([], -1, tl.int32)
+    for start in range(0, num_runs, _RUNS):
+        run = start + tl.arange(0, _RUNS)
+        begin = tl.load(runs + run * 4, mask=run < num_runs, other=0)
+        found += tl.sum(((run < num_runs) & (begin // TOKENS + run <= place)).to(tl.int32), 0)
+    return tl.maximum(found, 0)
+
 
 @triton.jit
 def _accumulate(
@@ -68,22 +82,25 @@ def _store_rows(
     tl.store(place, acc.to(output.dtype.element_ty), mask=real[:, None] & (column < DV)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_runs"])
 def _prefill_kernel(
     query, pool_key, pool_value, key_scales, value_scales, tables, runs, segments, biases, output, shares_lse,
-    scale, softcap, window,
+    num_runs, scale, softcap, window,
     query_stride_head, query_stride_token, key_stride_slot, key_stride_head, value_stride_slot, value_stride_head,
     output_stride_token, output_stride_head, lse_stride_token, lse_stride_head,
     HEADS: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, D_PADDED: tl.constexpr, DV_PADDED: tl.constexpr,
     BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, SOFTCAP: tl.constexpr, PRECISION: tl.constexpr,
     WINDOW: tl.constexpr, LSE: tl.constexpr,
 ):  # fmt: skip
-    # The last tiles see the most context, so they start first.
-    tile, kv_head, run = tl.num_programs(0) - 1 - tl.program_id(0), tl.program_id(1), runs + tl.program_id(2) * 4
+    # A run's last tiles see the most context, so they start first.
+    place, kv_head = tl.num_programs(0) - 1 - tl.program_id(0), tl.program_id(1)
     TOKENS: tl.constexpr = ROWS // HEADS
+    index = _run_of(place, runs, num_runs, TOKENS)
+    run = runs + index * 4
     token_begin, count = tl.load(run), tl.load(run + 1)
     first_segment, num_units = tl.load(run + 2), tl.load(run + 3)
-    if tile * TOKENS >= count:
+    tile = place - index - token_begin // TOKENS
+    if (tile < 0) | (tile * TOKENS >= count):
         return
     row = tl.arange(0, ROWS)
     number = tile * TOKENS + row // HEADS
@@ -143,7 +160,6 @@ def attend_runs(
     scale: float,
     softcap: float | None,
     window: int | None,
-    longest: int,
     lses: Tensor | None = None,
     key_scales: Tensor | None = None,
     value_scales: Tensor | None = None,
@@ -151,8 +167,9 @@ def attend_runs(
     """Writes the attention of every run's tokens into output, and into lses, if given, the LSE of each segment.
 
     query [Hq, T, D], pool_key, pool_value, their scales and tables as in `attend_pieces`. runs int32 [n, 4]: the run's
-    first token in query; its tokens (at most `longest`); its first segment; its number of units. Its segments are its
-    units, then its context, whose last tokens are the run's own. segments int32 [m, 2]: where the segment's list of
+    first token in query; its tokens; its first segment; its number of units. Runs follow each other in query, and may
+    be empty. A run's segments are its units, then its context, whose last tokens are the run's own; with an empty
+    context it sees nothing, and gets zeros. segments int32 [m, 2]: where the segment's list of
     blocks begins in tables; its length in tokens, 0 for an empty unit. biases float32 [m], added to the segment's
     logits (natural).
     output [T, Hq, Dv] in the query's dtype; window: a token sees itself and the window - 1 tokens of context before it
@@ -169,10 +186,11 @@ def attend_runs(
     if not len(runs):
         return
     tile = prefill_tile(heads, max(dim, value_dim), query.dtype)
-    _prefill_kernel[(-(-longest // (tile.rows // heads)), pool_key.shape[1], len(runs))](
+    # As many tiles as runs of these tokens can have, wherever they begin: the launch depends on sizes alone.
+    _prefill_kernel[(query.shape[1] // (tile.rows // heads) + len(runs), pool_key.shape[1])](
         query, pool_key, pool_value, key_scales, value_scales, tables, runs, segments, biases, output,
         output if lses is None else lses,
-        scale, softcap or 1.0, window or (1 << 30),
+        len(runs), scale, softcap or 1.0, window or (1 << 30),
         query.stride(0), query.stride(1), *pool_key.stride()[:2], *pool_value.stride()[:2], *output.stride()[:2],
         *(lses.stride()[:2] if lses is not None else (0, 0)),
         HEADS=heads, D=dim, DV=value_dim,

@@ -17,75 +17,69 @@ from torch import Tensor
 
 from ewe_kernels.tiles import next_power_of_two
 
-# Logits per pass of a program: 16 per thread of 16 warps keep the loads wide.
-_MOST_LOGITS = 8192
+# Logits per pass of a program: 8 per thread of 16 warps, whose sums of a whole row have room in registers.
+_MOST_LOGITS = 4096
 _LOWEST = tl.constexpr(-(1 << 31))
 _HIGHEST = tl.constexpr((1 << 31) - 1)
+# The order of -inf: tokens above it can be drawn.
+_IMPOSSIBLE = tl.constexpr(-0x7F800001)
 
 
 @triton.jit
 def _order(values):
-    """float32 as int32 with the same order."""
-    bits = values.to(tl.int32, bitcast=True)
+    """float32 as int32 with the same order; the sum makes one zero of two."""
+    bits = (values + 0.0).to(tl.int32, bitcast=True)
     return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 @triton.jit
-def _value(order):
-    """The float32 of an order."""
-    return tl.where(order < 0, order ^ 0x7FFFFFFF, order).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _above(logits, size, bound, peak, inverse, BLOCK: tl.constexpr):
-    """How many logits lie above `bound` (int64, an order), and their sum of exp((logit - peak) * inverse)."""
-    count = tl.zeros([], tl.int32)
-    mass = tl.zeros([], tl.float32)
-    for begin in range(0, size, BLOCK):
-        at = begin + tl.arange(0, BLOCK)
-        values = tl.load(logits + at, mask=at < size, other=float("-inf"))
-        inside = (_order(values).to(tl.int64) > bound) & (at < size)
-        count += tl.sum(inside.to(tl.int32), 0)
-        mass += tl.sum(tl.where(inside, tl.exp((values - peak) * inverse), 0.0), 0)
-    return count, mass
+def _weight(order, peak, inverse):
+    """exp((logit - peak) * inverse) of an order."""
+    value = tl.where(order < 0, order ^ 0x7FFFFFFF, order).to(tl.float32, bitcast=True)
+    return tl.exp((value - peak) * inverse)
 
 
 @triton.jit
 def _around(logits, size, bound, peak, inverse, BLOCK: tl.constexpr):
-    """As `_above`; and the nearest orders that logits have, at or below the bound and above it."""
-    count = tl.zeros([], tl.int32)
-    mass = tl.zeros([], tl.float32)
-    below = tl.zeros([], tl.int64) + _LOWEST
-    beyond = tl.zeros([], tl.int64) + _HIGHEST
-    for begin in range(0, size, BLOCK):
+    """How many logits lie above the order `bound`, their sum of exp((logit - peak) * inverse), and the nearest orders.
+
+    These are the greatest that a logit has at or below the bound, and the least above it.
+    """
+    count = tl.zeros([BLOCK], tl.int32)
+    mass = tl.zeros([BLOCK], tl.float32)
+    below = tl.full([BLOCK], _LOWEST, tl.int32)
+    beyond = tl.full([BLOCK], _HIGHEST, tl.int32)
+    for begin in tl.range(0, size, BLOCK, num_stages=3):
         at = begin + tl.arange(0, BLOCK)
         values = tl.load(logits + at, mask=at < size, other=float("-inf"))
-        orders = _order(values).to(tl.int64)
-        inside = (orders > bound) & (at < size)
-        count += tl.sum(inside.to(tl.int32), 0)
-        mass += tl.sum(tl.where(inside, tl.exp((values - peak) * inverse), 0.0), 0)
-        below = tl.maximum(below, tl.max(tl.where((orders <= bound) & (at < size), orders, _LOWEST), 0))
-        beyond = tl.minimum(beyond, tl.min(tl.where(inside, orders, _HIGHEST), 0))
-    return count, mass, below, beyond
+        order = _order(values)
+        above = order > bound
+        count += above.to(tl.int32)
+        mass += tl.where(above, tl.exp((values - peak) * inverse), 0.0)
+        below = tl.maximum(below, tl.where(above, _LOWEST, order))
+        beyond = tl.minimum(beyond, tl.where(above, order, _HIGHEST))
+    return tl.sum(count, 0), tl.sum(mass, 0), tl.max(below, 0), tl.min(beyond, 0)
 
 
 @triton.jit
 def _first_bound(logits, size, least, most_count, most_mass, peak, inverse, BLOCK: tl.constexpr):
     """The least bound, from `least` on, with at most `most_count` logits above it, of a mass of at most `most_mass`.
 
-    Bisects the orders between two that logits have, so the passes are those that tell the logits apart: about 13 where
-    they came from 16 bits.
+    And their number and mass. Bisects the orders between two that logits have, so the passes are those that tell the
+    logits apart: about 13 where they came from 16 bits.
     """
-    low, high = least, tl.maximum(_order(peak).to(tl.int64), least)
+    low, high = least, tl.maximum(_order(peak), least)
+    count = tl.zeros([], tl.int32)
+    mass = tl.zeros([], tl.float32)
     for _ in range(33):
         if low < high:
-            middle = low + ((high - low) >> 1)
-            count, mass, below, beyond = _around(logits, size, middle, peak, inverse, BLOCK)
-            if (count <= most_count) & (mass <= most_mass):
-                high = tl.maximum(below, low)
+            middle = (low & high) + ((low ^ high) >> 1)  # their sum has no room in 32 bits
+            new_count, new_mass, below, beyond = _around(logits, size, middle, peak, inverse, BLOCK)
+            if (new_count <= most_count) & (new_mass <= most_mass):
+                high, count, mass = tl.maximum(below, low), new_count, new_mass
             else:
                 low = tl.minimum(beyond, high)
-    return low
+    return low, count, mass
 
 
 @triton.jit
@@ -103,7 +97,7 @@ def _part_kernel(logits, peaks, bests, totals, size, logits_stride, parts, BLOCK
 
 @triton.jit
 def _joined(peaks, bests, totals, size, row, parts, PARTS: tl.constexpr):
-    """The greatest logit of a row, the first id that has it, and log of the sum of exponentials, from its parts."""
+    """The greatest logit of a row, the first id that has it, and log of the sum of exponentials below it."""
     part = tl.arange(0, PARTS)
     place = row.to(tl.int64) * parts + part
     peak_of = tl.load(peaks + place, mask=part < parts, other=float("-inf"))
@@ -112,20 +106,20 @@ def _joined(peaks, bests, totals, size, row, parts, PARTS: tl.constexpr):
     peak = tl.max(peak_of, 0)
     best = tl.min(tl.where((peak_of == peak) & (part < parts), best_of, size), 0)
     safe = tl.where(peak == float("-inf"), 0.0, peak)
-    return peak, best, peak + tl.log(tl.sum(total_of * tl.exp(tl.where(total_of > 0, peak_of - safe, 0.0)), 0))
+    return peak, best, tl.log(tl.sum(total_of * tl.exp(tl.where(total_of > 0, peak_of - safe, 0.0)), 0))
 
 
 @triton.jit
 def _nth_equal(logits, size, order, number, BLOCK: tl.constexpr):
-    """The id of the logit of this order that has `number` others of it before it."""
+    """The id of the logit of this order that has `number` others of it before it, or of the last of them."""
     found = tl.zeros([], tl.int32)
     before = tl.zeros([], tl.int32)
     for begin in range(0, size, BLOCK):
         at = begin + tl.arange(0, BLOCK)
         values = tl.load(logits + at, mask=at < size, other=float("-inf"))
-        equal = ((_order(values).to(tl.int64) == order) & (at < size)).to(tl.int32)
+        equal = ((_order(values) == order) & (at < size)).to(tl.int32)
         rank = before + tl.cumsum(equal, 0) - 1
-        found += tl.sum(tl.where((equal == 1) & (rank == number), at, 0), 0)
+        found = tl.maximum(found, tl.max(tl.where((equal == 1) & (rank <= number), at, 0), 0))
         before += tl.sum(equal, 0)
     return found
 
@@ -139,53 +133,42 @@ def _sample_kernel(
     row = tl.program_id(0)
     original += row.to(tl.int64) * original_stride
     logits += row.to(tl.int64) * logits_stride
-    peak, chosen, lse = _joined(original_peaks, original_bests, original_totals, size, row, parts, PARTS)
-    peak, chosen, _adjusted_lse = _joined(peaks, bests, totals, size, row, parts, PARTS)
+    highest, chosen, log_total = _joined(original_peaks, original_bests, original_totals, size, row, parts, PARTS)
+    peak, chosen, _log_total = _joined(peaks, bests, totals, size, row, parts, PARTS)
     temperature = tl.load(temperatures + row)
     if temperature > 0:
         inverse = 1.0 / temperature
-        # What is kept: all above the order `least`, and the first `ties` ids that have it.
-        least = tl.zeros([], tl.int64) + _LOWEST
-        ties = tl.zeros([], tl.int32)
         top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
+        # What is kept: the tokens above the order `least`, of this mass, and the first `ties` ids that have it.
+        least = tl.zeros([], tl.int32) + _IMPOSSIBLE
+        ties = tl.zeros([], tl.int32)
         if (top_k > 0) & (top_k < size):
-            least = _first_bound(logits, size, least, top_k - 1, float("inf"), peak, inverse, BLOCK)
-            count, mass = _above(logits, size, least, peak, inverse, BLOCK)
+            least, count, mass = _first_bound(logits, size, least, top_k - 1, float("inf"), peak, inverse, BLOCK)
             ties = top_k - count
+        else:
+            _count, mass, _below, _beyond = _around(logits, size, least, peak, inverse, BLOCK)
         if top_p < 1.0:
-            count, mass = _above(logits, size, least, peak, inverse, BLOCK)
             wanted = top_p * (mass + ties * _weight(least, peak, inverse))
             # A token is kept if what comes before it is under `wanted`, so the bound's own mass must be under it.
-            bound = _first_bound(logits, size, least, size, wanted * (1.0 - 1.2e-7), peak, inverse, BLOCK)
-            count, mass = _above(logits, size, bound, peak, inverse, BLOCK)
-            count = tl.ceil((wanted - mass) / _weight(bound, peak, inverse)).to(tl.int32)
-            ties = tl.where(bound == least, tl.minimum(ties, count), count)
+            wanted_above = wanted * (1.0 - 1.2e-7)
+            bound, count, mass = _first_bound(logits, size, least, size, wanted_above, peak, inverse, BLOCK)
+            reaching = tl.ceil((wanted - mass) / _weight(bound, peak, inverse)).to(tl.int32)
+            ties = tl.where(bound == least, tl.minimum(ties, reaching), reaching)
             least = bound
         if min_p > 0.0:
-            bound = _order(peak + temperature * tl.log(min_p)).to(tl.int64) - 1
-            ties = tl.where(bound >= least, 0, ties)
-            least = tl.maximum(least, bound)
-        count, mass = _above(logits, size, least, peak, inverse, BLOCK)
-        mass += ties * _weight(least, peak, inverse)
+            bound = _order(peak + temperature * tl.log(min_p)) - 1
+            if bound >= least:
+                least, ties = bound, tl.zeros([], tl.int32)
+                _count, mass, _below, _beyond = _around(logits, size, least, peak, inverse, BLOCK)
         # Rounding must not reach the end, behind which there may be impossible tokens only.
-        point = tl.minimum(tl.load(points + row), 1.0 - 1.2e-7) * mass
-        order = _first_bound(logits, size, least, size, point, peak, inverse, BLOCK)
-        above, mass = _above(logits, size, order, peak, inverse, BLOCK)
+        point = tl.minimum(tl.load(points + row), 1.0 - 1.2e-7) * (mass + ties * _weight(least, peak, inverse))
+        order, count, mass = _first_bound(logits, size, least, size, point, peak, inverse, BLOCK)
         number = tl.floor((point - mass) / _weight(order, peak, inverse)).to(tl.int32)
-        reached, mass = _above(logits, size, order - 1, peak, inverse, BLOCK)
-        last = tl.where(order == least, ties, reached - above) - 1
-        chosen = _nth_equal(logits, size, order, tl.minimum(number, last), BLOCK)
+        chosen = _nth_equal(logits, size, order, tl.where(order == least, tl.minimum(number, ties - 1), number), BLOCK)
     # Logits that are no numbers may lead anywhere; their log-probability is NaN, but the id must exist.
     chosen = tl.minimum(chosen, size - 1)
     tl.store(ids + row, chosen.to(tl.int64))
-    tl.store(logprobs + row, tl.load(original + chosen) - lse)
-
-
-@triton.jit
-def _weight(order, peak, inverse):
-    """exp((logit - peak) * inverse) of an order; 0 below every float."""
-    value = _value(tl.maximum(order, _LOWEST + 1).to(tl.int32))
-    return tl.where(value == value, tl.exp((value - peak) * inverse), 0.0)
+    tl.store(logprobs + row, (tl.load(original + chosen) - highest) - log_total)
 
 
 @triton.jit

@@ -62,6 +62,7 @@ NUMBERS = {
     "size": "i32",
     "parts": "i32",
     "num_rows": "i32",
+    "num_runs": "i32",
     "num_outputs": "i32",
     "most_entries": "i32",
     "eps": "fp32",
@@ -109,8 +110,8 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
         "rotary_write": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
         "norm": (norms._norm_kernel, (norm, 8, 3)),
         "gated": (gated._gated_kernel, ({"SILU": True, "BLOCK": 1024}, 4, 3)),
-        "sample": (sampling._sample_kernel, ({"BLOCK": 8192, "PARTS": 16}, 16, 3)),
-        "sample_parts": (sampling._part_kernel, ({"BLOCK": 8192}, 8, 3)),
+        "sample": (sampling._sample_kernel, ({"BLOCK": 4096, "PARTS": 32}, 16, 3)),
+        "sample_parts": (sampling._part_kernel, ({"BLOCK": 4096}, 8, 3)),
         "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
     }
 

@@ -168,16 +168,24 @@ def test_backends_write_what_they_read(device, dtype):
 
 
 def static_or_not(model, static):
-    """Logits of two steps of three rows, and the first bytes of the pool."""
+    """Logits of three steps of three rows, a prompt beside the last, and the first bytes of the pool."""
     paged = PagedModel(model, block_size=BLOCK, cache_dtype=FP8)
     if static:
         backend = TritonBackend(model.device, BLOCK, KV_HEADS)
-        paged.runner.static = StaticDecoder(model, attention_layers(model), paged.pool, "paper", backend, capture=False)
+        decoder = StaticDecoder(model, attention_layers(model), paged.pool, "paper", backend, capture=False)
+        decoder.prepare(3, 64)
+        paged.runner.static = decoder
     units = paged.encode([[5, 9, 14, 3, 77], [8]])
     contexts = [paged.context(16, units), paged.context(), paged.context(16, units[:1])]
     for length, context in zip((9, 4, 1), contexts, strict=True):
         paged.logits(context, list(range(20, 20 + length)))
     found = [paged.run(*[paged.row(context, [token]) for context in contexts]).logits for token in (40, 41)]
+    prompt = paged.row(paged.context(16, units), [7, 8, 9], wants_logits=False)
+    found.append(paged.run(prompt, *[paged.row(context, [42]) for context in contexts]).logits)
+    if static:
+        assert [step.runs for step in decoder._mixed] == [3], (
+            "units, a prompt as short as there are lanes, the last step"
+        )
     return torch.cat(found).log_softmax(-1), paged.pool.read_blocks([0])
 
 

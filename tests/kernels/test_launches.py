@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stand_in_gpu import in_place
+from stand_in_gpu import DEVICE, in_place
 from triton_interpreter import INTERPRETED
 
 from benchmarks.common import SMOKE
@@ -27,6 +27,16 @@ def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(bat
     assert figures[f"batch_{batch}_product"] == 4 * LAYERS + 1
     assert figures[f"batch_{batch}_norm"] == 2 * LAYERS + 1
     assert figures[f"batch_{batch}_launches"] == sum(names.values())
+
+
+def test_a_refresh_is_replayed_with_the_step():
+    """The host uploads what the step is, replays its graph and takes the logits, however many layers there are."""
+    with in_place():
+        names = counted(step_of(SMALL, 2, refresh=True))
+        by_host = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+    assert len(DEVICE.replayed) == 1
+    assert by_host <= 4, names
+    assert figures_of(names, LAYERS, 2)["batch_2_per_layer"] <= 14, names
 
 
 def test_kinds_are_told_by_names():

@@ -18,11 +18,13 @@ SHAPES = [(6, 1, 16, None, None), (2, 2, 24, 3.0, 6), (6, 1, 16, None, 6)]
 # (unit lengths, cached context, new tokens); the last has more tokens than a tile.
 RUNS = [((5, 70), 12, 3), ((), 0, 9), ((4, 0, 17), 6, 5), ((1,), 0, 2), ((), 3, 24)]
 WEIGHTS = (0.3, 1.2, 2.1)
+# Tokens before those of the runs: as many as several tiles hold, and left alone.
+FIRST = 7
 
 
 def make_runs(pool):
     """The kernel's index tensors as lists, and per run its units' slots, its context's slots, its first token."""
-    runs, segments, biases, held, begin = [], [], [], [], 0
+    runs, segments, biases, held, begin = [], [], [], [], FIRST
     for lengths, cached, new in RUNS:
         runs.append((begin, new, len(segments), len(lengths)))
         parts = [pool.segment(length) for length in (*lengths, cached + new)]
@@ -51,8 +53,10 @@ def test_equals_literal_attention(device, dtype, shape):
     attend_runs(
         query, pool.keys, pool.values, BLOCK, int32(pool.tables, device), int32(runs, device),
         int32(segments, device), torch.tensor(biases, device=device), output,
-        dim**-0.5, softcap, window, max(new for _, _, new in RUNS), lses,
+        dim**-0.5, softcap, window, lses,
     )  # fmt: skip
+    assert output[:FIRST].isnan().all()
+    output, lses = output[FIRST:], lses[FIRST:]
     expected, expected_lses = output.cpu().double(), lses.cpu().double()
     for (units, context, begin), (_, new, first, _) in zip(held, runs, strict=True):
         for number in range(new):
@@ -61,12 +65,12 @@ def test_equals_literal_attention(device, dtype, shape):
             for head in range(heads):
                 kv_head, row = head * kv_heads // heads, query[head, begin + number].cpu()
                 parts = [select(pool, slots, kv_head) for slots in (*units, visible)]
-                expected[begin + number, head] = literal_attention(
+                expected[begin - FIRST + number, head] = literal_attention(
                     row, parts[:-1], parts[-1], WEIGHTS[: len(units)], "paper", dim**-0.5, softcap
                 )
                 for place, (keys, values) in enumerate(parts):
                     lse = attention_state(row[None], keys[:, None], values[:, None], dim**-0.5, softcap)[1]
-                    expected_lses[begin + number, head, place] = lse[0] + biases[first + place]
+                    expected_lses[begin - FIRST + number, head, place] = lse[0] + biases[first + place]
     tolerance = ATTENTION[dtype]
     torch.testing.assert_close(output.cpu().double(), expected, atol=tolerance, rtol=tolerance)
     torch.testing.assert_close(lses.cpu().double(), expected_lses, atol=tolerance, rtol=tolerance, equal_nan=True)
@@ -80,7 +84,7 @@ def test_what_does_not_fit_is_refused():
     def attend(output, biases):
         attend_runs(
             query, pool.keys, pool.values, BLOCK, int32(pool.tables, "cpu"), int32([(0, 3, 0, 0)], "cpu"),
-            int32([(table, 3)], "cpu"), biases, output, 0.25, None, None, 3,
+            int32([(table, 3)], "cpu"), biases, output, 0.25, None, None,
         )  # fmt: skip
 
     attend(torch.empty(3, 2, 16), torch.zeros(1))

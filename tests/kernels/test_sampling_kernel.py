@@ -11,6 +11,7 @@ from ewe_kernels.references import penalised, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ATTENTION
+from triton_interpreter import INTERPRETED
 
 VOCAB = 40
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -31,6 +32,7 @@ def run(logits, rows, device="cpu"):
     return sampling.sample_tokens(logits, logits, temperatures, top_ks, top_ps, min_ps, points)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("device", DEVICES)
 def test_equals_sampling_with_a_sort(device):
     generator = torch.Generator().manual_seed(3)
@@ -42,8 +44,16 @@ def test_equals_sampling_with_a_sort(device):
         (1.0, 12, 0.6, 0.0, 0.88),
         (2.0, 0, 1.0, 0.2, 0.99),
         (1.5, 30, 0.9, 0.05, 0.9),
+        (1.0, 1, 0.5, 0.0, 0.9),
+        (1.0, VOCAB, 0.9, 0.0, 0.95),
+        (1.2, 8, 1.0, 0.0, 0.7),
+        (1.2, 8, 0.7, 0.0, 0.7),
     ]
     logits = torch.randn(len(rows), VOCAB, generator=generator) * 3
+    # Far apart, and all below zero; what is kept and what is drawn then does not depend on the sign.
+    logits[-1] = -1e30 - logits[-1] * 1e-2
+    logits[-2] -= 1000
+    logits[0, 11] = logits[2, 11] = 3e38
     ids, logprobs = run(logits, rows, device)
     for number, row in enumerate(rows):
         expected = sampled(logits[number], *row)
@@ -54,7 +64,7 @@ def test_equals_sampling_with_a_sort(device):
 
 @settings(max_examples=3)
 @given(
-    values=st.lists(st.sampled_from([-math.inf, -2.0, 0.0, 1.0, 1.5]), min_size=35, max_size=VOCAB),
+    values=st.lists(st.sampled_from([-math.inf, -2.0, -0.0, 0.0, 1.5]), min_size=35, max_size=VOCAB),
     top_k=st.integers(0, 40),
     top_p=st.sampled_from([0.35, 0.83, 1.0]),
     point=st.floats(0.0, 0.999),
@@ -71,10 +81,28 @@ def test_ties_go_by_id_and_the_impossible_never_comes(values, top_k, top_p, poin
     assert token in near
 
 
+@pytest.mark.parametrize("row", [(1.0, 3, 1.0, 0.5, 0.99), (1.0, 0, 1.0, 0.0, 0.5), (1.0, 20, 1.0, 0.1, 0.9)])
+def test_both_zeros_tie_and_min_p_takes_ties_away(row):
+    logits = torch.tensor([[-0.0, 0.0] * (VOCAB // 2)])
+    logits[0, 7] = 2.0
+    assert int(run(logits, [row])[0]) == sampled(logits[0], *row)
+
+
 def test_the_end_of_the_distribution_is_reached_and_not_passed():
     logits = torch.full((1, VOCAB), -math.inf)
     logits[0, [3, 20]] = torch.tensor([2.0, 1.0])
     assert run(logits, [(1.0, 0, 1.0, 0.0, 1.0)])[0].tolist() == [20]
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="passes are counted in the interpreter")
+@pytest.mark.parametrize(("row", "most"), [((1.0, 0, 1.0, 0.0, 0.9), 16), ((0.7, 50, 0.9, 0.0, 0.9), 26)])
+def test_few_passes_find_a_token_among_logits_of_16_bits(row, most, monkeypatch):
+    monkeypatch.setattr(sampling, "_MOST_LOGITS", 1 << 15)
+    passes, around = [], sampling._around
+    monkeypatch.setattr(sampling, "_around", lambda *arguments: passes.append(1) or around(*arguments))
+    logits = (torch.randn(1, 32000, generator=torch.Generator().manual_seed(5)) * 3).bfloat16().float()
+    assert int(run(logits, [row])[0]) == sampled(logits[0], *row)
+    assert 1 < len(passes) <= most
 
 
 @pytest.mark.parametrize("device", DEVICES)

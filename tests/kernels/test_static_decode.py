@@ -1,4 +1,4 @@
-"""Decoding from static buffers gives what the present path gives, whatever joins, leaves, pauses or goes back.
+"""Steps from static buffers give what the present path gives, whatever joins, leaves, pauses or goes back.
 
 On a CPU nothing is captured, and the kernels are interpreted; on a GPU the same steps are replayed as CUDA graphs.
 """
@@ -21,12 +21,12 @@ from triton_interpreter import INTERPRETED
 from ewe.attention.metadata import TokenOnDevice
 from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
-from ewe.engine.model_runner import ForwardRow
-from ewe.engine.static_decode import StaticDecoder, lanes_for
+from ewe.engine.static_decode import StaticDecoder, buckets_for, lanes_for
 
 GENERATOR = torch.Generator().manual_seed(6)
 BLOCK = 4
 START = 16
+LONGER = 64
 
 
 def random_tokens(length):
@@ -54,9 +54,12 @@ on_devices = pytest.mark.parametrize(
 
 
 class Decoding:
-    """A model with sequences that are prefilled; static: whether steps run from static buffers."""
+    """A model with sequences that are prefilled; static: whether steps run from static buffers.
 
-    def __init__(self, family, static, device, keeps=None):
+    longer: tokens of units and prompts that these have room for, beside as many rows as there are sequences.
+    """
+
+    def __init__(self, family, static, device, keeps=None, longer=0):
         model = build(family).to(device)
         # One layer of each kind; the interpreter is slow.
         model.model.layers, model.config.num_hidden_layers = model.model.layers[:2], 2
@@ -75,42 +78,53 @@ class Decoding:
             start = (START if numbers else 0) + (len(PREFIX) if in_prompt else 0)
             units = [(after if in_prompt else bare)[number] for number in numbers]
             context = self.paged.context(start, units, weights, prefix if in_prompt else None)
-            context.others = after if in_prompt else bare
             self.paged.logits(context, prompt)
             self.contexts.append(context)
+        self.reading = self.paged.context(START, bare[:2])
+        if static and longer:
+            self.decoder.prepare(len(SEQUENCES), longer)
 
-    def step(self, tokens, placeholder=()):
+    def step(self, tokens, placeholder=(), refreshed=None, chunk=()):
         """Log-probabilities of one step; tokens: per sequence that takes part, its next token.
 
-        placeholder: the sequences whose token the device alone knows.
+        placeholder: the sequences whose token the device alone knows. refreshed: the sequence whose newest unit is
+        encoded in the pass; chunk: what is read meanwhile of a prompt.
         """
+        units = self.refresh(refreshed)
         drawn = torch.tensor([token for _, token in reversed(tokens)], device=self.paged.pool.device)
         rows = []
         for place, (number, token) in enumerate(tokens):
             on_device = TokenOnDevice(drawn, len(tokens) - 1 - place) if number in placeholder else None
             known = 0 if on_device else token
             rows.append(replace(self.paged.row(self.contexts[number], [known]), placeholder=on_device))
-        return self.paged.run(*rows).logits.log_softmax(-1)
+        if chunk:
+            rows.insert(1, self.paged.row(self.reading, chunk, wants_logits=False))
+        return self.paged.run(*units, *rows).logits.log_softmax(-1)
 
     def rewind(self, number, count):
         table = self.contexts[number].table
         table.truncate(max(1, table.length - count))
 
     def refresh(self, number):
-        """Replaces the sequence's first unit by another one."""
+        """Replaces the sequence's first unit by a new one; the rows that encode it."""
+        if number is None or not self.contexts[number].units:
+            return []
         context = self.contexts[number]
-        if context.units:
-            context.units = (context.others[3], *context.units[1:])
+        start = 0 if context.prefix is None else context.prefix.length
+        unit = self.paged.context(start, prefix=context.prefix)
+        context.units = (unit.table, *context.units[1:])
+        return [self.paged.row(unit, UNITS[number % 4][::-1], wants_logits=False)]
 
 
-# What can happen between two steps: who takes part, who goes back by how many tokens, whose memory changes. Who goes
-# back had a token that the host had not read.
+# Steps: who takes part, who goes back afterwards by how many tokens, whose memory changes in it, and how many tokens
+# are read of a prompt. Who goes back had a token that the host had not read.
 EVENTS = st.lists(
     st.tuples(
         st.sets(st.integers(0, len(SEQUENCES) - 1), min_size=1),
         st.integers(0, len(SEQUENCES) - 1),
         st.integers(0, 3),
-        st.sampled_from([None, 0, 2]),
+        st.sampled_from([None, 0, 2, 4]),
+        st.sampled_from([0, 1, 6]),
     ),
     min_size=1,
     max_size=3,
@@ -118,16 +132,17 @@ EVENTS = st.lists(
 
 
 def check_steps(family, device, events):
-    static, present = Decoding(family, True, device), Decoding(family, False, device)
+    static, present = Decoding(family, True, device, longer=LONGER), Decoding(family, False, device)
     tokens = torch.Generator().manual_seed(9)
-    for taking_part, who, back, refreshed in events:
+    for taking_part, who, back, refreshed, chunk in events:
         step = [(number, int(torch.randint(3, VOCAB, (), generator=tokens))) for number in sorted(taking_part)]
-        found, expected = static.step(step, placeholder=[who]), present.step(step)
+        found = static.step(step, [who], refreshed, PREFIX[:chunk])
+        expected = present.step(step, (), refreshed, PREFIX[:chunk])
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
         for decoding in (static, present):
             decoding.rewind(who, back)
-            if refreshed is not None:
-                decoding.refresh(refreshed)
+    with_longer = sum(refreshed is not None or chunk > 0 for *_, refreshed, chunk in events)
+    assert [step.runs - step.is_captured for step in static.decoder._mixed] == [with_longer]
     for one, other in zip(static.paged.pool.keys, present.paged.pool.keys, strict=True):
         torch.testing.assert_close(one, other, atol=LOGPROBS, rtol=LOGPROBS)
     assert not any(tensor[:BLOCK].any() for tensor in (*static.paged.pool.keys, *static.paged.pool.values))
@@ -137,7 +152,8 @@ def check_steps(family, device, events):
 @on_devices
 def test_steps_equal_those_of_the_present_path(family, device):
     """Memory in front and in a prompt, tokens that are not read yet, going back, other units, steps of other sizes."""
-    check_steps(family, device, [({0, 1, 2, 4}, 0, 3, 0), ({0, 5}, 5, 1, 2), ({0}, 0, 0, None)])
+    events = [({0, 1, 2, 4}, 0, 3, 0, 6), ({0, 5}, 5, 1, None, 0), ({0, 4}, 0, 0, 4, 1), ({0}, 0, 0, None, 0)]
+    check_steps(family, device, events)
 
 
 @pytest.mark.slow
@@ -150,9 +166,10 @@ def test_any_steps_equal_those_of_the_present_path(family, device, events):
 
 
 @on_devices
-def test_padding_lanes_write_nowhere_and_bring_no_nan(device):
+@pytest.mark.parametrize("longer", [0, LONGER])
+def test_what_pads_a_step_writes_nowhere_and_brings_no_nan(device, longer):
     """All that no sequence holds is NaN: a lane that read it would show, and one that wrote it would change it."""
-    decoding = Decoding("llama", True, device)
+    decoding = Decoding("llama", True, device, longer=longer)
     pool, manager = decoding.paged.pool, decoding.paged.manager
     free = sorted(manager._free)
     slots = torch.tensor([block * BLOCK + offset for block in free for offset in range(BLOCK)], device=device)
@@ -161,8 +178,10 @@ def test_padding_lanes_write_nowhere_and_bring_no_nan(device):
     for tensor in (*pool.keys, *pool.values):
         tensor[slots] = torch.nan
     before = [tensor[held].clone() for tensor in (*pool.keys, *pool.values)]
-    rows = [decoding.paged.row(decoding.contexts[number], [5 + number]) for number in range(3)]
-    written = torch.tensor([int(row.context_slots[-1]) for row in rows], device=device)
+    refreshed = decoding.refresh(0) if longer else []
+    rows = refreshed + [decoding.paged.row(decoding.contexts[number], [5 + number]) for number in range(3)]
+    new = [row.context_slots[-len(row.token_ids) :].tolist() for row in rows]
+    written = torch.tensor([slot for slots in new for slot in slots], device=device)
     logits = decoding.paged.run(*rows).logits
     assert logits.shape == (3, VOCAB)
     assert logits.isfinite().all()
@@ -188,14 +207,64 @@ def test_steps_of_the_same_size_share_buffers_and_others_do_not(device):
     assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2 + warm, 2 + warm]
 
 
+def with_units_and_prompts(decoding):
+    """Two passes: units of which some are seen at once, prompts that end and one that does not, decoding among them."""
+    paged, contexts = decoding.paged, decoding.contexts
+    units = [*decoding.refresh(0), *decoding.refresh(2), *decoding.refresh(4)]
+    prompts = [paged.context(START, (contexts[0].units[0],), (0.4,)), paged.context()]
+    rows = [
+        paged.row(contexts[0], [7]),
+        paged.row(prompts[0], random_tokens(11)),
+        paged.row(contexts[4], [8]),
+        paged.row(decoding.reading, random_tokens(5), wants_logits=False),
+        paged.row(prompts[1], random_tokens(2)),
+    ]
+    yield paged.run(*units, *rows)
+    yield paged.run(
+        paged.row(prompts[0], [9]), paged.row(decoding.reading, random_tokens(20)), paged.row(contexts[0], [6])
+    )
+    yield paged.run(*(paged.row(context, [5]) for context in (*prompts, decoding.reading, contexts[4])))
+
+
 @on_devices
-def test_what_is_not_decoding_is_left_to_the_present_path(device):
+def test_units_and_prompts_equal_those_of_the_present_path(device):
+    passes = []
+    for static in (True, False):
+        GENERATOR.manual_seed(11)
+        decoding = Decoding("gemma2", static, device, longer=LONGER)
+        passes.append([result.logits.log_softmax(-1) for result in with_units_and_prompts(decoding)])
+        if static:
+            assert [step.runs - step.is_captured for step in decoding.decoder._mixed] == [2]
+    assert [len(logits) for logits in passes[0]] == [4, 3, 4]
+    for found, expected in zip(*passes, strict=True):
+        torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
+
+
+@on_devices
+def test_what_has_no_room_is_left_to_the_present_path(device):
     decoding = Decoding("llama", True, device)
-    takes = decoding.decoder.takes
-    slots = decoding.contexts[0].table.slots()
-    assert takes([ForwardRow([1], 0, slots)])
-    assert not takes([ForwardRow([1], 0, slots), ForwardRow([1, 2], 0, slots)])
-    assert not takes([ForwardRow([1], 0, slots, wants_logits=False)])
+    decoder, paged = decoding.decoder, decoding.paged
+    unit = [paged.row(paged.context(), [1, 2], wants_logits=False)]
+    assert decoder.forward(unit) is None, "no steps have been made for units"
+    decoder.prepare(2, LONGER)
+    [step] = decoder._mixed
+    assert decoder.forward(unit).shape == (0, VOCAB)
+    assert (step.sizes.tokens, step.sizes.runs) == (LONGER + 2, LONGER // 8)
+    for lengths, flags in (
+        ([LONGER + 3], {}),
+        ([3], {"all_logits": True}),
+        ([2] * (LONGER // 8), {}),
+        ([1] * 3, {"wants_logits": False}),
+    ):
+        rows = [paged.row(paged.context(), [1] * length, **flags) for length in lengths]
+        assert decoder.forward(rows) is None
+
+
+def test_buckets_reach_as_far_as_passes():
+    assert buckets_for(2048) == [64, 128, *range(256, 2049, 256)] == buckets_for(9000)
+    assert buckets_for(300) == [64, 128, 256, 300]
+    assert buckets_for(65) == [64, 65]
+    assert buckets_for(64) == buckets_for(5) == [64]
 
 
 def test_lanes_are_enough_and_not_many_more():
@@ -231,6 +300,27 @@ def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
 
 
 @on_devices
+@pytest.mark.parametrize(("most", "kept", "failed"), [(LONGER + 2, [LONGER + 2], 2), (0, [], 2)])
+def test_steps_that_cannot_be_captured_are_left_to_the_present_path(device, most, kept, failed):
+    """One for which there is no memory costs no other; where decoding cannot be captured, units are not tried."""
+    decoder = Decoding("llama", True, device).decoder
+    decoder.close()
+    decoder._capture = True
+
+    def capture(step, memory):
+        if step.sizes.tokens > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        step._graph = object()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ewe.engine.static_decode.StaticStep.run", lambda step: None)
+        patch.setattr("ewe.engine.static_decode.StaticStep.capture", capture)
+        decoder.prepare(2, 2 * LONGER)
+    assert [step.sizes.tokens for step in decoder._mixed] == kept
+    assert (decoder.num_graphs, decoder.num_failed) == (3 if kept else 0, failed)
+
+
+@on_devices
 def test_logits_stay_as_they_were_when_the_next_step_runs(device):
     decoding = Decoding("llama", True, device)
     results = [decoding.paged.run(decoding.paged.row(decoding.contexts[0], [token])).logits for token in (4, 5, 6)]
@@ -247,12 +337,12 @@ def test_on_a_gpu_steps_are_captured():
     decoder.close()
     decoder._capture = True
     seen = []
-    decoder.prepare(4, lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert decoder.num_graphs == 3
+    decoder.prepare(4, 2 * LONGER, lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 5) for done in range(6)]
+    assert decoder.num_graphs == 5
     for token in (4, 5, 6):
-        decoding.step([(0, token), (1, token), (2, token)])
-    assert decoder.num_graphs == 3, "a step was captured while it served"
+        decoding.step([(0, token), (1, token), (2, token)], refreshed=0)
+    assert decoder.num_graphs == 5, "a step was captured while it served"
     decoder.close()
     assert decoder.num_graphs == 0
 

@@ -32,18 +32,20 @@ CONFIG = {
     "feedback": {"verify_every": 4},
     "cache": {"num_blocks": 200, "block_size": 8},
 }
+SCHEDULER = {"max_num_seqs": 4, "max_num_batched_tokens": 64}
 
 
 class Counted(StaticDecoder):
-    """Notes how many rows each step had."""
+    """Notes how many rows each step had, and whether it ran from static buffers."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.batches = []
 
     def forward(self, rows):
-        self.batches.append(len(rows))
-        return super().forward(rows)
+        logits = super().forward(rows)
+        self.batches.append((len(rows), logits is not None))
+        return logits
 
 
 def write(device, static, in_prompt):
@@ -58,7 +60,7 @@ def write(device, static, in_prompt):
 
     loaded = load_synthetic(SIZE, device)
     library = Library(Script(0.0, 0.6, "blocking"), passage_tokens=12)
-    config = CONFIG | {"scheduler": {"max_num_seqs": 4, "cuda_graphs": static, "async_scheduling": static}}
+    config = CONFIG | {"scheduler": {**SCHEDULER, "cuda_graphs": static, "async_scheduling": static}}
     params = [
         SamplingParams(max_tokens=length, temperature=1.0, seed=seed, ignore_eos=True)
         for length, seed in ((20, 1), (14, 2))
@@ -91,5 +93,6 @@ def test_the_same_texts_are_written(device, in_prompt):
         assert one.logprobs == pytest.approx(other.logprobs, abs=LOGPROBS)
     assert sum(answer.stats.tokens_discarded for answer in found) > 0, "nothing was rewritten"
     assert sum(answer.stats.refreshes for answer in found) > 3, "the memory did not change"
-    # Alone while the other one waited, and together.
-    assert {1, 2} <= set(decoder.batches)
+    # Alone while the other one waited, and together; all of them, units and prompts included.
+    assert {1, 2} <= {rows for rows, _ in decoder.batches}
+    assert all(ran for _, ran in decoder.batches)

@@ -13,6 +13,8 @@ from tolerances import ATTENTION, SHARES
 
 from ewe.attention.backend import LayerCall
 from ewe.attention.metadata import ForwardRow, place_rows
+from ewe.attention.packed import Packed
+from ewe.attention.static_plan import PlanSizes
 from ewe.attention.torch_backend import TorchBackend
 from ewe.attention.triton_backend import TritonBackend
 
@@ -103,6 +105,31 @@ def test_equals_literal_attention(device, dtype, merge, window, softcap, make):
     assert found.dtype == dtype
     expected = expected_outputs(batch, call, merge, window)
     torch.testing.assert_close(found.cpu().double(), expected, atol=ATTENTION[dtype], rtol=ATTENTION[dtype])
+
+
+@pytest.mark.parametrize("window", [None, 6])
+@pytest.mark.parametrize(("device", "dtype"), PRECISIONS)
+def test_a_plan_of_fixed_sizes_gives_the_same_and_zeros_to_what_pads_it(device, dtype, window):
+    """Whatever was in its tensors before: here all rows, then some of them."""
+    rng = np.random.default_rng(5)
+    rows = make_rows(rng)
+    backend = TritonBackend(torch.device(device), BLOCK, KV_HEADS)
+    sizes = PlanSizes.of(8, 3, backend.wanted_pieces, BLOCKS, longer=24)
+    packed = Packed(sizes.layout(), torch.device(device))
+    plan = sizes.plan(packed.device, window)
+    for some in (rows, rows[2:4], rows[:3], rows[:2]):
+        batch = place_rows(some, "paper")
+        call = make_call(batch, rng, device, dtype)
+        expected = backend.attend(call, backend.plan(batch, window, False))
+        arranged = backend.arrange(batch, window, sizes.states)
+        assert sizes.hold(arranged)
+        packed.wait()
+        sizes.fill(packed.host, arranged, len(batch.token_ids))
+        packed.upload()
+        padding = call.query.new_full((KV_HEADS * GROUPS, sizes.tokens - len(batch.token_ids), DIM), torch.nan)
+        found = backend.attend(replace(call, query=torch.cat([call.query, padding], 1)), plan)
+        torch.testing.assert_close(found[: len(expected)], expected, atol=ATTENTION[dtype], rtol=ATTENTION[dtype])
+        assert not found[len(expected) :].any()
 
 
 def test_large_logits_stay_finite_and_right():

@@ -44,10 +44,32 @@ class Event:
 
 
 class Stream:
-    """The only stream."""
+    """torch.cuda.Stream: all do their work at once, but they can be told apart."""
+
+    def __init__(self, *device: Any) -> None:
+        pass
 
     def synchronize(self) -> None:
         DEVICE.wait("the stream")
+
+
+_DEFAULT_STREAM = Stream()
+_streams = threading.local()
+
+
+@contextlib.contextmanager
+def on_stream(stream: Stream) -> Iterator[None]:
+    """torch.cuda.stream."""
+    before, _streams.current = current_stream(), stream
+    try:
+        yield
+    finally:
+        _streams.current = before
+
+
+def current_stream(*device: Any) -> Stream:
+    """torch.cuda.current_stream, of this thread."""
+    return getattr(_streams, "current", _DEFAULT_STREAM)
 
 
 class Graph:
@@ -59,6 +81,7 @@ class Graph:
 
     def replay(self) -> None:
         DEVICE.launched += self.launches
+        DEVICE.replayed.append(self.launches.total())
         for call, results in self.recorded:
             for old, new in zip(results, tensors_of(call()), strict=False):  # what works in place has none
                 if old.untyped_storage().data_ptr() != new.untyped_storage().data_ptr():
@@ -102,8 +125,9 @@ def current(device: torch.device) -> Iterator[None]:
 _CUDA = {
     "CUDAGraph": Graph,
     "Event": Event,
+    "Stream": Stream,
     "current_device": lambda: DEVICE.current,
-    "current_stream": lambda *device: Stream(),
+    "current_stream": current_stream,
     "device": current,
     "device_count": lambda: 1,
     "empty_cache": lambda: None,
@@ -119,7 +143,7 @@ _CUDA = {
     "manual_seed_all": lambda *seed: None,
     "mem_get_info": lambda *device: (4 * _GIB, 8 * _GIB),
     "set_rng_state": lambda *state: None,
-    "stream": lambda stream: contextlib.nullcontext(),
+    "stream": on_stream,
     "synchronize": lambda *device: DEVICE.wait("the device"),
 }
 

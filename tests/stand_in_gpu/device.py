@@ -6,6 +6,7 @@ shows.
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -42,14 +43,17 @@ class Copy:
 class StandIn:
     """The device. waits: each moment in which the host waited for all of it, with the project's frames.
 
-    launched: kernels and copies, by name; those of a graph count when it is replayed. current: the number of the device
-    that kernels are launched on; all memory is on number 0.
+    launched: kernels and copies, by name; those of a graph count when it is replayed. replayed: how many each replay,
+    which is one launch to the host, brought. current: the number of the device that kernels are launched on; all memory
+    is on number 0. largest: bytes of the largest tensor with room.
     """
 
     waits: list[tuple[str, str]] = field(default_factory=list)
     recording: list[Recorded] | None = None
     launched: Counter[str] = field(default_factory=Counter)
+    replayed: list[int] = field(default_factory=list)
     current: int = 0
+    largest: float = math.inf
     num_copies: int = 0
     _copies: list[Copy] = field(default_factory=list)
     _pinned: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -71,6 +75,12 @@ class StandIn:
         """Raises RuntimeError while a graph is recorded."""
         if self.recording is not None:
             raise RuntimeError(f"operation not permitted when stream is capturing: {what}")
+
+    def allocate(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that is new on the device; raises torch.OutOfMemoryError if there is no room for it."""
+        if tensor.nbytes > self.largest:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {tensor.nbytes} bytes.")
+        return tensor
 
     def pin(self, host: torch.Tensor) -> torch.Tensor:
         """Notes that a tensor lies in pinned memory, and keeps it, so that its address stays its own."""
@@ -96,12 +106,19 @@ class StandIn:
         """Copies from the host; from pinned memory, without blocking, its bytes must stay until somebody waits."""
         self.refuse_in_graph("a copy from the host")
         self.launched["copy from the host"] += 1
+        self._arrive_first(host)
         target.copy_(host)
-        if self.is_pinned(host):
-            if non_blocking:
-                self._begin(host, _bytes(host).clone(), arrives=False)
-            else:
-                self.wait("a copy from pinned memory")
+        if non_blocking and self.is_pinned(host):
+            self._begin(host, _bytes(host).clone(), arrives=False)
+        else:
+            self.wait("a copy from the host")
+
+    def _arrive_first(self, host: torch.Tensor) -> None:
+        """Copies that are on their way to this memory end: the device works in order."""
+        place = host.untyped_storage().data_ptr()
+        for copy in self._copies:
+            if copy.arrives and copy.host.untyped_storage().data_ptr() == place:
+                copy.end()
 
     def run(self, call: Callable[[], Any], mutates: bool) -> Any:
         """Does something on the device. While a graph is recorded nothing is computed: results are undefined."""

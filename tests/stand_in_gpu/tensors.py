@@ -13,6 +13,7 @@ from stand_in_gpu.device import CPU, CUDA, DEVICE, tensors_of
 _WAITING = {"equal", "is_nonzero", "item", "_local_scalar_dense", "masked_select", "nonzero", "_unique2", "unique_dim"}
 # Outside inference mode torch takes these apart by the kind of the device, which it is not told.
 _WHOLE = (torch.nn.functional.scaled_dot_product_attention, torch.where, torch.Tensor.where)
+_FROM_NUMBERS = (torch.tensor, torch.as_tensor)
 _INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 
 
@@ -68,7 +69,10 @@ def _operate(func: Any, args: Any, kwargs: Any) -> Any:
     inner_kwargs.pop("pin_memory", None)
     mutates = func._schema.is_mutable
     result = DEVICE.run(lambda: func(*inner_args, **inner_kwargs), mutates)
-    if mutates or (_is_new(result, inner_args) and not name.startswith(("empty", "new_empty"))):
+    is_new = _is_new(result, inner_args)
+    for item in tensors_of(result) if is_new else ():
+        DEVICE.allocate(item)
+    if mutates or (is_new and not name.startswith(("empty", "new_empty"))):
         DEVICE.launched[name] += 1
     if mutates:
         return kwargs.get("out", args[0])
@@ -103,7 +107,9 @@ class Functions(TorchFunctionMode):
             return DEVICE.pin(args[0].clone() if func is torch.Tensor.pin_memory else func(*args, **kwargs))
         if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
             del kwargs["device"]
-            return func(*args, **kwargs) if on_device else outer_of(func(*args, **kwargs))
+            if func in _FROM_NUMBERS:
+                DEVICE.wait("numbers copied from the host")
+            return func(*args, **kwargs) if on_device else outer_of(DEVICE.allocate(func(*args, **kwargs)))
         if on_device and func in _INDEXING:
             return _index(func, *args)
         if on_device and func in _WHOLE:
@@ -129,10 +135,11 @@ class Functions(TorchFunctionMode):
         wants_device = is_here if device is None else torch.device(device).type == "cuda"
         if is_here and not wants_device:
             inner = tensor.inner if dtype is None else tensor.inner.to(dtype)
-            return DEVICE.download(inner, torch.empty_like(inner), non_blocking)
+            host = torch.empty_like(inner)
+            return DEVICE.download(inner, DEVICE.pin(host) if non_blocking else host, non_blocking)
         if wants_device and not is_here:
             plain = tensor.detach().as_subclass(torch.Tensor)
-            moved = torch.empty_like(plain)
+            moved = DEVICE.allocate(torch.empty_like(plain))
             DEVICE.upload(plain, moved, non_blocking)
             tensor = DeviceTensor(moved)
         wanted = {"dtype": dtype, **kwargs}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.kvcache import KVPool, LayerShape
+from ewe.kvcache import pool as pool_module
 from ewe.kvcache.fp8 import FP8
 from ewe.kvcache.pool import TokenStates
 
@@ -81,7 +82,11 @@ def test_bytes_per_block_is_what_a_block_takes(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, FP8])
-def test_swapping_out_and_in_keeps_every_bit(dtype: torch.dtype, device: str) -> None:
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_swapping_out_and_in_keeps_every_bit(
+    dtype: torch.dtype, device: str, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "_SWAP_BYTES", together * KVPool.bytes_per_block(SHAPES, 4, dtype))
     pool = random_pool(dtype, device)
     before = bits(pool)
     host = pool.read_blocks([3, 1, 4])
