@@ -33,6 +33,7 @@ _DEGREES = words_of(
 """Words that tell how many, how much, which way or how surely: with another of them a sentence says another thing."""
 _HEDGES = words_of("may might could would can likely probably possibly perhaps")
 _NAME_PARTS = words_of("the a an of and or")
+_PRONOUNS = words_of("he she it they his her its their")
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same,
 _MORE = 0.5  # and share of the sentence's that a short claim may lack.
@@ -42,11 +43,12 @@ SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "cer
 """What `signals` counts, in its order."""
 
 
-def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
+def signals(claim: str, sentence: str, led: str, title: str = "") -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
-    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
-    whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names.
+    sentence: of the evidence; led: the same with the sentence before it that its pronoun needs; title: what both begin
+    with. numbers, names: whether a number (month, ordinal) or every word of a name of the claim is missing: texts
+    shorten names. What only title and lead name is there once, for the sentence's pronoun.
     negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
     negation may be of something else. words: the share of the claim's content words that are missing. one word:
     whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
@@ -57,13 +59,24 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     is_alike = not _says_much_more(own, said)
     return (
         float(bool(said.numbers - shown.numbers)),
-        float(any(shown.stems.isdisjoint(name) for name in said.full_names)),
+        float(_lacks_a_name(said, own, shown, title)),
         float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
         len(missing) / max(1, len(said.content)),
         float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not said.degrees <= own.degrees),
         float(is_alike and not own.degrees & _HEDGES <= said.degrees),
     )
+
+
+def _lacks_a_name(said: _Text, own: _Text, shown: _Text, title: str) -> bool:
+    """Whether a name of the claim is missing, or could only be one that the claim's own pronoun or name stands for."""
+    alone = frozenset(own.words[len(_read(title).words) :])
+    lacking = [name for name in said.full_names if alone.isdisjoint(name)]
+    words = [word for name in lacking for word in name]
+    if len(words) > len(set(words)) or any(shown.stems.isdisjoint(name) for name in lacking):
+        return True
+    first = min(map(said.words.index, words), default=0)
+    return not _PRONOUNS.isdisjoint(said.words[:first])
 
 
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:

@@ -22,8 +22,8 @@ def reading(said=OPEN, claim="She was born in Warsaw in 1931.", text=TEXT, wordi
     return Reading(window, evidence_of(wording or claim, window)[0], said)
 
 
-def missing(claim, sentence, led=None):
-    return dict(zip(SIGNALS, signals(claim, sentence, led or sentence), strict=True))
+def missing(claim, sentence, led=None, title=""):
+    return dict(zip(SIGNALS, signals(claim, sentence, led or sentence, title), strict=True))
 
 
 def test_signals_tell_what_the_evidence_lacks():
@@ -42,6 +42,26 @@ def test_a_name_is_there_if_a_word_of_it_is():
     assert missing("Ada Lind-Berg opened a mill.", "Mrs. Berg opened a mill.")["names"] == 0
     assert missing("Ada Lind opened a mill.", "Eva Berg opened a mill.")["names"] == 1
     assert missing("Ada, Lind and Bo opened a mill.", "Bo and Lind opened a mill.")["names"] == 1
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_missing"),
+    [
+        ("He was mayor of Palermo.", False),
+        ("Tusa was mayor of Palermo.", False),
+        ("The mayor of Palermo was Vincenzo Tusa.", False),
+        ("Tusa and his son led Palermo.", False),
+        ("He was mayor of Tusa.", True),
+        ("Vincenzo Tusa was mayor of Tusa.", True),
+        ("In 1931 his home was Tusa.", True),
+        ("Eva Berg was mayor of Palermo.", True),
+    ],
+)
+@pytest.mark.parametrize("lead", ["", "Tusa went home. "])
+def test_a_name_of_the_title_or_lead_stands_for_the_pronoun_of_the_sentence_alone(claim, is_missing, lead):
+    said = "He was mayor of Palermo."
+    told = f"Vincenzo Tusa: {said}"
+    assert missing(claim, told, f"Vincenzo Tusa: {lead}{said}", "Vincenzo Tusa")["names"] == is_missing
 
 
 def test_a_lost_maybe_is_seen_and_so_is_a_negation_unless_the_sentence_says_much_more():
