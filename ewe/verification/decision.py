@@ -100,7 +100,7 @@ class DecisionRule:
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:
     """float64 [features]: what the rule sees of a claim and of a passage that says nearly the same."""
     own = (_log_odds(reading.said[side]) for side in (SUPPORTED, REFUTED))
-    return np.array([1.0, *own, *_signals(wording, reading.window)])
+    return np.array([1.0, *own, *signals(wording, reading.window.excerpt, reading.window.led)])
 
 
 def far(reading: Reading) -> Probabilities:
@@ -115,12 +115,8 @@ def tells_of(wording: str, reading: Reading) -> bool:
 
     The probability of inconclusive, the share of missing words, and 1 if a name is missing, sum to 1 at most.
     """
-    missing = dict(zip(SIGNALS, _signals(wording, reading.window), strict=True))
+    missing = dict(zip(SIGNALS, signals(wording, reading.window.excerpt, reading.window.led), strict=True))
     return float(reading.said[INCONCLUSIVE]) + missing["words"] + missing["names"] <= 1.0
-
-
-def _signals(wording: str, window: Window) -> tuple[float, ...]:
-    return signals(wording, window.excerpt, window.led, window.passage.title)
 
 
 def _log_odds(probability: float) -> float:

@@ -43,23 +43,24 @@ SIGNALS = ("numbers", "names", "negations", "words", "one word", "degrees", "cer
 """What `signals` counts, in its order."""
 
 
-def signals(claim: str, sentence: str, led: str, title: str = "") -> tuple[float, ...]:
+def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
-    sentence: of the evidence; led: the same with the sentence before it that its pronoun needs; title: what both begin
-    with. numbers, names: whether a number (month, ordinal) or every word of a name of the claim is missing: texts
-    shorten names. What only title and lead name is there once, for the sentence's pronoun.
+    sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
+    whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names. What only
+    title and lead name is there once, for the sentence's own pronoun.
     negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
     negation may be of something else. words: the share of the claim's content words that are missing. one word:
     whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
     missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
-    missing = said.content - shown.stems
+    names = _missing_names(said, own, shown)
+    missing = said.content - shown.stems | said.content & names
     is_alike = not _says_much_more(own, said)
     return (
         float(bool(said.numbers - shown.numbers)),
-        float(_lacks_a_name(said, own, shown, title)),
+        float(bool(names)),
         float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
         len(missing) / max(1, len(said.content)),
         float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
@@ -68,15 +69,16 @@ def signals(claim: str, sentence: str, led: str, title: str = "") -> tuple[float
     )
 
 
-def _lacks_a_name(said: _Text, own: _Text, shown: _Text, title: str) -> bool:
-    """Whether a name of the claim is missing, or could only be one that the claim's own pronoun or name stands for."""
-    alone = frozenset(own.words[len(_read(title).words) :])
-    lacking = [name for name in said.full_names if alone.isdisjoint(name)]
+def _missing_names(said: _Text, own: _Text, shown: _Text) -> frozenset[str]:
+    """The words of names that are in no evidence, or in title and lead alone, where another name or a pronoun of the
+    claim already stands for them: "He was mayor of Tusa" under the title "Vincenzo Tusa".
+    """
+    lacking = [name for name in said.full_names if own.stems.isdisjoint(name)]
     words = [word for name in lacking for word in name]
-    if len(words) > len(set(words)) or any(shown.stems.isdisjoint(name) for name in lacking):
-        return True
     first = min(map(said.words.index, words), default=0)
-    return not _PRONOUNS.isdisjoint(said.words[:first])
+    if len(words) == len(set(words)) and _PRONOUNS.isdisjoint(said.words[:first]):
+        lacking = [name for name in lacking if shown.stems.isdisjoint(name)]
+    return frozenset[str]().union(*lacking)
 
 
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
