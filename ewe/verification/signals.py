@@ -81,6 +81,12 @@ def _missing_names(said: _Text, own: _Text, shown: _Text) -> frozenset[str]:
     return frozenset[str]().union(*lacking)
 
 
+def misplaces_a_name(claim: str, sentence: str, led: str) -> bool:
+    """Whether a claim says of a name of title or lead what the sentence says of others; arguments as of `signals`."""
+    shown = _read(led)
+    return not _missing_names(_read(claim), _read(sentence), shown).isdisjoint(shown.stems)
+
+
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
     """Whether nearly all content words of a claim are in a sentence of evidence; arguments as of `signals`.
 

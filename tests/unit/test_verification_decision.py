@@ -164,6 +164,13 @@ def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for
     assert (found == (0.0, 0.0, 1.0)) is another
 
 
+def test_a_sentence_with_the_titles_name_in_another_ones_place_is_not_supported():
+    window = SentenceSelector().select("He was mayor of Tusa.", Passage("p", "He was mayor of Palermo.", title="V. Tusa"))
+    rule = DecisionRule(THRESHOLDS)
+    assert rule.probabilities("He was mayor of Tusa.", Reading(window, True, SUPPORTS)) == pytest.approx((0, 0.05, 0.95))
+    assert rule.probabilities("Tusa was mayor of Palermo.", Reading(window, True, SUPPORTS)) == pytest.approx(SUPPORTS)
+
+
 def test_without_parameters_the_judge_is_believed():
     rule = DecisionRule(THRESHOLDS)
     assert rule.probabilities("Ada Lind", reading(SUPPORTS)) == pytest.approx(SUPPORTS)
