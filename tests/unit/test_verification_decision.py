@@ -165,10 +165,11 @@ def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for
 
 
 def test_a_sentence_with_the_titles_name_in_another_ones_place_is_not_supported():
-    window = SentenceSelector().select("He was mayor of Tusa.", Passage("p", "He was mayor of Palermo.", title="V. Tusa"))
+    passage, claim = Passage("p", "He was mayor of Palermo.", title="Vincenzo Tusa"), "He was mayor of Tusa."
+    found = Reading(SentenceSelector().select(claim, passage), True, SUPPORTS)
     rule = DecisionRule(THRESHOLDS)
-    assert rule.probabilities("He was mayor of Tusa.", Reading(window, True, SUPPORTS)) == pytest.approx((0, 0.05, 0.95))
-    assert rule.probabilities("Tusa was mayor of Palermo.", Reading(window, True, SUPPORTS)) == pytest.approx(SUPPORTS)
+    assert rule.probabilities(claim, found) == pytest.approx((0.0, 0.05, 0.95))
+    assert rule.probabilities("Tusa was mayor of Palermo.", found) == pytest.approx(SUPPORTS)
 
 
 def test_without_parameters_the_judge_is_believed():
