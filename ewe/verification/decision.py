@@ -24,6 +24,7 @@ from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
+    misplaces_a_name,
     says_nearly_the_same,
     signals,
     speaks_of_another,
@@ -73,7 +74,8 @@ class DecisionRule:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
 
         A passage about somebody else says nothing of it, nor does one with the same words but names in each other's
-        place; and only one about the same can refute it.
+        place; one with the title's name in another one's place does not support it; and only one about the same can
+        refute it.
         """
         window = reading.window
         if speaks_of_another(claim or wording, wording, window.passage):
@@ -81,6 +83,8 @@ class DecisionRule:
         if reading.is_near and swaps_names(wording, window.excerpt):
             return _NOTHING
         supported, refuted, rest = self._said(wording, reading)
+        if reading.is_near and misplaces_a_name(wording, window.excerpt, window.led):
+            return 0.0, refuted, supported + rest
         if not speaks_of_the_same(wording, window.text):
             return supported, 0.0, refuted + rest
         return supported, refuted, rest

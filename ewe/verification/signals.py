@@ -33,6 +33,7 @@ _DEGREES = words_of(
 """Words that tell how many, how much, which way or how surely: with another of them a sentence says another thing."""
 _HEDGES = words_of("may might could would can likely probably possibly perhaps")
 _NAME_PARTS = words_of("the a an of and or")
+_PRONOUNS = words_of("he she it they his her its their")
 _JOINTS = (" ", "-", ". ")  # What stands between the words of one name.
 _NEAR = 0.2  # Share of a claim's words that may be missing in a sentence that says nearly the same,
 _MORE = 0.5  # and share of the sentence's that a short claim may lack.
@@ -46,24 +47,44 @@ def signals(claim: str, sentence: str, led: str) -> tuple[float, ...]:
     """Per signal how much of the claim the evidence lacks, each in [0, 1]; 0 where it lacks nothing.
 
     sentence: of the evidence; led: under its title, with the sentence before it that its pronoun needs. numbers, names:
-    whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names.
+    whether a number (month, ordinal) or every word of a name of the claim is missing: texts shorten names. What only
+    title and lead name is there once, for the sentence's own pronoun.
     negations: whether one of claim and sentence is negated and the other is not; in a sentence that says much more, a
     negation may be of something else. words: the share of the claim's content words that are missing. one word:
     whether these are few of many, 1 to 3 of at least 6. degrees: whether a word that tells how much or which way is
     missing in the sentence. certainty: whether the claim lacks a "may" or "probably" of the sentence.
     """
     said, own, shown = _read(claim), _read(sentence), _read(led)
-    missing = said.content - shown.stems
+    names = _missing_names(said, own, shown)
+    missing = said.content - shown.stems | said.content & names
     is_alike = not _says_much_more(own, said)
     return (
         float(bool(said.numbers - shown.numbers)),
-        float(any(shown.stems.isdisjoint(name) for name in said.full_names)),
+        float(bool(names)),
         float((said.negations > 0 or is_alike) and said.negations % 2 != own.negations % 2),
         len(missing) / max(1, len(said.content)),
         float(len(said.content) >= _ENOUGH and 1 <= len(missing) <= _FEW),
         float(not said.degrees <= own.degrees),
         float(is_alike and not own.degrees & _HEDGES <= said.degrees),
     )
+
+
+def _missing_names(said: _Text, own: _Text, shown: _Text) -> frozenset[str]:
+    """The words of names that are in no evidence, or in title and lead alone, where another name or a pronoun of the
+    claim already stands for them: "He was mayor of Tusa" under the title "Vincenzo Tusa".
+    """
+    lacking = [name for name in said.full_names if own.stems.isdisjoint(name)]
+    words = [word for name in lacking for word in name]
+    first = min(map(said.words.index, words), default=0)
+    if len(words) == len(set(words)) and _PRONOUNS.isdisjoint(said.words[:first]):
+        lacking = [name for name in lacking if shown.stems.isdisjoint(name)]
+    return frozenset[str]().union(*lacking)
+
+
+def misplaces_a_name(claim: str, sentence: str, led: str) -> bool:
+    """Whether a claim says of a name of title or lead what the sentence says of others; arguments as of `signals`."""
+    shown = _read(led)
+    return not _missing_names(_read(claim), _read(sentence), shown).isdisjoint(shown.stems)
 
 
 def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:

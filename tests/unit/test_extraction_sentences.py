@@ -34,7 +34,13 @@ def test_what_only_introduces_is_left_out():
         "",
         "Who was born in Oslo in 1931?",
         "I was born in Oslo in 1931.",
-        "You can find it in Oslo.",
+        "Then I moved to Oslo in 1931.",
+        "We hope that Ada Lind was in Oslo in 1931.",
+        "In Oslo, Ada Lind's letters came to me.",
+        "If you want to know more, Oslo has a museum.",
+        "You should visit the museum in Oslo.",
+        "You may also be interested in Oslo.",
+        "Be sure to visit the museum in Oslo.",
         "As an AI language model, Ada Lind is unknown to me.",
         "Early life and career",
         "In 1931",
@@ -54,9 +60,27 @@ def test_what_states_nothing_is_no_claim(sentence):
         "Rather You Than Me is an album by Rick Ross.",
         "Three Protestants were slaughtered in the city.",
         "Early life ended when war began",
+        "The mother of Elizabeth I was executed.",
+        "It fell after World War I in 1918.",
+        "My Fair Lady is a musical.",
+        "You Belong with Me is a song.",
     ],
 )
-def test_titles_and_abbreviations_do_not_hide_a_statement(sentence):
+def test_titles_numbers_and_abbreviations_do_not_hide_a_statement(sentence):
+    assert len(claims(sentence)) == 1
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You can see the tower from the harbour of Oslo.",
+        "To join the Rangers, you must march 12 miles.",
+        "What we now call gravity was not understood until 1687.",
+        "Your skin turns green if it touches nickel.",
+        "Oslo lies north of our Sun's path.",
+    ],
+)
+def test_a_you_that_means_anybody_does_not_hide_a_statement(sentence):
     assert len(claims(sentence)) == 1
 
 

@@ -44,6 +44,32 @@ def test_a_name_is_there_if_a_word_of_it_is():
     assert missing("Ada, Lind and Bo opened a mill.", "Bo and Lind opened a mill.")["names"] == 1
 
 
+@pytest.mark.parametrize(
+    ("claim", "is_missing"),
+    [
+        ("He was mayor of Palermo.", False),
+        ("Tusa was mayor of Palermo.", False),
+        ("The mayor of Palermo was Vincenzo Tusa.", False),
+        ("Tusa and his son led Palermo.", False),
+        ("He was mayor of Tusa.", True),
+        ("Vincenzo Tusa was mayor of Tusa.", True),
+        ("In 1931 his home was Tusa.", True),
+        ("Eva Berg was mayor of Palermo.", True),
+    ],
+)
+@pytest.mark.parametrize("lead", ["", "Tusa went home. "])
+def test_a_name_of_the_title_or_lead_stands_for_the_pronoun_of_the_sentence_alone(claim, is_missing, lead):
+    said = "He was mayor of Palermo."
+    assert missing(claim, said, f"Vincenzo Tusa: {lead}{said}")["names"] == is_missing
+
+
+def test_such_a_name_is_a_missing_word_too():
+    said = "In 1931 he was mayor of Palermo and later sold wool and roses."
+    told = missing(said.replace("Palermo", "Tusa"), said, f"Vincenzo Tusa: {said}")
+    assert told["one word"] == 1
+    assert told["words"] > 0
+
+
 def test_a_lost_maybe_is_seen_and_so_is_a_negation_unless_the_sentence_says_much_more():
     assert missing("Ada Lind wove wool.", "Ada Lind may have woven wool.")["certainty"] == 1
     assert missing("Ada Lind may have woven wool.", "Ada Lind wove wool.")["certainty"] == 0
@@ -136,6 +162,14 @@ def test_a_passage_about_somebody_else_says_nothing_of_whom_a_pronoun_stands_for
     window = SentenceSelector().select(claim, Passage("p", text, title=title))
     found = DecisionRule(THRESHOLDS).probabilities(wording, Reading(window, True, SUPPORTS), claim)
     assert (found == (0.0, 0.0, 1.0)) is another
+
+
+def test_a_sentence_with_the_titles_name_in_another_ones_place_is_not_supported():
+    passage, claim = Passage("p", "He was mayor of Palermo.", title="Vincenzo Tusa"), "He was mayor of Tusa."
+    found = Reading(SentenceSelector().select(claim, passage), True, SUPPORTS)
+    rule = DecisionRule(THRESHOLDS)
+    assert rule.probabilities(claim, found) == pytest.approx((0.0, 0.05, 0.95))
+    assert rule.probabilities("Tusa was mayor of Palermo.", found) == pytest.approx(SUPPORTS)
 
 
 def test_without_parameters_the_judge_is_believed():

@@ -42,7 +42,9 @@ _REMARK = re.compile(rf"{_MARKER}(?:(?:{_IMPORTANT}{_NOTING}|(?:please )?note|ke
 _META = re.compile(
     r"\b(?:as an ai|language model|my (?:knowledge|training)|cut-?off|hope this helps|the above"
     r"|this (?:answer|response|article|essay|list|summary)|here (?:is|are) (?:a|an|the|some)\b"
-    r"|in this (?:article|essay|answer|section))\b",
+    r"|in this (?:article|essay|answer|section)|(?:be|make) sure (?:to|you)|feel free|thank you"
+    r"|you(?:['’]\w+)?(?: may| might| would| are| also| be)* (?:should|want|wish|like|interested|looking)"
+    r"|you have (?:any|more|questions))\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”")
@@ -52,9 +54,8 @@ _HEDGES = words_of("possible possibly unclear unknown uncertain perhaps presumab
 _SMALL = FUNCTION_WORDS | words_of("also well way such as including known considered regarded became become has had")
 _VAGUE = _SMALL | OPINIONS | EMPTY_NOUNS
 _OPINION_STEMS = frozenset(stem(word) for word in OPINION_VERBS)
-_SPEAKER = re.compile(
-    r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|You|My|Our|Your)|\s(?:we|you|me|my|our|your|us))(?=['’\s,.;])"
-)
+_SPEAKER = re.compile(r"(?:^|\s)I(?=['’]| [a-z])|(?:^(?:We|My|Our)|\s(?:me|my))(?=['’,.;]| [a-z])")
+_NUMBERED = re.compile(r"\b([A-Z]\w+) I\b")
 _PEOPLE = PERSONAL - words_of("who whom whose")
 _THINGS = words_of("it its")
 _OWNERS = words_of("his her its")
@@ -63,9 +64,9 @@ _OWNERS = words_of("his her its")
 class WholeSentences:
     """Takes every sentence that states something for one claim; satisfies `ClaimExtractor`.
 
-    Questions, opinions, remarks about the text, headings and what speaks of "I" and "you" give none. "He" and its like
-    are replaced by the name they stand for, from the prompt and the text before, where the sentence does not name
-    anybody first. Never raises on odd text.
+    Questions, opinions, remarks about the text, headings, advice to the reader ("you should") and what speaks of its
+    writer give none; a "you" that means anybody does. "He" and its like are replaced by the name they stand for, from
+    the prompt and the text before, where the sentence does not name anybody first. Never raises on odd text.
     """
 
     def __init__(self) -> None:
@@ -101,14 +102,24 @@ def states_something(sentence: str) -> bool:
     said = sentence[_REMARK.match(sentence).end() :]  # type: ignore[union-attr]
     if not said.strip() or len(sentence) > _MAX_CHARACTERS or _QUESTION.search(said) or _META.search(said):
         return False
-    plain = [match[0] for match in _WORD.finditer(_QUOTED.sub(" ", said))]
+    unquoted = _QUOTED.sub(" ", said)
+    plain = [match[0] for match in _WORD.finditer(unquoted)]
     low = [word.lower().replace("’", "'") for word in plain]
-    if len(_WORD.findall(said)) < _MIN_WORDS or _SPEAKER.search(_QUOTED.sub(" ", said)) or not _is_clause(said, low):
+    if len(_WORD.findall(said)) < _MIN_WORDS or _has_a_speaker(unquoted) or not _is_clause(said, low):
         return False
     if any(word[0].isdigit() or word[0].isupper() for word in plain[1:]) or _QUOTED.search(said):
         return True
     told = [word for word in low if word not in _VAGUE and stem(word) not in _OPINION_STEMS and not word.endswith("ly")]
     return len(told) >= 2 and _HEDGES.isdisjoint(low)
+
+
+def _has_a_speaker(text: str) -> bool:
+    """Whether a text speaks of its writer; the I of "Elizabeth I" does not, that of "Then I" does."""
+    return _SPEAKER.search(_NUMBERED.sub(_without_number, text)) is not None
+
+
+def _without_number(found: re.Match[str]) -> str:
+    return found[0] if found[1].lower() in FUNCTION_WORDS else found[1]
 
 
 def _is_clause(text: str, low: Sequence[str]) -> bool:
