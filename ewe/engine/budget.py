@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,11 +113,15 @@ def plan_memory(
 
 
 def make_pool(
-    budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.dtype, kept: TokenStates | None = None
+    budget: MemoryBudget,
+    shapes: Sequence[LayerShape],
+    dtype: torch.dtype,
+    kept: TokenStates | None = None,
+    new_pool: Callable[..., KVPool] = KVPool,
 ) -> KVPool:
-    """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
+    """The KV pool of a budget, made by `new_pool`; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
-        return KVPool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
+        return new_pool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU
         raise DeviceMemoryError(
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "
