@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import torch
 from torch import distributed
 
 from ewe.config import ModelConfig
@@ -37,7 +38,7 @@ class Executor:
             raise ConfigError("this process belongs to a process group: it can have one model in parts at a time")
         refuse_unshardable(config)
         device = group_device(config)
-        self._parts = config.tensor_parallel
+        self._parts, self._threads = config.tensor_parallel, torch.get_num_threads()
         self._files = tempfile.TemporaryDirectory(prefix="ewe-ranks-")
         self._folder = Path(self._files.name)
         self._closed = threading.Event()
@@ -101,6 +102,7 @@ class Executor:
                 worker.kill()
                 worker.wait()
         self._files.cleanup()
+        torch.set_num_threads(self._threads)  # the cores were shared with the workers
 
     def _start(self, rank: int, device: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "ewe.distributed.worker", str(rank), str(self._parts), self._files.name, device]

@@ -25,10 +25,9 @@ class Message:
 
     def pack(self) -> bytes:
         """The message as bytes, for `read_message`."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
-        layout = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+        layout = [(name, array.dtype.str, array.shape) for name, array in self.arrays.items()]
         header = json.dumps({"command": self.command, "values": self.values, "arrays": layout}).encode()
-        parts = [array.tobytes() + bytes(-array.nbytes % _ALIGNMENT) for array in arrays.values()]
+        parts = [array.tobytes() + bytes(-array.nbytes % _ALIGNMENT) for array in self.arrays.values()]
         return b"".join((_SIZES.pack(len(header), sum(map(len, parts))), header, *parts))
 
 

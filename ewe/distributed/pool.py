@@ -37,7 +37,7 @@ class ShardedPool(KVPool):
         for tensor in self._tensors:
             size = parts * tokens * tensor[0].nbytes // self._plain.itemsize
             whole = stored[begin : begin + size].view(tensor.dtype).view(tokens, parts, -1)
-            pieces.append(whole[:, rank].reshape(-1).view(self._plain))
+            pieces.append(whole[:, rank].contiguous().view(-1).view(self._plain))
             begin += size
         return torch.cat([*pieces, stored[begin:]])
 

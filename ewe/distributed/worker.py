@@ -86,6 +86,7 @@ def main() -> None:
     while (message := messages.get()).command != "close":
         worker.obey(message)
     leave()
+    os._exit(0)  # the progress bars of transformers leave a thread behind that takes up to 10 s to end
 
 
 def _listen(stream: BinaryIO, messages: queue.SimpleQueue[Message]) -> None:
