@@ -105,11 +105,11 @@ class Executor:
         torch.set_num_threads(self._threads)  # the cores were shared with the workers
 
     def _start(self, rank: int, device: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "ewe.distributed.worker", str(rank), str(self._parts), self._files.name, device]
+        arguments = [str(rank), str(self._parts), self._files.name, device]
         environment = {**os.environ, "LOCAL_RANK": str(rank), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with self._log(rank).open("wb") as log:
             return subprocess.Popen(  # noqa: S603 (no shell)
-                command,
+                [sys.executable, "-m", "ewe.distributed.worker", *arguments],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -134,7 +134,7 @@ class Executor:
                 return
 
     def _find_death(self) -> str:
-        """What ended the first worker that was found dead; empty if all live. A signal is sooner a cause than an error."""
+        """What ended the first worker that was found dead; empty if all live. Errors may be due to others' signals."""
         with self._lock:
             codes = [(worker.poll(), rank) for rank, worker in enumerate(self._workers, 1)]
             dead = sorted((code, rank) for code, rank in codes if code is not None)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from torch import distributed
+from torch.distributed import distributed_c10d
 
 from ewe.config import ModelConfig
 from ewe.engine.loader import read_config
@@ -17,7 +18,7 @@ _TIMEOUT = timedelta(minutes=30)
 
 
 def group_device(config: ModelConfig) -> str:
-    """"cuda" or "cpu", where the parts are to lie; raises ConfigError if they cannot."""
+    """ "cuda" or "cpu", where the parts are to lie; raises ConfigError if they cannot."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parts = config.tensor_parallel
     if config.device not in ("auto", device):
@@ -57,7 +58,7 @@ def join(rank: int, parts: int, folder: Path, device: str) -> None:
         torch.set_num_threads(max(1, torch.get_num_threads() // parts))
     distributed.init_process_group(
         "nccl" if device == "cuda" else "gloo",
-        store=distributed.FileStore(str(folder / "store"), parts),
+        store=distributed_c10d.FileStore(str(folder / "store"), parts),
         rank=rank,
         world_size=parts,
         timeout=_TIMEOUT,
@@ -74,4 +75,4 @@ def leave() -> None:
 def abort() -> None:
     """Gives up what a GPU is waiting for from processes that have died; on a CPU it fails by itself."""
     if distributed.is_initialized() and distributed.get_backend() == "nccl":
-        distributed.distributed_c10d._abort_process_group()
+        distributed_c10d._abort_process_group()

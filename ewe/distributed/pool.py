@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from typing import Any
 
@@ -15,30 +15,30 @@ from torch import Tensor, distributed
 
 from ewe.distributed.executor import Executor
 from ewe.distributed.message import Message
+from ewe.kvcache.fp8 import FP8, SCALE
 from ewe.kvcache.pool import HostBlocks, IntArray, KVPool, LayerShape
 
 
 class ShardedPool(KVPool):
     """A pool whose stored units come with the heads of all ranks; each takes its own."""
 
-    @property
-    def plain_dtype(self) -> torch.dtype:
-        """What stored units are made of."""
-        return self._plain
-
     def write_slots(self, slots: IntArray, stored: Tensor) -> None:
-        """As KVPool's; stored: of all heads."""
-        super().write_slots(slots, self._own_heads(len(slots), stored))
+        """As KVPool's; stored: of all heads, or its bytes."""
+        super().write_slots(slots, self._own_heads(len(slots), stored.view(self._plain)))
 
     def _own_heads(self, tokens: int, stored: Tensor) -> Tensor:
+        """Of what `read_slots` gives for all heads, what it gives for those of this rank."""
         rank, parts = distributed.get_rank(), distributed.get_world_size()
+        shapes = self.layer_shapes
+        states = [(shape.num_kv_heads, shape.key_dim) for shape in shapes]
+        states += [(shape.num_kv_heads, shape.value_dim) for shape in shapes]
+        scales = [(heads, SCALE.itemsize) for heads, _ in states] if self.dtype == FP8 else []
         pieces: list[Tensor] = []
         begin = 0
-        for tensor in self._tensors:
-            size = parts * tokens * tensor[0].nbytes // self._plain.itemsize
-            whole = stored[begin : begin + size].view(tensor.dtype).view(tokens, parts, -1)
-            pieces.append(whole[:, rank].contiguous().view(-1).view(self._plain))
-            begin += size
+        for heads, width in (*scales, *states):
+            end = begin + tokens * parts * heads * width
+            pieces.append(stored[begin:end].view(tokens, parts, -1)[:, rank].reshape(-1))
+            begin = end
         return torch.cat([*pieces, stored[begin:]])
 
 
@@ -82,7 +82,8 @@ class DriverPool(ShardedPool):
         """As KVPool's; the workers keep their copies as long as the result is held."""
         number, dropped = next(self._numbers), [self._dropped.popleft() for _ in range(len(self._dropped))]
         self._tell("read_blocks", {"number": number, "dropped": dropped}, blocks=blocks)
-        copies = SharedHostBlocks(super().read_blocks(blocks).tensors, number)
+        host = super().read_blocks(blocks)
+        copies = SharedHostBlocks(*(getattr(host, item.name) for item in fields(host)), number)
         # A finalizer runs at any moment, so it only notes what the workers are told later.
         weakref.finalize(copies, self._dropped.append, number)
         return copies
@@ -104,6 +105,4 @@ class DriverPool(ShardedPool):
         super().scale_keys(slots, factor)
 
     def _tell(self, command: str, values: dict[str, Any] | None = None, **arrays: Any) -> None:
-        self._executor.send(
-            Message(command, values or {}, {name: np.asarray(array) for name, array in arrays.items()})
-        )
+        self._executor.send(Message(command, values or {}, {name: np.asarray(array) for name, array in arrays.items()}))

@@ -68,7 +68,7 @@ class Worker:
             case "write_blocks":
                 pool.write_blocks(arrays["blocks"].tolist(), self.swapped[values["number"]])
             case "write_slots":
-                pool.write_slots(arrays["slots"], torch.from_numpy(arrays["stored"]).view(pool.plain_dtype))
+                pool.write_slots(arrays["slots"], torch.from_numpy(arrays["stored"]))
             case "scale_keys":
                 pool.scale_keys(arrays["slots"], values["factor"])
             case unknown:

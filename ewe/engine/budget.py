@@ -119,7 +119,7 @@ def make_pool(
     kept: TokenStates | None = None,
     new_pool: Callable[..., KVPool] = KVPool,
 ) -> KVPool:
-    """The KV pool of a budget, made by `new_pool`; raises DeviceMemoryError if the device has no memory for it after all."""
+    """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
         return new_pool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU

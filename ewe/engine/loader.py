@@ -131,7 +131,7 @@ def _sharding(config: ModelConfig) -> dict[str, Any]:
     """What has each process of a group read its own part onto its own device; raises ConfigError outside of a group."""
     if not torch.distributed.is_initialized():
         raise ConfigError("this runs in one process: set model.tensor_parallel to 1")
-    from transformers.distributed import DistributedConfig
+    from transformers.distributed.configuration_utils import DistributedConfig
 
     return {"distributed_config": DistributedConfig(tp_size=config.tensor_parallel)}
 

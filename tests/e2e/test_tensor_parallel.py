@@ -151,7 +151,7 @@ def test_a_rank_that_dies_ends_the_requests_that_run() -> None:
         next(event for event in events if event.kind == "text")
         os.kill(worker_of(llm), signal.SIGKILL)
         begin = time.monotonic()
-        with pytest.raises(EngineDeadError, match="rank 1 .of 2. was ended by signal 9"):
+        with pytest.raises(EngineDeadError, match=r"rank 1 .of 2. was ended by signal 9"):
             list(events)
         assert time.monotonic() - begin < DEATH_S
         assert not llm.client.is_alive
@@ -166,7 +166,7 @@ def test_a_rank_that_dies_while_nothing_runs_is_noticed_and_others_can_be_starte
         while llm.client.is_alive:
             assert time.monotonic() - begin < DEATH_S
             time.sleep(0.01)
-        with pytest.raises(EngineDeadError, match="rank 1 .of 2. was ended by signal 9"):
+        with pytest.raises(EngineDeadError, match=r"rank 1 .of 2. was ended by signal 9"):
             llm.generate("Once")
     with LLM("builtin", config={"model": {"tensor_parallel": 2}}) as llm:
         assert llm.generate("Once", SamplingParams(max_tokens=3))[0].token_ids

@@ -50,7 +50,11 @@ def test_messages_arrive_whole_or_not_at_all(found: list[dict[str, Any]], lost: 
     read = list(iter(lambda: read_message(stream), None))
     assert len(read) == sum(len(b"".join(data[: number + 1])) <= len(whole) - lost for number in range(len(sent)))
     for mine, message in zip(read, sent, strict=False):
-        assert (mine.command, mine.values, mine.arrays.keys()) == (message.command, message.values, message.arrays.keys())
+        assert (mine.command, mine.values, mine.arrays.keys()) == (
+            message.command,
+            message.values,
+            message.arrays.keys(),
+        )
         for name, array in message.arrays.items():
             assert (mine.arrays[name].dtype, mine.arrays[name].shape) == (array.dtype, array.shape)
             assert np.array_equal(mine.arrays[name], array)
@@ -127,14 +131,20 @@ def place(monkeypatch: pytest.MonkeyPatch, rank: int, parts: int) -> None:
     monkeypatch.setattr(distributed, "get_world_size", lambda: parts)
 
 
-def fill(pool: KVPool, seed: int = 0) -> None:
-    torch.manual_seed(seed)
-    for tensor in pool._tensors:
+def tensors(pool: KVPool) -> list[torch.Tensor]:
+    scales = [scale for scale in (*pool.key_scales, *pool.value_scales) if scale is not None]
+    states = (*pool.keys, *pool.values)
+    return [*scales, *(state.view(torch.uint8) if scales else state for state in states)]
+
+
+def fill(pool: KVPool) -> None:
+    torch.manual_seed(0)
+    for tensor in tensors(pool):
         tensor[BLOCK_SIZE:].copy_(torch.randint(1, 99, tensor[BLOCK_SIZE:].shape))
 
 
 def assert_same_bits(one: KVPool, other: KVPool) -> None:
-    assert all(torch.equal(mine, others) for mine, others in zip(one._tensors, other._tensors, strict=True))
+    assert all(torch.equal(mine, others) for mine, others in zip(tensors(one), tensors(other), strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn])
@@ -157,10 +167,10 @@ def test_whatever_is_done_to_the_driver_s_pool_is_done_to_the_workers(alone: Non
         lambda: pool.zero_blocks([6]),
         swap,
     ):
-        before = [tensor.clone() for tensor in pool._tensors]
+        before = [tensor.clone() for tensor in tensors(pool)]
         change()
         assert_same_bits(pool, loopback.worker.pool)
-        assert not all(map(torch.equal, before, pool._tensors))
+        assert not all(map(torch.equal, before, tensors(pool)))
     public = {name for name, item in vars(KVPool).items() if callable(item) and not name.startswith("_")}
     only_read = {"read_slots", "release", "bytes_per_token", "bytes_per_block"}
     assert public - vars(DriverPool).keys() == only_read  # a new one has to be told to the workers, too
@@ -188,7 +198,7 @@ def test_stored_units_are_split_by_heads(monkeypatch: pytest.MonkeyPatch, dtype:
             [LayerShape(1, item.key_dim, item.value_dim) for item in SHAPES], 9, BLOCK_SIZE, dtype, "cpu"
         )
         part.write_slots(slots, stored)
-        for mine, all_heads in zip(part._tensors, whole._tensors, strict=True):
+        for mine, all_heads in zip(tensors(part), tensors(whole), strict=True):
             assert torch.equal(mine[slots], all_heads[slots][:, rank : rank + 1])
         with pytest.raises(ValueError, match="expected"):
             part.write_slots(slots, torch.cat([stored, stored]))
@@ -203,9 +213,9 @@ def folder_of(family: str, path: Path) -> ModelConfig:
 
 def test_models_that_cannot_be_split_are_refused(tmp_path: Path) -> None:
     refuse_unshardable(folder_of("llama", tmp_path / "llama"))
-    with pytest.raises(ConfigError, match="must divide num_attention_heads of .*, which is 4"):
+    with pytest.raises(ConfigError, match=r"must divide num_attention_heads of .*, which is 4"):
         refuse_unshardable(folder_of("llama", tmp_path / "llama").model_copy(update={"tensor_parallel": 3}))
-    with pytest.raises(ConfigError, match="must divide num_key_value_heads of .*, which is 2"):
+    with pytest.raises(ConfigError, match=r"must divide num_key_value_heads of .*, which is 2"):
         refuse_unshardable(folder_of("llama", tmp_path / "llama").model_copy(update={"tensor_parallel": 4}))
     with pytest.raises(UnsupportedModelError, match="phi3: transformers has no plan that splits its attention"):
         refuse_unshardable(folder_of("phi3", tmp_path / "phi3"))
@@ -244,5 +254,5 @@ def test_devices_that_are_not_there_are_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_runs_in_one_process_says_so() -> None:
-    with pytest.raises(ConfigError, match="this runs in one process: set model.tensor_parallel to 1"):
+    with pytest.raises(ConfigError, match=r"this runs in one process: set model.tensor_parallel to 1"):
         load_model(ModelConfig(tensor_parallel=2))
