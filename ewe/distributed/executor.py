@@ -34,6 +34,8 @@ class Executor:
     """
 
     def __init__(self, config: ModelConfig) -> None:
+        if "TORCHELASTIC_RUN_ID" in os.environ:
+            raise ConfigError("start it without torchrun: the engine starts its processes itself")
         if distributed.is_initialized():
             raise ConfigError("this process belongs to a process group: it can have one model in parts at a time")
         refuse_unshardable(config)

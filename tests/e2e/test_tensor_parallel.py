@@ -7,20 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 from e2e.test_llm_builtin import Strict, outline
 from e2e.test_precomputed_units import DOCUMENTS, PARAMS, PASSAGES, assert_like, settings_of, tiny
 from parity.families import FAMILIES
+from tolerances import LOGPROBS
 
 from ewe import LLM, Generation, SamplingParams
 from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, ModelConfig
+from ewe.engine.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.world.builtin import load_world, model_path
@@ -82,14 +81,18 @@ def test_four_processes_write_what_one_does(expected: list[Generation]) -> None:
         assert_same_answers(write(llm), expected)
 
 
-@contextmanager
-def family_in_parts(family: str, folder: Path, config: Config) -> Iterator[LLM]:
+def saved(family: str, folder: Path) -> str:
     loaded = tiny(family)
     loaded.model.save_pretrained(folder / family)
     loaded.tokenizer.save_pretrained(folder / family)
-    with LLM(str(folder / family), config=in_parts(config)) as llm:
-        yield llm
+    return str(folder / family)
+
+
+def answer(model: str, prompt: str, config: Config) -> Generation:
+    with LLM(model, config=config) as llm:
+        [found] = llm.generate(prompt, PARAMS, DOCUMENTS)
         llm.check_integrity()
+        return found
 
 
 @pytest.mark.slow
@@ -98,31 +101,24 @@ def family_in_parts(family: str, folder: Path, config: Config) -> Iterator[LLM]:
     [(family, "auto") for family in FAMILIES if family != "phi3"] + [("llama", "fp8_e4m3"), ("gemma2", "fp8_e4m3")],
 )
 def test_every_family_with_units_from_files_and_units_encoded(tmp_path: Path, family: str, cache_dtype: str) -> None:
-    out = tmp_path / "units"
-    dtype = [f"cache.dtype={cache_dtype}"]
-    precompute(tiny(family), settings_of().override(dtype), PASSAGES[1:], out)
-    config = settings_of(out).override(dtype)
-    with family_in_parts(family, tmp_path, config) as llm:
-        [found] = llm.generate("The sea", PARAMS, DOCUMENTS)
-    with LLM(str(tmp_path / family), config=config) as llm:
-        [expected] = llm.generate("The sea", PARAMS, DOCUMENTS)
-    assert_like(found, expected, atol=1e-4 if cache_dtype == "auto" else 5e-3)
+    model, out = saved(family, tmp_path), tmp_path / "units"
+    config = settings_of().override([f"cache.dtype={cache_dtype}"])
+    precompute(load_model(ModelConfig(name=model)), config, PASSAGES[1:], out)
+    config = config.override([f"memory.precomputed={out}"])
+    found, expected = answer(model, "The sea", in_parts(config)), answer(model, "The sea", config)
+    assert_like(found, expected, atol=LOGPROBS if cache_dtype == "auto" else 5e-3)
     assert (found.stats.units_loaded, found.stats.units_encoded) == (2, 1)
 
 
 @pytest.mark.slow
 def test_units_inside_a_prompt_with_a_temperature(tmp_path: Path) -> None:
+    model, prompt = saved("llama", tmp_path), "The river. {memory} The sea"
     config = settings_of(unit_temperature=0.7, placement="in_prompt")
-    prompt = "The river. {memory} The sea"
-    with family_in_parts("llama", tmp_path, config) as llm:
-        [found] = llm.generate(prompt, PARAMS, DOCUMENTS)
-    with LLM(str(tmp_path / "llama"), config=config) as llm:
-        [expected] = llm.generate(prompt, PARAMS, DOCUMENTS)
-    with LLM(str(tmp_path / "llama"), config=config.override(["memory.unit_temperature=1"])) as llm:
-        [cold] = llm.generate(prompt, PARAMS, DOCUMENTS)
+    found, expected = answer(model, prompt, in_parts(config)), answer(model, prompt, config)
     assert_like(found, expected)
     assert found.stats.prefix_tokens_encoded > 0
-    assert np.abs(np.subtract(found.logprobs[:1], cold.logprobs[:1])).max() > 1e-4
+    other = answer(model, prompt, config.override(["memory.unit_temperature=1"]))
+    assert abs(found.logprobs[0] - other.logprobs[0]) > LOGPROBS
 
 
 @pytest.mark.slow
