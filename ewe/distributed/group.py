@@ -58,7 +58,7 @@ def join(rank: int, parts: int, folder: Path, device: str) -> None:
         torch.set_num_threads(max(1, torch.get_num_threads() // parts))
     distributed.init_process_group(
         "nccl" if device == "cuda" else "gloo",
-        store=distributed_c10d.FileStore(str(folder / "store"), parts),
+        store=distributed.FileStore(str(folder / "store"), parts),  # type: ignore[attr-defined]
         rank=rank,
         world_size=parts,
         timeout=_TIMEOUT,
