@@ -83,7 +83,7 @@ class DriverPool(ShardedPool):
         number, dropped = next(self._numbers), [self._dropped.popleft() for _ in range(len(self._dropped))]
         self._tell("read_blocks", {"number": number, "dropped": dropped}, blocks=blocks)
         host = super().read_blocks(blocks)
-        copies = SharedHostBlocks(*(getattr(host, item.name) for item in fields(host)), number)
+        copies = SharedHostBlocks(**{item.name: getattr(host, item.name) for item in fields(host)}, number=number)
         # A finalizer runs at any moment, so it only notes what the workers are told later.
         weakref.finalize(copies, self._dropped.append, number)
         return copies

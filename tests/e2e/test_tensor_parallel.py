@@ -29,7 +29,7 @@ needs_builtin = pytest.mark.skipif(
 )
 # Few blocks, so that sequences are swapped out and come back.
 BUILTIN = resolve_config("builtin", None).override(
-    ["cache.num_blocks=56", "memory.retrieval_units=2", "memory.verification_units=1", "attribution=true"]
+    ["cache.num_blocks=50", "memory.retrieval_units=2", "memory.verification_units=1", "attribution=true"]
 )
 DEATH_S = 10
 
@@ -40,8 +40,8 @@ def in_parts(config: Config, parts: int = 2) -> Config:
 
 def write(llm: LLM) -> list[Generation]:
     """Answers with everything: units that are refreshed, refuted sentences, several answers to a prompt."""
-    prompts = [prompt.text for prompt in load_world().prompts(kinds=("life",))[:3]]
-    params = SamplingParams(max_tokens=40, temperature=0.7, seed=4, n=2, logprobs=2, prompt_logprobs=1)
+    prompts = [prompt.text for prompt in load_world().prompts(kinds=("life",))[:4]]
+    params = SamplingParams(max_tokens=24, temperature=0.7, seed=4, n=2, logprobs=2, prompt_logprobs=1)
     found = llm.generate(prompts, params)
     llm.check_integrity()
     return found
