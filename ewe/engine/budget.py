@@ -99,7 +99,7 @@ def plan_memory(
         device=device,
         total=total,
         free=free,
-        weights=sum(item.nbytes for item in (*model.parameters(), *model.buffers())),
+        weights=sum(_own_part(item).nbytes for item in (*model.parameters(), *model.buffers())),
         activations=activations,
         blocks=blocks,
         block_bytes=block_bytes,
@@ -147,6 +147,12 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     per_token: int = (3 * inner + 4 * width) * int(loaded.model.dtype.itemsize)
     per_row = loaded.vocab_size * torch.float32.itemsize * _LOGIT_COPIES
     return config.scheduler.max_num_batched_tokens * per_token + config.scheduler.max_num_seqs * per_row
+
+
+def _own_part(tensor: Any) -> torch.Tensor:
+    """What this process has of a tensor, which may lie in several."""
+    part: torch.Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
 
 
 def _check(budget: MemoryBudget) -> None:

@@ -69,9 +69,13 @@ def expected() -> list[Generation]:
 @needs_builtin
 def test_two_processes_write_what_one_does(expected: list[Generation]) -> None:
     with LLM(config=in_parts(BUILTIN), verifier=Strict()) as llm:
-        assert {shape.num_kv_heads for shape in llm.client.engine.pool.layer_shapes} == {2}
+        engine = llm.client.engine
+        assert {shape.num_kv_heads for shape in engine.pool.layer_shapes} == {2}
+        whole = sum(item.nbytes for item in engine.loaded.model.parameters())
+        assert engine.budget is not None
+        assert engine.budget.weights < 0.51 * whole
         assert_same_answers(write(llm), expected)
-        assert llm.client.engine.core._scheduler.swaps > 0
+        assert engine.core._scheduler.swaps > 0
 
 
 @needs_builtin
