@@ -131,9 +131,12 @@ def _sharding(config: ModelConfig) -> dict[str, Any]:
     """What has each process of a group read its own part onto its own device; raises ConfigError outside of a group."""
     if not torch.distributed.is_initialized():
         raise ConfigError("this runs in one process: set model.tensor_parallel to 1")
-    from transformers.distributed.configuration_utils import DistributedConfig
+    try:
+        from transformers.distributed.configuration_utils import DistributedConfig
 
-    return {"distributed_config": DistributedConfig(tp_size=config.tensor_parallel)}
+        return {"distributed_config": DistributedConfig(tp_size=config.tensor_parallel)}
+    except (ImportError, TypeError) as error:
+        raise ConfigError("model.tensor_parallel needs a newer transformers (it is tested with 5.23)") from error
 
 
 def _random_model(model_config: Any, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Any:
