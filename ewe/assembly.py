@@ -121,7 +121,7 @@ def _build(
     on_finish: Callable[[Sequence, Generation], None],
     loaded: LoadedModel,
     on_load: OnLoad,
-    new_pool: Callable[..., KVPool] = KVPool,
+    new_pool: Callable[..., KVPool] | None = None,
     new_runner: Callable[..., ModelRunner] = ModelRunner,
 ) -> Engine:
     if loaded.tokenizer is None and components.has_any:

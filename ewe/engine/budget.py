@@ -117,11 +117,11 @@ def make_pool(
     shapes: Sequence[LayerShape],
     dtype: torch.dtype,
     kept: TokenStates | None = None,
-    new_pool: Callable[..., KVPool] = KVPool,
+    new_pool: Callable[..., KVPool] | None = None,
 ) -> KVPool:
     """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
-        return new_pool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
+        return (new_pool or KVPool)(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU
         raise DeviceMemoryError(
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "
