@@ -42,12 +42,16 @@ from ewe.registry import PIPELINES, verifies
 from ewe.types import Generation
 
 if TYPE_CHECKING:
+    from ewe.distributed.executor import Executor
     from ewe.engine.static_decode import StaticDecoder
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts of a running engine that its owner needs; decoder: None where no steps are captured."""
+    """The parts of a running engine that its owner needs; decoder: None where no steps are captured.
+
+    executor: of the other ranks, None in one process.
+    """
 
     config: Config
     loaded: LoadedModel
@@ -63,6 +67,7 @@ class Engine:
     retrieval: Worker | None
     verification: Worker | None
     decoder: StaticDecoder | None = None
+    executor: Executor | None = None
 
 
 def build_engine(
@@ -73,7 +78,49 @@ def build_engine(
     on_load: OnLoad = ignore_step,
 ) -> Engine:
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
-    loaded = loaded or load_model(config.model, on_load)
+    if config.model.tensor_parallel > 1:
+        return _build_in_parts(config, components, on_finish, loaded, on_load)
+    return _build(config, components, on_finish, loaded or load_model(config.model, on_load), on_load)
+
+
+def _build_in_parts(
+    config: Config,
+    components: Components,
+    on_finish: Callable[[Sequence, Generation], None],
+    loaded: LoadedModel | None,
+    on_load: OnLoad,
+) -> Engine:
+    """The engine of rank 0, with the processes of the other ranks."""
+    if loaded is not None:
+        raise ConfigError("model.tensor_parallel: the parts are read from files; a model in memory cannot be split")
+    from ewe.distributed.executor import Executor
+    from ewe.distributed.message import Message
+    from ewe.distributed.pool import DriverPool
+    from ewe.distributed.runner import DriverRunner
+
+    # The tokens of a pass are told with the next, and graphs have not been tried with several processes.
+    scheduler = config.scheduler.model_copy(update={"async_scheduling": False, "cuda_graphs": False})
+    config = config.model_copy(update={"scheduler": scheduler})
+    on_load(LoadStep("starting the processes of the other ranks"))
+    executor = Executor(config.model)
+    with executor.starting():
+        loaded = load_model(config.model, on_load)
+        if config.memory.precomputed is not None:
+            executor.send(Message("digest"))  # of all weights, to which every rank contributes
+        new_pool, new_runner = partial(DriverPool, executor), partial(DriverRunner, executor)
+        engine = _build(config, components, on_finish, loaded, on_load, new_pool, new_runner)
+    return replace(engine, executor=executor)
+
+
+def _build(
+    config: Config,
+    components: Components,
+    on_finish: Callable[[Sequence, Generation], None],
+    loaded: LoadedModel,
+    on_load: OnLoad,
+    new_pool: Callable[..., KVPool] | None = None,
+    new_runner: Callable[..., ModelRunner] = ModelRunner,
+) -> Engine:
     if loaded.tokenizer is None and components.has_any:
         raise ConfigError("this model has no tokenizer, so it can hold no units: leave datastore and verifier out")
     if loaded.tokenizer is None and config.policy in PIPELINES:
@@ -82,10 +129,10 @@ def build_engine(
     kept = _token_states(config, components, loaded)
     budget = plan_memory(config, loaded, shapes, kept)
     on_load(LoadStep("allocating the KV pool"))
-    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype), kept)
+    pool = make_pool(budget, shapes, cache_dtype(config.cache, loaded.model.dtype), kept, new_pool)
     if config.model.compile:
         compile_layers(loaded.model)
-    runner = ModelRunner(
+    runner = new_runner(
         loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
         config.memory.num_units,
     )  # fmt: skip

@@ -6,6 +6,7 @@ import itertools
 import queue
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -56,6 +57,8 @@ class EngineClient:
         self._waiting: dict[str, Callable[[Answer], object]] = {}
         self._numbers = itertools.count(1)
         self._loop = EngineLoop(self.engine.core, self.engine.changed, self._report_death)
+        if self.engine.executor is not None:
+            self.engine.executor.watch(self._end_loop)
         self._pipeline: PipelineDriver | None = None
         if config.policy in PIPELINES:
             from ewe.pipelines.driver import open_pipeline
@@ -159,6 +162,15 @@ class EngineClient:
         on_answer = self._waiting.get(sequence.request.id)
         if on_answer is not None:
             on_answer(generation)
+
+    def _end_loop(self, error: EngineDeadError) -> None:
+        """Ends the loop with an error from outside it, even if it has nothing to do."""
+
+        def fail(core: EngineCore) -> None:
+            raise error
+
+        with suppress(EngineDeadError):  # the loop met it first
+            self._loop.do(fail)
 
     def _report_death(self, error: EngineDeadError) -> None:
         for on_answer in list(self._waiting.values()):

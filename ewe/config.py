@@ -38,6 +38,7 @@ class _Settings(BaseModel):
 class ModelConfig(_Settings):
     """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
 
+    tensor_parallel: how many processes hold a part of every layer each, by transformers' plan for the model.
     adapter: a folder with a LoRA adapter that is merged into the weights, or the name of one that this package has for
     the model.
     fused: whether layers of a known structure run in few kernels; on GPUs only, and not where they are compiled.
@@ -53,6 +54,21 @@ class ModelConfig(_Settings):
     max_model_len: int | None = Field(None, gt=0)
     compile: bool = False
     fused: Annotated[Literal["auto", "off"], _YAML_OFF] = "auto"
+    tensor_parallel: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _parts_are_of_a_checkpoint(self) -> ModelConfig:
+        asked = {
+            "model.adapter (merge it into a checkpoint first)": self.adapter is not None,
+            "model.weights": self.weights != AUTO,
+            "model.compile": self.compile,
+            "load_format dummy": self.load_format == "dummy",
+            "a GGUF file": self.name.endswith(".gguf"),
+        }
+        refused = [name for name, is_set in asked.items() if is_set]
+        if self.tensor_parallel > 1 and refused:
+            raise ValueError(f"tensor_parallel splits a checkpoint as it is, and cannot with {' or '.join(refused)}")
+        return self
 
 
 class MemoryConfig(_Settings):
@@ -288,6 +304,11 @@ class Config(_Settings):
             )
         if self.policy == "nest" and self.memory.precomputed is not None:
             raise ValueError("policy nest: precomputed units hold no hidden states; unset memory.precomputed")
+        if self.model.tensor_parallel > 1 and (self.policy == "dragin" or self.scheduler.async_scheduling):
+            raise ValueError(
+                "model.tensor_parallel: each process sees its own attention heads and needs every token before the "
+                "next pass, so policy dragin and scheduler.async_scheduling cannot be had with it"
+            )
         longest_unit = self.memory.unit_tokens if self.memory.num_units else 0
         if self.scheduler.max_num_batched_tokens < longest_unit + self.scheduler.max_num_seqs:
             # Else the sequences that decode could keep a unit or a prompt out of every pass.

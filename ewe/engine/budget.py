@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def plan_memory(
         device=device,
         total=total,
         free=free,
-        weights=sum(item.nbytes for item in (*model.parameters(), *model.buffers())),
+        weights=sum(_own_part(item).nbytes for item in (*model.parameters(), *model.buffers())),
         activations=activations,
         blocks=blocks,
         block_bytes=block_bytes,
@@ -113,11 +113,15 @@ def plan_memory(
 
 
 def make_pool(
-    budget: MemoryBudget, shapes: Sequence[LayerShape], dtype: torch.dtype, kept: TokenStates | None = None
+    budget: MemoryBudget,
+    shapes: Sequence[LayerShape],
+    dtype: torch.dtype,
+    kept: TokenStates | None = None,
+    new_pool: Callable[..., KVPool] | None = None,
 ) -> KVPool:
     """The KV pool of a budget; raises DeviceMemoryError if the device has no memory for it after all."""
     try:
-        return KVPool(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
+        return (new_pool or KVPool)(shapes, budget.blocks, budget.block_size, dtype, budget.device, kept)
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError on a GPU
         raise DeviceMemoryError(
             f"there is no memory for the KV pool: lower cache.memory_gib or cache.num_blocks. The budget was "
@@ -143,6 +147,12 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     per_token: int = (3 * inner + 4 * width) * int(loaded.model.dtype.itemsize)
     per_row = loaded.vocab_size * torch.float32.itemsize * _LOGIT_COPIES
     return config.scheduler.max_num_batched_tokens * per_token + config.scheduler.max_num_seqs * per_row
+
+
+def _own_part(tensor: Any) -> torch.Tensor:
+    """What this process has of a tensor, which may lie in several."""
+    part: torch.Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
 
 
 def _check(budget: MemoryBudget) -> None:

@@ -23,6 +23,7 @@ from ewe.engine.scheduler import Scheduler
 from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
+from ewe.errors import EngineDeadError
 from ewe.types import FinishReason, Generation
 
 _IDLE_S = 0.5
@@ -164,6 +165,8 @@ class EngineCore:
         inflight = InflightBatch(list(plan.busy))
         try:
             result = self._runner.forward(plan.rows)
+        except EngineDeadError:
+            raise
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
             self._scheduler.failed(plan)
             for sequence in plan.busy:

@@ -6,6 +6,8 @@ import json
 from hashlib import sha256
 from typing import Any
 
+import torch
+
 from ewe.config import MemoryConfig
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import layer_shapes
@@ -21,20 +23,31 @@ def identity_of(
     loaded: LoadedModel, memory: MemoryConfig, cache_dtype: str = "auto", prefix: tuple[int, ...] = ()
 ) -> UnitIdentity:
     """What units are made for that this model encodes under these settings after `prefix`; reads every weight once."""
-    state = loaded.model.state_dict()
-    names = sorted(state)
-    weights = sha256("\n".join((*names, digest(state[name] for name in names))).encode())
+    model = loaded.model
+    parts = getattr(model, "tp_size", None) or 1
     return UnitIdentity(
-        weights=weights.hexdigest(),
-        config=_of_json(_without(loaded.model.config.to_dict(), _NOT_COMPUTED_WITH)),
+        weights=weights_digest(model),
+        config=_of_json(_without(model.config.to_dict(), _NOT_COMPUTED_WITH)),
         tokenizer=_of_json(_tokenizer(loaded.tokenizer)),
         unit_template=memory.unit_template,
         unit_tokens=memory.unit_tokens,
-        dtype=str(loaded.model.dtype).removeprefix("torch."),
-        layers=tuple((shape.num_kv_heads, shape.key_dim, shape.value_dim) for shape in layer_shapes(loaded.model)),
+        dtype=str(model.dtype).removeprefix("torch."),
+        layers=tuple((parts * shape.num_kv_heads, shape.key_dim, shape.value_dim) for shape in layer_shapes(model)),
         cache_dtype=cache_dtype,
         prefix=prefix,
     )
+
+
+def weights_digest(model: Any) -> str:
+    """64 hex digits over the names and bits of all weights; of a sharded model, every process has to call it."""
+    state = model.state_dict()
+    names = sorted(state)
+    return sha256("\n".join((*names, digest(_whole(state[name]) for name in names))).encode()).hexdigest()
+
+
+def _whole(tensor: Any) -> torch.Tensor:
+    whole: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole
 
 
 def _tokenizer(tokenizer: Any) -> Any:

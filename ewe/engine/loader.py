@@ -60,11 +60,8 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
-    source = model_source(config)
-    options = {"revision": config.revision, "trust_remote_code": False}
-    model_config = _read(AutoConfig, source, options)
-    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
-    refuse_unsupported(model_config, model_class)
+    source, options = model_source(config), _options(config)
+    model_config = read_config(config)
     max_model_len = _max_model_len(model_config, config.max_model_len)
     try:
         model = _model(source, model_config, config, options, on_load).eval().requires_grad_(False)
@@ -78,6 +75,18 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
+
+
+def read_config(config: ModelConfig) -> Any:
+    """transformers' configuration of the model that `config` names; raises as `load_model`."""
+    model_config = _read(AutoConfig, model_source(config), _options(config))
+    model_class: Any = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(model_config), None)
+    refuse_unsupported(model_config, model_class)
+    return model_config
+
+
+def _options(config: ModelConfig) -> dict[str, Any]:
+    return {"revision": config.revision, "trust_remote_code": False}
 
 
 def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more: Any) -> Any:
@@ -98,6 +107,8 @@ def _model(
     source: ModelSource, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad
 ) -> Any:
     device, dtype = _place(model_config, config)
+    if config.tensor_parallel > 1:
+        return _read_model(source, model_config, dtype, options | _sharding(config), on_load)
     adapter = adapter_folder(config)
     if config.weights != "auto":
         refuse_unusable(config.weights, model_config, device, dtype, config.compile)
@@ -114,6 +125,18 @@ def _model(
     model = model.to(device)
     speed_up_decoding(model)
     return model
+
+
+def _sharding(config: ModelConfig) -> dict[str, Any]:
+    """What has each process of a group read its own part onto its own device; raises ConfigError outside of a group."""
+    if not torch.distributed.is_initialized():
+        raise ConfigError("this runs in one process: set model.tensor_parallel to 1")
+    try:
+        from transformers.distributed.configuration_utils import DistributedConfig
+
+        return {"distributed_config": DistributedConfig(tp_size=config.tensor_parallel)}
+    except (ImportError, TypeError) as error:
+        raise ConfigError("model.tensor_parallel needs a newer transformers (it is tested with 5.23)") from error
 
 
 def _random_model(model_config: Any, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Any:
@@ -192,6 +215,7 @@ def _eos_token_ids(model: Any) -> frozenset[int]:
 def _fuse_on_gpu(model: Any, config: ModelConfig) -> None:
     """Fuses the layers on a GPU that runs the kernels, unless the settings say otherwise; a CPU is faster without."""
     wanted = model.device.type == "cuda" and config.fused == "auto" and not config.compile
+    wanted = wanted and config.tensor_parallel == 1
     if wanted and missing_for_kernels(model.device) is None:
         from ewe.engine.fused_layer import fuse_layers
 
