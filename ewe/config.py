@@ -57,7 +57,7 @@ class ModelConfig(_Settings):
     tensor_parallel: int = Field(1, ge=1)
 
     @model_validator(mode="after")
-    def _parts_are_of_a_checkpoint(self) -> ModelConfig:
+    def _parts_are_of_a_checkpoint(self) -> Self:
         asked = {
             "model.adapter (merge it into a checkpoint first)": self.adapter is not None,
             "model.weights": self.weights != AUTO,
