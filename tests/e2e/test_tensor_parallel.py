@@ -14,6 +14,7 @@ import pytest
 from e2e.test_llm_builtin import Strict, outline
 from e2e.test_precomputed_units import DOCUMENTS, PARAMS, PASSAGES, assert_like, settings_of, tiny
 from parity.families import FAMILIES
+from real_models import model_path
 from tolerances import LOGPROBS
 
 from ewe import LLM, Generation, SamplingParams
@@ -22,7 +23,7 @@ from ewe.config import Config, ModelConfig
 from ewe.engine.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
-from ewe.world.builtin import load_world, model_path
+from ewe.world.builtin import load_world
 
 needs_builtin = pytest.mark.skipif(
     not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights in this checkout"

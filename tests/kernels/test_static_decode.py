@@ -300,15 +300,27 @@ def test_a_model_that_cannot_be_captured_is_decoded_without(device, caplog):
 
 
 @on_devices
-@pytest.mark.parametrize(("most", "kept", "failed"), [(LONGER + 2, [LONGER + 2], 2), (0, [], 2)])
-def test_steps_that_cannot_be_captured_are_left_to_the_present_path(device, most, kept, failed):
-    """One for which there is no memory costs no other; where decoding cannot be captured, units are not tried."""
+@pytest.mark.parametrize(("most", "kept", "failed"), [(LONGER + 2, [LONGER + 2], 2), (2, [], 4)])
+def test_a_bucket_without_memory_costs_no_other(device, most, kept, failed):
+    decoder = decoder_with_room_for(most, device)
+    assert [step.sizes.tokens for step in decoder._mixed] == kept
+    assert (decoder.num_graphs, decoder.num_failed) == (2 + len(kept), failed)
+
+
+@on_devices
+def test_without_memory_for_decoding_the_engine_is_told(device):
+    with pytest.raises(torch.OutOfMemoryError):
+        decoder_with_room_for(0, device)
+
+
+def decoder_with_room_for(most_tokens, device):
+    """A decoder whose larger passes find no memory when they are captured."""
     decoder = Decoding("llama", True, device).decoder
     decoder.close()
     decoder._capture = True
 
     def capture(step, memory):
-        if step.sizes.tokens > most:
+        if step.sizes.tokens > most_tokens:
             raise torch.OutOfMemoryError("CUDA out of memory")
         step._graph = object()
 
@@ -316,8 +328,7 @@ def test_steps_that_cannot_be_captured_are_left_to_the_present_path(device, most
         patch.setattr("ewe.engine.static_decode.StaticStep.run", lambda step: None)
         patch.setattr("ewe.engine.static_decode.StaticStep.capture", capture)
         decoder.prepare(2, 2 * LONGER)
-    assert [step.sizes.tokens for step in decoder._mixed] == kept
-    assert (decoder.num_graphs, decoder.num_failed) == (3 if kept else 0, failed)
+    return decoder
 
 
 @on_devices

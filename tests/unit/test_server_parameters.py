@@ -118,7 +118,8 @@ BODIES = {
 def test_every_route_with_a_body_names_what_it_ignores() -> None:
     described = create_app().openapi()["paths"]
     with_body = {path for path, item in described.items() if "requestBody" in item.get("post", {})}
-    assert {path.replace("{memory_id}", "x") for path in with_body} == BODIES.keys()
+    closed = {"/v1/files", "/v1/batches"}  # without server.batch_folder
+    assert {path.replace("{memory_id}", "x") for path in with_body} == BODIES.keys() | closed
     for path, body in BODIES.items():
         answer = CLIENT.post(path, json={**body, "unheard_of": 1})
         if path.startswith("/v1/memories"):  # whose memories are meant is never guessed
