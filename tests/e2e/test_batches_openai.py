@@ -59,7 +59,7 @@ def server(folder: Path, **settings: Any) -> Iterator[Server]:
         app = create_app(llm, ServerSettings(batch_folder=folder, **settings))
         with serving(app) as url:
             yield Server(url, app, script)
-            script.gate.set()
+        script.gate.set()  # only now, so that what waits is broken off
         app.state.batches.store.close()  # the server was broken off, but not the process that it ran in
 
 
@@ -300,7 +300,8 @@ def test_without_a_folder_there_are_none(tmp_path: Path) -> None:
 def test_a_server_that_starts_again_goes_on(tmp_path: Path) -> None:
     names = [f"n{number}" for number in range(60)]
     with server(tmp_path) as first:
-        batch = create(first.client(), [line(name) for name in names])
+        first.script.gate.clear()
+        batch = create(first.client(), [line(name, "wait" if number >= 20 else "") for number, name in enumerate(names)])
         wait_for(lambda: counts(first.client().batches.retrieve(batch.id))[1] >= 10, "some are answered")
     before = (tmp_path / "batches" / f"{batch.id}.log").read_bytes()
     done = set(before[: before.rfind(b"\n") + 1].splitlines())
