@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from importlib import import_module
 from pathlib import Path
@@ -10,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.batch.requests import check_requests, read_requests
-from ewe.batch.results import ResultLog
-from ewe.batch.run import answer_requests
 from ewe.cli import options
-from ewe.cli.engine import as_assignments, server_packages
+from ewe.cli.engine import engine_assignments, server_packages
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
 
 if TYPE_CHECKING:
+    from ewe.batch.results import ResultLog
     from ewe.config import Config
     from ewe.llm import LLM
     from ewe.server.settings import ServerSettings
@@ -56,8 +53,8 @@ def batch(
         import_module("ewe.server.app")
     from ewe.server.settings import resolve_settings
 
-    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
-    chosen, server, _ = resolve_settings(model, config, os.environ, [*as_assignments(named), *(settings or ())])
+    named = engine_assignments(adapter, datastore, verifier, policy)
+    chosen, server, _ = resolve_settings(model, config, os.environ, [*named, *(settings or ())])
     log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, max_concurrency)
     if log.failed:
         raise typer.Exit(1)
@@ -65,6 +62,7 @@ def batch(
 
 def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_concurrency: int | None) -> ResultLog:
     """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
+    from ewe.batch.results import ResultLog
     from ewe.cli.engine import open_llm
     from ewe.cli.results import check_settings, note_settings
 
@@ -84,6 +82,8 @@ def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_c
 
 def _count(path: Path) -> int:
     """How many requests there are; raises InvalidRequestError that names each line that is none."""
+    from ewe.batch.requests import check_requests
+
     found = check_requests(path)
     if found.errors:
         told = [str(error) for error in found.errors[:_ERRORS_TOLD]]
@@ -103,6 +103,10 @@ def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, A
 
 def _answer(path: Path, total: int, llm: LLM, server: ServerSettings, log: ResultLog, max_concurrency: int) -> None:
     """Brings the answer to every request into the log."""
+    import asyncio
+
+    from ewe.batch.requests import read_requests
+    from ewe.batch.run import answer_requests
     from ewe.server.app import create_app
     from ewe.server.batch_calls import BatchCaller
 

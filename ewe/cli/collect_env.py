@@ -6,7 +6,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
-import psutil
 import typer
 
 _PACKAGES = {
@@ -38,6 +37,8 @@ def collect_env(as_json: Annotated[bool, typer.Option("--json", help="As one JSO
 
 def environment() -> dict[str, Any]:
     """Versions (None: not installed), CPU, RAM in GiB and GPUs of this machine."""
+    import psutil
+
     facts: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
     facts |= {name: _version(names) for name, names in _PACKAGES.items()}
     ram_gib = round(psutil.virtual_memory().total / 2**30, 1)

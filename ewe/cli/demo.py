@@ -21,7 +21,6 @@ from ewe.report import jsonable, write_page, write_trace
 from ewe.sampling import SamplingParams
 from ewe.types import Generation
 from ewe.vocabulary import WIKIPEDIA_SAMPLE
-from ewe.world.builtin import example_prompts
 
 if TYPE_CHECKING:
     from ewe.llm import LLM
@@ -53,6 +52,8 @@ def demo(
     settings: options.Settings = None,
 ) -> None:
     """Watch the built-in model, or a real one, write, be refuted and write again."""
+    from ewe.world.builtin import example_prompts
+
     prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()
     show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
     console = output_console()

@@ -33,8 +33,16 @@ def settings_of(
 
     Without a file the built-in model brings its own settings, any other model the defaults. Raises ConfigError.
     """
-    named = {"datastore": datastore, "verifier": verifier, "policy": policy, "model.adapter": adapter}
-    return resolve_config(model, file).override([*as_assignments(named), *(assignments or ())])
+    named = engine_assignments(adapter, datastore, verifier, policy)
+    return resolve_config(model, file).override([*named, *(assignments or ())])
+
+
+def engine_assignments(
+    adapter: str | None, datastore: str | None, verifier: str | None, policy: str | None
+) -> list[str]:
+    """`key=value` for those of the engine's options that were given, --model excepted."""
+    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
+    return as_assignments(named)
 
 
 def as_assignments(named: Mapping[str, object]) -> list[str]:

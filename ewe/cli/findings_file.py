@@ -15,7 +15,6 @@ from ewe.cli.terminal import progress_bar
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
-from ewe.retrieval.store import PassageStore
 from ewe.sampling import SamplingParams
 from ewe.types import Passage
 
@@ -73,6 +72,8 @@ def content_digest(datastore: str | None) -> str | None:
     if datastore is None or datastore == "builtin" or not Path(datastore).exists():
         return None  # what does not exist is refused when the engine opens it
     if Path(datastore).is_dir():
+        from ewe.retrieval.store import PassageStore
+
         with PassageStore.open(datastore) as store:
             return store.checksum[:12]
     with Path(datastore).open("rb") as file:

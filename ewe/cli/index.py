@@ -15,7 +15,6 @@ from ewe.cli.index_report import indexing, reading, tell
 from ewe.cli.options import AsJSON, Settings
 from ewe.cli.terminal import clean, output_console, say
 from ewe.config import Config, RetrievalConfig
-from ewe.retrieval.store import PassageStore
 
 if TYPE_CHECKING:
     from ewe.retrieval.ingest import Report, Request
@@ -148,6 +147,7 @@ def search_command(
 ) -> None:
     """Find passages, best first. Indexes that are missing or stale are made first."""
     from ewe.retrieval.open_retriever import open_retriever
+    from ewe.retrieval.store import PassageStore
 
     with PassageStore.open(store) as opened:
         with indexing() as show:
@@ -192,6 +192,8 @@ def info_command(store: Store, as_json: AsJSON = False) -> None:
 @index_app.command("verify")
 def verify_command(store: Store) -> None:
     """Check a datastore and its indexes for damage. Exit code 1 if there is any."""
+    from ewe.retrieval.store import PassageStore
+
     with PassageStore.open(store) as opened:
         found = opened.verify()
         for problem in found:
@@ -221,6 +223,7 @@ def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str]
     description = ""
     if with_indexes and report.counts.passages:
         from ewe.retrieval.open_retriever import open_retriever
+        from ewe.retrieval.store import PassageStore
 
         with PassageStore.open(store) as opened, indexing() as show:
             description = open_retriever(opened, _retrieval(settings), show).description

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.engine import as_assignments, server_packages
+from ewe.cli.engine import as_assignments, engine_assignments, server_packages
 from ewe.components import preflight
 from ewe.loading import OnLoad
 
@@ -48,9 +48,9 @@ def serve(
     from ewe.server.settings import resolve_settings
     from ewe.server.start_report import report_choice, say
 
-    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
     for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
-    first = as_assignments({**named, **{f"server.{key}": value for key, value in for_server.items()}})
+    first = engine_assignments(adapter, datastore, verifier, policy)
+    first += as_assignments({f"server.{key}": value for key, value in for_server.items()})
     chosen, server, unknown = resolve_settings(model, config, os.environ, [*first, *(settings or ())])
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
     report_choice(chosen)

@@ -301,7 +301,9 @@ def test_a_server_that_starts_again_goes_on(tmp_path: Path) -> None:
     names = [f"n{number}" for number in range(60)]
     with server(tmp_path) as first:
         first.script.gate.clear()
-        batch = create(first.client(), [line(name, "wait" if number >= 20 else "") for number, name in enumerate(names)])
+        batch = create(
+            first.client(), [line(name, "wait" if number >= 20 else "") for number, name in enumerate(names)]
+        )
         wait_for(lambda: counts(first.client().batches.retrieve(batch.id))[1] >= 10, "some are answered")
     before = (tmp_path / "batches" / f"{batch.id}.log").read_bytes()
     done = set(before[: before.rfind(b"\n") + 1].splitlines())

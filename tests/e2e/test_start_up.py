@@ -149,3 +149,14 @@ def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Pat
     assert "1 claim: 1" in found[5][1]
     assert "phase reading settings\nmodel /nowhere/model, datastore" in found[6][1]
     assert "./nowhere" in found[-1][1]
+
+
+MAIN = """
+import json, sys
+import ewe.cli.main
+print(json.dumps([name for name in ("asyncio", "psutil", "sqlite3", "ewe.world", "ewe.batch") if name in sys.modules]))
+"""
+
+
+def test_a_command_loads_nothing_of_what_others_need() -> None:
+    assert run(MAIN) == []
