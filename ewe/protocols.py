@@ -1,9 +1,11 @@
-"""What the engine asks of its retriever, verifier and feedback builder."""
+"""What the engine asks of its retriever, verifier and feedback builder, and a verifier of what finds claims."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from ewe.errors import EWEError
 from ewe.types import (
+    Claim,
     Evidence,
     Generation,
     MemoryOptions,
@@ -29,6 +31,17 @@ class Verifier(Protocol):
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """One result per request, in order."""
+
+
+class ClaimExtractor(Protocol):
+    """Finds the checkable statements of sentences; called from a worker thread with many sentences at once."""
+
+    def extract(self, requests: Sequence[VerificationRequest]) -> Sequence[Sequence[Claim] | EWEError]:
+        """Per request, in order, the claims of its sentence, none where nothing can be checked, or why it has none.
+
+        `Claim.text` stands alone (pronouns resolved), without a verdict yet; start and end are code points of the
+        request's sentence, 0 <= start < end <= len(sentence). Raises EWEError where no sentence could be read.
+        """
 
 
 class Memories(Protocol):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ewe.errors import EWEError, InvalidRequestError
-from ewe.protocols import Retriever
+from ewe.protocols import ClaimExtractor, Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.combination import Decision, JudgedPiece, combine, is_conflict, source_weight
 from ewe.verification.decision import DecisionRule, Reading, evidence_of, tells_of
-from ewe.verification.extraction.protocol import ClaimExtractor, extract_each
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
@@ -48,7 +48,6 @@ class ClaimVerifier:
         evidence_top_k: int = EVIDENCE_TOP_K,
         veracity_weighting: bool = False,
         assume_complete: bool = False,
-        selector: SentenceSelector | None = None,
     ) -> None:
         if evidence_top_k < 1:
             raise InvalidRequestError(f"evidence_top_k must be at least 1, got {evidence_top_k}")
@@ -59,7 +58,7 @@ class ClaimVerifier:
         self._top_k = evidence_top_k
         self._weighting = veracity_weighting
         self._assume_complete = assume_complete
-        self._selector = selector or SentenceSelector()
+        self._selector = SentenceSelector()
 
     def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
         """The same extractor, judge and rule over another collection."""
@@ -82,25 +81,25 @@ class ClaimVerifier:
         A sentence that the extractor fails at has no claims and a note that says why; raises the extractor's error
         where it fails at every sentence.
         """
-        told = extract_each(self._extractor, requests)
-        if len(told) != len(requests):
-            raise InvalidRequestError(f"the extractor gave claims for {len(told)} of {len(requests)} sentences")
-        failed = [one for one in told if isinstance(one, EWEError)]
-        if failed and len(failed) == len(told):
+        extracted = self._extractor.extract(requests)
+        if len(extracted) != len(requests):
+            raise InvalidRequestError(f"the extractor gave claims for {len(extracted)} of {len(requests)} sentences")
+        failed = [one for one in extracted if isinstance(one, EWEError)]
+        if failed and len(failed) == len(extracted):
             raise failed[0]
-        groups = [
-            [_Asked(claim.text, _wording(claim, request.sentence)) for claim in one]
-            for one, request in zip(told, requests, strict=True)
-            if not isinstance(one, EWEError)
+        claims = [() if isinstance(one, EWEError) else one for one in extracted]
+        asked = [
+            [_Asked(claim.text, _wording(claim, request.sentence)) for claim in group]
+            for group, request in zip(claims, requests, strict=True)
         ]
-        decisions = self._decide(list(dict.fromkeys(asked for group in groups for asked in group)))
-        results = (
-            _result(one, [decisions[asked] for asked in asked_group])
-            for one, asked_group in zip((one for one in told if not isinstance(one, EWEError)), groups, strict=True)
-        )
+        decisions = self._decide(list(dict.fromkeys(chain(*asked))))
+        results = [
+            _result(group, [decisions[one] for one in of_sentence])
+            for group, of_sentence in zip(claims, asked, strict=True)
+        ]
         return [
-            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else next(results)
-            for one in told
+            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else result
+            for one, result in zip(extracted, results, strict=True)
         ]
 
     def read(self, claims: Sequence[tuple[str, str]]) -> list[list[Reading]]:

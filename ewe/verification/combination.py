@@ -16,12 +16,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ewe.errors import ConfigError
 from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, SUPPORTED
 
 _MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 
@@ -54,14 +50,6 @@ class Thresholds:
                 raise ConfigError(f"the threshold for {name} must lie in (0, 1], got {value}")
         if not 0.0 <= self.floor < 1.0:
             raise ConfigError(f"the floor must lie in [0, 1), got {self.floor}")
-
-
-def verdicts(shares: NDArray[np.floating], thresholds: Thresholds) -> NDArray[np.int64]:
-    """Per row of combined shares [n, 3] the verdict: 0 supported, 1 refuted, 2 inconclusive."""
-    supported, refuted = shares[:, 0], shares[:, 1]
-    passed = np.where(supported > refuted, supported >= thresholds.supported, refuted >= thresholds.refuted)
-    decided = np.where(supported > refuted, 0, 1)
-    return np.asarray(np.where(passed & (supported != refuted), decided, 2), dtype=np.int64)
 
 
 _MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.
@@ -102,12 +90,15 @@ def combine(pieces: Sequence[JudgedPiece], thresholds: Thresholds) -> Decision:
     Evidence is in conflict if both sides have a piece that would be believed alone; then both are among the evidence,
     whatever the verdict, and the score is lower than that of either side alone would be.
     """
-    shares = combined(pieces, thresholds.floor)
-    column = int(verdicts(shares[None], thresholds)[0])
-    score = 0.0 if column == INCONCLUSIVE else thresholds.floor + (1.0 - thresholds.floor) * float(shares[column])
-    shown = {COLUMNS[column], *_believed(pieces, thresholds)}
-    evidence = tuple(_evidence(pieces, shown, thresholds.floor))
-    return Decision(COLUMNS[column], score, evidence, support=float(shares[SUPPORTED]))
+    supported, refuted, _ = combined(pieces, thresholds.floor)
+    verdict, share = Verdict.INCONCLUSIVE, 0.0
+    if supported > refuted and supported >= thresholds.supported:
+        verdict, share = Verdict.SUPPORTED, supported
+    elif refuted > supported and refuted >= thresholds.refuted:
+        verdict, share = Verdict.REFUTED, refuted
+    score = thresholds.floor + (1.0 - thresholds.floor) * share if share else 0.0
+    evidence = tuple(_evidence(pieces, {verdict, *_believed(pieces, thresholds)}, thresholds.floor))
+    return Decision(verdict, score, evidence, supported)
 
 
 def is_conflict(decision: Decision) -> bool:
@@ -115,35 +106,38 @@ def is_conflict(decision: Decision) -> bool:
     return {piece.stance for piece in decision.evidence} >= {Verdict.SUPPORTED, Verdict.REFUTED}
 
 
-def combined(pieces: Sequence[JudgedPiece], floor: float) -> NDArray[np.float64]:
-    """float64 [3]: combined masses of supported, refuted and unknown; they sum to 1, all unknown without evidence.
+def combined(pieces: Iterable[JudgedPiece], floor: float) -> tuple[float, float, float]:
+    """The combined masses of supported, refuted and unknown; they sum to 1, all unknown without evidence.
 
     Of each source the strongest piece on either side counts: chunks and copies of one text are one witness.
     """
-    masses: dict[str, NDArray[np.float64]] = {}
+    masses: dict[str, tuple[float, float]] = {}
     for piece in pieces:
+        supported, refuted = masses.get(piece.source, (0.0, 0.0))
         own = _masses(piece, floor)
-        masses[piece.source] = np.maximum(masses.get(piece.source, np.zeros(2)), own)
+        masses[piece.source] = max(supported, own[0]), max(refuted, own[1])
     support, refutation, unknown = 1.0, 1.0, 1.0
     # Sorted, because products of floats depend on their order and a verdict must not.
-    for a, b in sorted(map(tuple, masses.values())):
+    for a, b in sorted(masses.values()):
         total = max(1.0, (a + b) / _MOST_CERTAIN)
         a, b = a / total, b / total
         support, refutation, unknown = support * (1 - b), refutation * (1 - a), unknown * (1 - a - b)
-    shares = np.array([support - unknown, refutation - unknown, unknown])
-    return np.asarray(shares / shares.sum(), dtype=np.float64)
+    total = support - unknown + (refutation - unknown) + unknown
+    return (support - unknown) / total, (refutation - unknown) / total, unknown / total
 
 
-def _masses(piece: JudgedPiece, floor: float) -> NDArray[np.float64]:
+def _masses(piece: JudgedPiece, floor: float) -> tuple[float, float]:
     """What a piece adds to supported and to refuted: probability above the floor, scaled to [0, 0.99], weighted."""
-    above = np.maximum(0.0, (np.array(piece.probabilities[:2]) - floor) / (1.0 - floor))
-    return np.asarray(piece.weight * np.minimum(above, _MOST_CERTAIN), dtype=np.float64)
+    supported, refuted, _ = (
+        piece.weight * min(max(0.0, (side - floor) / (1.0 - floor)), _MOST_CERTAIN) for side in piece.probabilities
+    )
+    return supported, refuted
 
 
 def _believed(pieces: Iterable[JudgedPiece], thresholds: Thresholds) -> set[Verdict]:
     """The sides on which a single piece passes the threshold by itself."""
     needed = {Verdict.SUPPORTED: thresholds.supported, Verdict.REFUTED: thresholds.refuted}
-    best = {piece: float(_masses(piece, thresholds.floor).max()) for piece in pieces}
+    best = {piece: max(_masses(piece, thresholds.floor)) for piece in pieces}
     return {piece.stance for piece, mass in best.items() if mass >= needed[piece.stance]}
 
 
@@ -152,7 +146,7 @@ def _evidence(pieces: Sequence[JudgedPiece], stances: set[Verdict], floor: float
     for stance in (Verdict.SUPPORTED, Verdict.REFUTED):
         if stance not in stances:
             continue
-        masses = {piece: float(_masses(piece, floor).max()) for piece in pieces if piece.stance is stance}
+        masses = {piece: max(_masses(piece, floor)) for piece in pieces if piece.stance is stance}
         least = _SHOWN * max(masses.values(), default=0.0)
         # By name where masses are equal, so that the order of the evidence does not matter.
         ranked = sorted(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ewe.config import VerificationConfig
 from ewe.errors import ConfigError
-from ewe.protocols import Retriever, Verifier
+from ewe.protocols import ClaimExtractor, Retriever, Verifier
 from ewe.registry import EXTRACTORS, VERIFIERS
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_of
 from ewe.verification.endpoint import is_endpoint, open_endpoint
-from ewe.verification.extraction.protocol import ClaimExtractor
 from ewe.verification.judges.load import check_judge, load_judge
 
 

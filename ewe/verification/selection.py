@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,9 +14,6 @@ from ewe.text.prompt_injection import addresses_the_reader, without_control_toke
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
-
-Relevance = Callable[[str, Sequence[str]], Sequence[float]]
-"""(claim, sentences) -> how much each sentence speaks of the claim; 0 or more, higher is better."""
 
 _CACHED_PASSAGES = 4096
 _STOP = PRONOUNS | PREPOSITIONS | DETERMINERS | words_of("and or but nor is are was were be been being has have had")
@@ -47,13 +44,12 @@ class SentenceSelector:
 
     A passage that is short enough is read whole. Of a longer one come the sentences that speak most of the claim, each
     with the one before it if it begins with a pronoun. Control tokens, and sentences that give orders to their reader,
-    are left out: they state nothing. The excerpt is the most relevant sentence; without a title, led by the sentence
-    that its pronoun needs. relevance: how sentences are compared with the claim; by shared words unless given.
+    are left out: they state nothing. The excerpt is the sentence that shares most with the claim; without a title, led
+    by the sentence that its pronoun needs.
     """
 
-    def __init__(self, max_characters: int = 500, relevance: Relevance | None = None) -> None:
+    def __init__(self, max_characters: int = 500) -> None:
         self._max_characters = max_characters
-        self._relevance = relevance or shared_words
         self._splitter = SentenceSplitter()
         self._sentences = lru_cache(maxsize=_CACHED_PASSAGES)(self._split)
 
@@ -63,7 +59,7 @@ class SentenceSelector:
         if not sentences:
             return Window(passage, "", "", "", "")
         led = [_with_lead(sentences, index) for index in range(len(sentences))]
-        scores = self._relevance(claim, [f"{passage.title} {text}" for text in led])
+        scores = shared_words(claim, [f"{passage.title} {text}" for text in led])
         ranked = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))
         best, best_led = sentences[ranked[0]], led[ranked[0]]
         texts = (" ".join(self._chosen(sentences, ranked)), best, best_led)

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.types import Claim, VerificationRequest
+from ewe.types import VerificationRequest
 from ewe.verification.endpoint.protocol import BudgetError, CompletionError, LocalCompleter
 from ewe.verification.extraction.model_claims import ModelClaims, align, parse_claims
-from ewe.verification.extraction.protocol import ClaimExtractor, ExtractionError, extract_each
 
 QUESTION = "Who was Marie Curie?"
 
@@ -34,7 +33,6 @@ class Scripted:
 def test_each_line_is_a_claim_with_its_place() -> None:
     sentence = "She moved to Paris in 1891 and studied physics."
     model = ModelClaims(Scripted("- Marie Curie moved to Paris in 1891.\n2. Marie Curie studied physics.\n\n"))
-    assert isinstance(model, ClaimExtractor)
     [found] = model.extract([VerificationRequest(QUESTION, "", sentence)])
     assert [claim.text for claim in found] == ["Marie Curie moved to Paris in 1891.", "Marie Curie studied physics."]
     assert [sentence[claim.start : claim.end] for claim in found] == ["moved to Paris in 1891", "studied physics"]
@@ -85,31 +83,26 @@ def test_no_claim(answer: str) -> None:
 def test_other_answers_are_errors(answer: str, message: str) -> None:
     with pytest.raises(CompletionError, match=message):
         parse_claims(answer)
-    with pytest.raises(ExtractionError, match=message):
-        ModelClaims(LocalCompleter(lambda prompts: [answer] * len(prompts))).extract(
-            [VerificationRequest("", "", "She lived.")]
-        )
+    model = ModelClaims(LocalCompleter(lambda prompts: [answer] * len(prompts)))
+    [failed] = model.extract([VerificationRequest("", "", "She lived.")])
+    assert isinstance(failed, CompletionError)
+    assert message in str(failed)
 
 
 def test_a_failing_model_is_an_error_and_not_an_empty_answer() -> None:
     model = ModelClaims(Scripted("Marie Curie lived.", BudgetError("the budget is used up"), "Sure"))
     requests = [VerificationRequest("", "", f"She {verb}.") for verb in ("lived", "died", "slept")]
-    with pytest.raises(ExtractionError, match=r"could not be extracted.*budget"):
-        model.extract(requests)
-    first, second, third = extract_each(model, requests)
+    first, second, third = model.extract(requests)
     assert isinstance(first, list)
     assert [claim.text for claim in first] == ["Marie Curie lived."]
     assert isinstance(second, BudgetError)
     assert isinstance(third, CompletionError)
 
 
-def test_an_extractor_that_fails_as_a_whole_fails_at_each_sentence() -> None:
-    class Broken:
-        def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim]]:
-            raise ExtractionError("nothing works")
-
-    failed = extract_each(Broken(), [VerificationRequest("", "", "She lived.")] * 2)
-    assert [str(error) for error in failed] == ["nothing works"] * 2
+def test_a_model_that_fails_as_a_whole_fails_at_each_sentence() -> None:
+    model = ModelClaims(LocalCompleter(lambda prompts: []))
+    failed = model.extract([VerificationRequest("", "", "She lived.")] * 2)
+    assert [str(error) for error in failed] == ["the local model must give 2 texts, one per prompt"] * 2
 
 
 def test_blank_sentences_are_not_sent() -> None:

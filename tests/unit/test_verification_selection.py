@@ -46,11 +46,6 @@ def test_orders_and_control_tokens_are_left_out():
     assert (window.text, window.excerpt) == ("", "")
 
 
-def test_another_relevance_can_be_given():
-    last = SentenceSelector(relevance=lambda claim, sentences: [float(i) for i in range(len(sentences))])
-    assert last.select("Ada Lind was born in Warsaw.", TITLED).excerpt == "She died in 1934."
-
-
 def test_rare_words_weigh_more_and_neighbours_count_a_little():
     scores = shared_words("Lind died in 1934", ["Lind sang.", "Lind died.", "Lind wept.", "Lind ate."])
     assert scores[1] > scores[0] > scores[3]

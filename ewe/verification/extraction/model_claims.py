@@ -12,7 +12,6 @@ from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import fold
 from ewe.types import Claim, VerificationRequest
 from ewe.verification.endpoint.protocol import Completer, CompletionError, complete_each
-from ewe.verification.extraction.protocol import ExtractionError
 
 NO_CLAIM = "No verifiable claim."
 _BEFORE = 3
@@ -45,21 +44,11 @@ class ModelClaims:
         self._completer = completer
         self._splitter = SentenceSplitter()
 
-    def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim]]:
-        """The claims of each sentence; spans by alignment with the sentence.
-
-        Raises ExtractionError with the first error, `claims` beside it telling what became of each sentence.
-        """
-        asked = [at for at, request in enumerate(requests) if request.sentence.strip()]
-        prompts = [self._prompt(requests[at]) for at in asked]
-        answers = complete_each(self._completer, prompts) if prompts else []
-        told: list[list[Claim] | EWEError] = [[] for _ in requests]
-        for at, answer in zip(asked, answers, strict=True):
-            told[at] = _claims_of(answer, requests[at].sentence)
-        failed = next((one for one in told if isinstance(one, EWEError)), None)
-        if failed is not None:
-            raise ExtractionError(f"claims could not be extracted: {failed}", told) from failed
-        return [one for one in told if isinstance(one, list)]
+    def extract(self, requests: Sequence[VerificationRequest]) -> list[list[Claim] | EWEError]:
+        """The claims of each sentence, or why the model named none; spans by alignment with the sentence."""
+        asked = [request for request in requests if request.sentence.strip()]
+        answers = iter(complete_each(self._completer, list(map(self._prompt, asked))) if asked else ())
+        return [_claims_of(next(answers), request.sentence) if request.sentence.strip() else [] for request in requests]
 
     def _prompt(self, request: VerificationRequest) -> str:
         before = [request.preceding[start:end] for start, end in self._splitter.split(request.preceding)[-_BEFORE:]]
