@@ -141,12 +141,4 @@ Value = Moment | Quantity | Name | Term
 @lru_cache(maxsize=65536)
 def compare(one: Value, other: Value) -> Agreement:
     """How two values relate; unclear for values of different types."""
-    if isinstance(one, Moment) and isinstance(other, Moment):
-        return one.compare(other)
-    if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return one.compare(other)
-    if isinstance(one, Name) and isinstance(other, Name):
-        return one.compare(other)
-    if isinstance(one, Term) and isinstance(other, Term):
-        return one.compare(other)
-    return Agreement.UNCLEAR
+    return one.compare(other) if type(one) is type(other) else Agreement.UNCLEAR  # type: ignore[arg-type]
