@@ -35,7 +35,7 @@ REFERENCE = tables("reference.md")
 
 
 def names(heading: str) -> list[str]:
-    return [row[0].strip("`") for row in REFERENCE[heading]]
+    return [name for row in REFERENCE[heading] for name in re.findall(r"`([^`]+)`", row[0])]
 
 
 def plain(value: Any) -> Any:
