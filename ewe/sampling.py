@@ -1,11 +1,13 @@
-"""SamplingParams: how tokens of one request are chosen, with vLLM's names."""
+"""What a request may ask for: how its tokens are chosen, with vLLM's names, and whose memories it may use."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ewe.errors import InvalidRequestError
+
+MemoryScope = Literal["all", "own", "shared", "none"]
 
 
 def _check(ok: bool, message: str) -> None:
@@ -63,3 +65,31 @@ class SamplingParams:
         _check(self.logprobs is None or self.logprobs >= 0, "logprobs must be 0 or more")
         _check(self.prompt_logprobs is None or self.prompt_logprobs >= 0, "prompt_logprobs must be 0 or more")
         _check(self.deadline_s is None or self.deadline_s > 0, "deadline_s must be over 0")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOptions:
+    """Whose long-term memories a request may use, and how far they must be believed.
+
+    user, agent: who asks, with which agent; what the request teaches goes there as well. scope: "all" that they may
+    see, "own" (without those that everybody shares), "shared" (those only), or "none". threshold: the veracity to ask
+    for, in [0, 1]; None: that of the settings. remember: whether facts of the user's last message become memories.
+    Raises InvalidRequestError for values out of range, for "own" of nobody, and for "none" with remember.
+    """
+
+    user: str = ""
+    agent: str = ""
+    scope: MemoryScope = "all"
+    threshold: float | None = None
+    remember: bool = False
+
+    def __post_init__(self) -> None:
+        scope, threshold, scopes = self.scope, self.threshold, get_args(MemoryScope)
+        _check(isinstance(self.user, str) and isinstance(self.agent, str), "memory: user and agent must be strings")
+        _check(scope in scopes, f"memory: scope must be one of {scopes}, got {scope!r}")
+        _check(scope != "own" or bool(self.user or self.agent), "memory: the scope 'own' needs a user or an agent")
+        _check(
+            scope != "none" or not self.remember,
+            "memory: the scope 'none' leaves memories alone: remember needs another one",
+        )
+        _check(threshold is None or 0.0 <= threshold <= 1.0, f"memory: threshold must lie in [0, 1], got {threshold}")

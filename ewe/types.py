@@ -1,14 +1,14 @@
-"""Plain data that every layer may hold: passages, claims, sentences, generations, whose memories a request may use."""
+"""Plain data that every layer may hold: passages, claims, sentences, generations."""
 
 from collections.abc import Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from ewe.errors import InvalidRequestError
+from ewe.sampling import MemoryOptions as MemoryOptions
 
 FinishReason = Literal["stop", "length", "abort", "timeout", "error"]
-MemoryScope = Literal["all", "own", "shared", "none"]
 
 
 class Verdict(StrEnum):
@@ -66,35 +66,6 @@ class ScoredPassage:
     passage: Passage
     score: float
     owner: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryOptions:
-    """Whose long-term memories a request may use, and how far they must be believed.
-
-    user, agent: who asks, with which agent; what the request teaches goes there as well. scope: "all" that they may
-    see, "own" (without those that everybody shares), "shared" (those only), or "none". threshold: the veracity to ask
-    for, in [0, 1]; None: that of the settings. remember: whether facts of the user's last message become memories.
-    Raises InvalidRequestError for values out of range, for "own" of nobody, and for "none" with remember.
-    """
-
-    user: str = ""
-    agent: str = ""
-    scope: MemoryScope = "all"
-    threshold: float | None = None
-    remember: bool = False
-
-    def __post_init__(self) -> None:
-        if not all(isinstance(name, str) for name in (self.user, self.agent)):
-            raise InvalidRequestError("memory: user and agent must be strings")
-        if self.scope not in get_args(MemoryScope):
-            raise InvalidRequestError(f"memory: scope must be one of {get_args(MemoryScope)}, got {self.scope!r}")
-        if self.scope == "own" and not self.user and not self.agent:
-            raise InvalidRequestError("memory: the scope 'own' needs a user or an agent")
-        if self.scope == "none" and self.remember:
-            raise InvalidRequestError("memory: the scope 'none' leaves memories alone: remember needs another one")
-        if self.threshold is not None and not 0.0 <= self.threshold <= 1.0:
-            raise InvalidRequestError(f"memory: threshold must lie in [0, 1], got {self.threshold}")
 
 
 @dataclass(frozen=True, slots=True)
