@@ -6,24 +6,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ValidationError, model_validator
 
-from ewe.config_files import apply_assignments, explain, load_engine_yaml
-from ewe.config_groups import (
+from ewe.config_engine import (
     CacheConfig,
     Dtype,
     FeedbackConfig,
     FeedbackForm,
-    FilterConfig,
-    LongTermConfig,
     MemoryConfig,
     ModelConfig,
-    Name,
     PipelineConfig,
-    RetrievalConfig,
     SchedulerConfig,
-    Settings,
     Trigger,
-    VerificationConfig,
 )
+from ewe.config_evidence import FilterConfig, LongTermConfig, RetrievalConfig, VerificationConfig
+from ewe.config_files import Name, Settings, apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
 from ewe.registry import POLICIES, VERIFIERS
 from ewe.vocabulary import AUTO, NONE

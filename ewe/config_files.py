@@ -1,19 +1,28 @@
-"""Settings as text: YAML files, `group.key=value` assignments, and what is wrong with them in words."""
+"""What settings are, and settings as text: YAML files, `group.key=value`, and what is wrong with them in words."""
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from ewe.errors import ConfigError
-from ewe.vocabulary import unknown
+from ewe.vocabulary import NONE, unknown
 
 SERVER_GROUP = "server"
 """The settings in a file that are the server's own."""
+
+Name = Annotated[str | None, AfterValidator(lambda value: None if value == NONE else value)]
+"""A name or path; "none" stands for None."""
+
+
+class Settings(BaseModel):
+    """A group of settings: frozen, and without unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def load_yaml(path: str | Path) -> dict[str, Any]:

@@ -1,25 +1,17 @@
-"""The groups of settings: model, memory, feedback, retrieval, verification, memories that last, pipelines, pool."""
+"""Settings of the engine itself: the model, its working memory, feedback, pipelines, the KV pool and the scheduler."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from ewe.config_files import Name, Settings
 from ewe.placement import MARK, PROMPT_MARK
-from ewe.registry import RETRIEVERS, SCORERS
-from ewe.vocabulary import AUTO, NONE
+from ewe.vocabulary import AUTO
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 Trigger = Literal["interval", "entropy", "min_prob"]
 FeedbackForm = Literal["refuting", "supporting", "instruction"]
-Name = Annotated[str | None, AfterValidator(lambda value: None if value == NONE else value)]
-_DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
 _YAML_OFF = BeforeValidator(lambda value: "off" if value is False else value)  # YAML reads a bare `off` as false
-
-
-class Settings(BaseModel):
-    """What every group is: frozen, without unknown names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ModelConfig(Settings):
@@ -133,75 +125,6 @@ class FeedbackConfig(Settings):
     nest_delta: float = Field(0.5, ge=0, le=1)
     nest_span: int = Field(64, gt=0)
     nest_gamma: float = Field(5e-4, ge=0)
-
-
-class FilterConfig(Settings):
-    """Which passages may be found: conditions that all hold, those left empty aside.
-
-    sources: only these; without: not these. since and until: ISO dates, both included; a passage without a date meets
-    neither. url_prefix: how its address begins. min_veracity: in [0, 1].
-    """
-
-    sources: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    since: str = Field("", pattern=_DATE)
-    until: str = Field("", pattern=_DATE)
-    url_prefix: str = ""
-    min_veracity: float = Field(0.0, ge=0, le=1)
-
-
-class RetrievalConfig(Settings):
-    """How passages are found in the datastore.
-
-    retriever: "auto" is hybrid (BM25 and dense) if a sentence encoder is installed and the passages have vectors or are
-    few, else BM25. encoder, reranker: a hub id or a folder; None: all-MiniLM-L6-v2, and no reranking. recall: the share
-    of the exact result that an approximate index has to find. sources: a table of veracities per source (YAML or CSV);
-    half_life_days: the age at which one counts half; agreement: whether those found together vouch for each other.
-    """
-
-    retriever: Annotated[str, AfterValidator(RETRIEVERS.check)] = "auto"
-    encoder: str | None = None
-    index: Literal["auto", "flat", "ivf", "hnsw", "pq"] = "auto"
-    recall: float = Field(0.95, gt=0, le=1)
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    reranker: str | None = None
-    filters: FilterConfig = FilterConfig()
-    sources: str | None = None
-    half_life_days: float | None = Field(None, gt=0)
-    agreement: bool = False
-
-
-class VerificationConfig(Settings):
-    """How claims are judged, for the verifier "claims" (the value comparison uses evidence_top_k only).
-
-    judge: "builtin", "base", "values", a hub id or folder of a classification model, or "openai:MODEL@URL".
-    judge_labels: what that model's labels mean, where they do not say it. extractor: "sentences" (each is a claim), or
-    "openai:MODEL@URL". evidence_top_k: passages per claim (None: the verifier's own number).
-    """
-
-    judge: str = "builtin"
-    judge_labels: dict[str, Literal["supported", "refuted", "inconclusive"]] | None = None
-    extractor: str = "sentences"
-    evidence_top_k: int | None = Field(None, gt=0)
-
-
-class LongTermConfig(Settings):
-    """Memories that last across requests, beside a datastore or instead of one.
-
-    path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
-    say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
-    retrieval. promote: whether what a check supported becomes one. review_every: seconds between reviews (None: none).
-    """
-
-    path: str | None = None
-    user: str = ""
-    agent: str = ""
-    scorer: Annotated[str, AfterValidator(SCORERS.check)] = "default"
-    threshold: float | None = Field(None, ge=0, le=1)
-    top_k: int = Field(2, gt=0)
-    promote: bool = False
-    review_every: float | None = Field(None, gt=0)
 
 
 class PipelineConfig(Settings):
