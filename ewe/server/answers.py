@@ -10,7 +10,6 @@ from ewe.server.errors import RefusedError
 from ewe.server.schemas.common import (
     Annotation,
     CompletionTokensDetails,
-    EweClaim,
     EweResult,
     EweRevision,
     EweSentence,
@@ -18,7 +17,7 @@ from ewe.server.schemas.common import (
     UrlCitation,
     Usage,
 )
-from ewe.types import Claim, Generation, Passage, Sentence, Verdict
+from ewe.types import Claim, Generation, Passage, Verdict
 
 
 def check_finished(generation: Generation, own_deadline: bool) -> None:
@@ -85,7 +84,9 @@ def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -
     for choice, generation in enumerate(generations):
         revisions += _revisions(choice, generation, len(sentences))
         offset = offsets[choice] if offsets else 0
-        sentences += [_sentence(choice, sentence, offset) for sentence in generation.sentences]
+        for sentence in map(EweSentence.model_validate, generation.sentences):
+            place = {"start_index": offset + sentence.start_index, "end_index": offset + sentence.end_index}
+            sentences.append(sentence.model_copy(update={"choice": choice, **place}))
     passages = {name: passage for item in generations for name, passage in item.sources.items()}
     scores = _retrieval_scores(generations)
     return EweResult(
@@ -103,31 +104,9 @@ def support_score(claims: Sequence[Claim]) -> float | None:
     return sum(claim.verdict is Verdict.SUPPORTED for claim in claims) / len(claims) if claims else None
 
 
-def wire_claim(claim: Claim) -> EweClaim:
-    """A claim as clients read it."""
-    return EweClaim(
-        text=claim.text, verdict=claim.verdict.value, score=float(claim.score), source_ids=list(claim.evidence_ids)
-    )
-
-
 def wire_source(passage: Passage, score: float | None = None) -> EweSource:
     """A passage as clients read it."""
     return EweSource(**asdict(passage), score=score)
-
-
-def _sentence(choice: int, sentence: Sentence, offset: int) -> EweSentence:
-    return EweSentence(
-        choice=choice,
-        start_index=offset + sentence.start,
-        end_index=offset + sentence.end,
-        verdict=sentence.verdict.value,
-        score=float(sentence.score),
-        source_ids=list(sentence.source_ids),
-        attempts=sentence.attempts,
-        claims=[wire_claim(claim) for claim in sentence.claims],
-        reason=sentence.reason,
-        attention=sentence.attention,
-    )
 
 
 def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevision]:

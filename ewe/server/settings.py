@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 
 from ewe.client import resolve_config
 from ewe.config import Config
-from ewe.config_files import SERVER_GROUP, apply_assignments, explain, load_yaml
+from ewe.config_files import SERVER_GROUP, Settings, apply_assignments, explain, load_yaml
 from ewe.errors import ConfigError
 
 PREFIX = "EWE_ENGINE_"
 
 
-class ServerSettings(BaseModel):
+class ServerSettings(Settings):
     """Where the server listens, who may ask, and how much.
 
     served_model_name: what clients call the model, one name or several (none: the name in `model.name` and its last
@@ -31,8 +31,6 @@ class ServerSettings(BaseModel):
     are kept (None: there are none); batch_bytes: the most that one key may keep there; batch_concurrency: requests of
     all batches under way.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)

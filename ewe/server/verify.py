@@ -1,15 +1,15 @@
 """/v1/verify: a text in, its sentences with verdicts and evidence out."""
 
 from contextlib import closing
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import AliasPath, Field
 
-from ewe.checked import CheckedSentence, CheckedText
+from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
-from ewe.server.answers import support_score, wire_claim, wire_source
+from ewe.server.answers import support_score, wire_source
 from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import (
@@ -42,25 +42,29 @@ class VerifyRequest(RequestModel):
 class VerifyEvidence(AnswerModel):
     """A source that speaks for or against a claim; excerpt: the sentence that decides."""
 
-    source_id: str
+    source_id: str = Field(validation_alias=AliasPath("passage", "id"))
     stance: Verdict
     score: float
     excerpt: str
     claim: str
 
 
+def _of_sentence(name: str) -> Any:
+    return Field(validation_alias=AliasPath("sentence", name))
+
+
 class VerifySentence(AnswerModel):
     """A sentence between two code points of the text; reason: why it was not checked."""
 
-    start_index: int
-    end_index: int
-    text: str
-    verdict: Verdict
-    score: float
-    claims: list[EweClaim]
+    start_index: int = _of_sentence("start")
+    end_index: int = _of_sentence("end")
+    text: str = _of_sentence("text")
+    verdict: Verdict = _of_sentence("verdict")
+    score: float = _of_sentence("score")
+    claims: list[EweClaim] = _of_sentence("claims")
     evidence: list[VerifyEvidence]
     notes: list[str]
-    reason: str
+    reason: str = _of_sentence("reason")
 
 
 class VerifyResponse(AnswerModel):
@@ -100,32 +104,7 @@ def _response(checked: CheckedText) -> VerifyResponse:
     return VerifyResponse(
         verdict=checked.verdict.value,
         support_score=support_score(checked.claims),
-        sentences=[_sentence(item) for item in checked.sentences],
+        sentences=list(map(VerifySentence.model_validate, checked.sentences)),
         sources=[wire_source(passage) for passage in checked.sources.values()],
         error=checked.error,
-    )
-
-
-def _sentence(checked: CheckedSentence) -> VerifySentence:
-    sentence = checked.sentence
-    evidence = [
-        VerifyEvidence(
-            source_id=item.passage.id,
-            stance=item.stance.value,
-            score=float(item.score),
-            excerpt=item.excerpt,
-            claim=item.claim,
-        )
-        for item in checked.evidence
-    ]
-    return VerifySentence(
-        start_index=sentence.start,
-        end_index=sentence.end,
-        text=sentence.text,
-        verdict=sentence.verdict.value,
-        score=float(sentence.score),
-        claims=[wire_claim(claim) for claim in sentence.claims],
-        evidence=evidence,
-        notes=list(checked.notes),
-        reason=sentence.reason,
     )

@@ -45,9 +45,9 @@ class RequestModel(BaseModel):
 
 
 class AnswerModel(BaseModel):
-    """Part of an answer."""
+    """Part of an answer; made of the engine's own data where its fields are called alike, or have an alias there."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, populate_by_name=True)
 
 
 def _check_unicode(text: str) -> str:
@@ -146,7 +146,7 @@ class EweClaim(AnswerModel):
     text: str
     verdict: Verdict
     score: float
-    source_ids: list[str]
+    source_ids: list[str] = Field(validation_alias="evidence_ids")
 
 
 class EweSentence(AnswerModel):
@@ -156,8 +156,8 @@ class EweSentence(AnswerModel):
     """
 
     choice: int = 0
-    start_index: int
-    end_index: int
+    start_index: int = Field(validation_alias="start")
+    end_index: int = Field(validation_alias="end")
     verdict: Verdict
     score: float
     source_ids: list[str]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from ewe.server.schemas import chat_schemas, common
 from ewe.server.schemas.common import AnswerModel, EweResult, Metadata, RequestModel, Text
 from ewe.server.schemas.response_format import JsonSchema, TextAnswer, TextConfig
 from ewe.server.schemas.sampling_schemas import SamplingRequest
@@ -97,21 +98,15 @@ class ResponsesRequest(SamplingRequest):
         return (self.top_logprobs or 0) if self.include else self.top_logprobs
 
 
-class UrlCitation(AnswerModel):
-    """A source of the text between two code points, the end excluded; without an address the url is `ewe:ID`."""
+class UrlCitation(common.UrlCitation):
+    """The same as in chat completions, with its type."""
 
     type: Literal["url_citation"] = "url_citation"
-    url: str
-    title: str
-    start_index: int
-    end_index: int
 
 
-class TopLogprob(AnswerModel):
-    """A token that could have been chosen; bytes: its text in UTF-8."""
+class TopLogprob(chat_schemas.TopLogprob):
+    """A token that could have been chosen; bytes: its text in UTF-8, empty if it is no whole character."""
 
-    token: str
-    logprob: float
     bytes: list[int]
 
 
