@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-from ewe.cli.asking import Asker, PromptForm, print_answer, show_stream, why_empty
+from ewe.cli.answering import Asker, PromptForm, print_answer, show_stream, why_empty
 from ewe.cli.prompts import Prompt
 from ewe.cli.results import ResultFile, record
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say

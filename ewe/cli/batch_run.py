@@ -92,7 +92,7 @@ def _count(path: Path) -> int:
 
 
 def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
-    from ewe.cli.asking import PromptForm
+    from ewe.cli.answering import PromptForm
     from ewe.cli.findings_file import content_digest, run_settings
     from ewe.sampling import SamplingParams
 

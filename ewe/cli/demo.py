@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.asking import Asker, PromptForm
+from ewe.cli.answering import Asker, PromptForm
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.prompts import Prompt
 from ewe.cli.run_view import RunView

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
-from ewe.cli.asking import PromptForm
+from ewe.cli.answering import PromptForm
 from ewe.cli.engine import settings_of
 from ewe.cli.findings_file import FindingsFile, recording, run_settings, write_figures
 from ewe.cli.terminal import output_console

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ewe.cli.asking import PromptForm
+from ewe.cli.answering import PromptForm
 from ewe.cli.collect_env import environment
 from ewe.cli.terminal import progress_bar
 from ewe.config import Config

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.asking import Asker, PromptForm, show_stream, why_empty
+from ewe.cli.answering import Asker, PromptForm, show_stream, why_empty
 from ewe.cli.batch import Batch
 from ewe.cli.engine import open_llm, settings_of
 from ewe.cli.findings_file import run_settings
