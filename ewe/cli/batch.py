@@ -15,7 +15,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeR
 
 from ewe.cli.answering import Asker, PromptForm, print_answer, show_stream, why_empty
 from ewe.cli.prompts import Prompt
-from ewe.cli.results import ResultFile, record
+from ewe.cli.result_file import ResultFile, record
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
 from ewe.report import write_page, write_trace

@@ -64,7 +64,7 @@ def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_c
     """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
     from ewe.batch.results import ResultLog
     from ewe.cli.engine import open_llm
-    from ewe.cli.results import check_settings, note_settings
+    from ewe.cli.result_file import check_settings, note_settings
 
     total = _count(path)
     written_with = _settings(path, config, server)
