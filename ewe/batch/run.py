@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from ewe.batch.requests import BatchRequest
-from ewe.batch.results import Reply, ResultLog
+from ewe.batch.result_log import Reply, ResultLog
 
 Answer = Callable[[BatchRequest], Awaitable[Reply | None]]
 """What the endpoint says to a request; None where the batch ends before it was asked."""

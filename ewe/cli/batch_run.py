@@ -15,7 +15,7 @@ from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from ewe.batch.results import ResultLog
+    from ewe.batch.result_log import ResultLog
     from ewe.config import Config
     from ewe.llm import LLM
     from ewe.server.settings import ServerSettings
@@ -62,7 +62,7 @@ def batch(
 
 def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_concurrency: int | None) -> ResultLog:
     """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
-    from ewe.batch.results import ResultLog
+    from ewe.batch.result_log import ResultLog
     from ewe.cli.engine import open_llm
     from ewe.cli.result_file import check_settings, note_settings
 

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message
 
 from ewe.batch.requests import BatchRequest
-from ewe.batch.results import Reply
+from ewe.batch.result_log import Reply
 from ewe.server.errors import RETRY_AFTER_S
 from ewe.server.service import Service
 

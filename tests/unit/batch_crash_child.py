@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ewe.batch.requests import BatchRequest, read_requests
-from ewe.batch.results import Reply, ResultLog
+from ewe.batch.result_log import Reply, ResultLog
 from ewe.batch.run import answer_requests
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ewe.batch.requests import BatchRequest
-from ewe.batch.results import Reply, ResultLog, result_line, unanswered_line
+from ewe.batch.result_log import Reply, ResultLog, result_line, unanswered_line
 from ewe.batch.run import answer_requests
 from ewe.errors import EWEError, InvalidRequestError
 
@@ -65,7 +65,7 @@ def test_killed_anywhere_every_request_has_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: list[tuple[int, int, int]]
 ) -> None:
     """After a kill the file ends with any part of one more line."""
-    monkeypatch.setattr("ewe.batch.results.os.fsync", lambda handle: None)
+    monkeypatch.setattr("ewe.batch.result_log.os.fsync", lambda handle: None)
     path = tmp_path / "results.jsonl"
     path.unlink(missing_ok=True)
     for answers, places, torn in kills:
@@ -149,7 +149,7 @@ def test_results_that_come_together_share_a_sync_and_count_after_it(
 ) -> None:
     syncs: list[int] = []
     log = ResultLog(tmp_path / "results.jsonl")
-    monkeypatch.setattr("ewe.batch.results.os.fsync", lambda handle: syncs.append(len(log.answered)))
+    monkeypatch.setattr("ewe.batch.result_log.os.fsync", lambda handle: syncs.append(len(log.answered)))
 
     async def add_all() -> None:
         await asyncio.gather(*(log.add(name, reply()) for name in NAMES))
@@ -173,7 +173,7 @@ def test_a_full_disk_ends_the_run_and_nothing_follows_half_a_line(
         if syncs > 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ewe.batch.results.os.fsync", fail_later)
+    monkeypatch.setattr("ewe.batch.result_log.os.fsync", fail_later)
     with pytest.raises(EWEError, match="No space left on device"):
         run(path, places=1)
     held = path.read_bytes()
