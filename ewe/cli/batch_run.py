@@ -105,8 +105,8 @@ def _answer(path: Path, total: int, llm: LLM, server: ServerSettings, log: Resul
     """Brings the answer to every request into the log."""
     import asyncio
 
+    from ewe.batch.dispatch import answer_requests
     from ewe.batch.requests import read_requests
-    from ewe.batch.run import answer_requests
     from ewe.server.app import create_app
     from ewe.server.batch_calls import BatchCaller
 

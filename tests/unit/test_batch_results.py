@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ewe.batch.dispatch import answer_requests
 from ewe.batch.requests import BatchRequest
 from ewe.batch.result_log import Reply, ResultLog, result_line, unanswered_line
-from ewe.batch.run import answer_requests
 from ewe.errors import EWEError, InvalidRequestError
 
 ROOT = Path(__file__).parents[2]
