@@ -17,7 +17,6 @@ from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
 from ewe.server.admission import AdmissionControl, check_prompts, check_room, tokens_to_ask
-from ewe.server.checks import Checks
 from ewe.server.errors import RefusedError
 from ewe.server.metrics import Metrics, RunMeter
 from ewe.server.run import EngineMessage, EventLoopBridge, Run
@@ -27,6 +26,7 @@ from ewe.server.served_models import ModelNames, SentenceModels, no_model
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
+from ewe.server.text_verifiers import Checks
 from ewe.summary import EngineSummary
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage

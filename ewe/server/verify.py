@@ -10,7 +10,6 @@ from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_source
-from ewe.server.checks import Checks, TimedVerifier
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import (
     ERROR_RESPONSES,
@@ -25,6 +24,7 @@ from ewe.server.schemas.common import (
 )
 from ewe.server.service import passages_of, service_of
 from ewe.server.streaming import Cancellation, run_in_thread
+from ewe.server.text_verifiers import Checks, TimedVerifier
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
