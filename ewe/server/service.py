@@ -26,7 +26,7 @@ from ewe.server.served_models import ModelNames, SentenceModels, no_model
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
-from ewe.server.text_verifiers import Checks
+from ewe.server.text_verifiers import TextVerifiers
 from ewe.summary import EngineSummary
 from ewe.tool_calls.use import ToolUse
 from ewe.types import Passage
@@ -63,7 +63,7 @@ class Served:
     llm: LLM
     names: ModelNames
     sentence_models: SentenceModels
-    checks: Checks
+    verifiers: TextVerifiers
 
 
 class Service:
@@ -90,7 +90,7 @@ class Service:
         names = ModelNames(llm.config.model.name, settings.served_model_name)
         models = SentenceModels(llm.config.retrieval, components.retriever)
         # Last: from here on requests are let in.
-        self._served = Served(llm, names, models, Checks(llm.config, components))
+        self._served = Served(llm, names, models, TextVerifiers(llm.config, components))
 
     @property
     def served(self) -> Served:
@@ -200,8 +200,8 @@ class Service:
         self._builders.shutdown(wait=False, cancel_futures=True)
         self._builders = _thread()
         if self._served is not None:
-            self._served.checks.close()
-            self._served = replace(self._served, checks=Checks(self.llm.config, self.llm.client.components))
+            self._served.verifiers.close()
+            self._served = replace(self._served, verifiers=TextVerifiers(self.llm.config, self.llm.client.components))
 
 
 def service_of(request: Request) -> Service:

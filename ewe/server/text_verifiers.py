@@ -54,7 +54,7 @@ class TimedVerifier:
             self._answered.notify_all()
 
 
-class Checks:
+class TextVerifiers:
     """The verifiers of one engine, for texts that are finished. Judges are loaded when first needed."""
 
     def __init__(self, config: Config, components: Components) -> None:

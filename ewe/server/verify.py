@@ -24,7 +24,7 @@ from ewe.server.schemas.common import (
 )
 from ewe.server.service import passages_of, service_of
 from ewe.server.streaming import Cancellation, run_in_thread
-from ewe.server.text_verifiers import Checks, TimedVerifier
+from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
@@ -80,17 +80,17 @@ class VerifyResponse(AnswerModel):
 
 @router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
-    """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
-    checks = service_of(request).served.checks
-    return _response(await run_in_thread(request, lambda cancellation: _check(checks, body, cancellation)))
+    """TextVerifiers a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
+    verifiers = service_of(request).served.verifiers
+    return _response(await run_in_thread(request, lambda cancellation: _check(verifiers, body, cancellation)))
 
 
-def _check(checks: Checks, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
+def _check(verifiers: TextVerifiers, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
     """The checked text; stops between two calls of the verifier when nobody waits any more."""
     if body.documents:
-        with closing(checks.against(passages_of(body.documents))) as verifier:
+        with closing(verifiers.against(passages_of(body.documents))) as verifier:
             return _run(verifier, body, cancellation)
-    own = checks.own()
+    own = verifiers.own()
     if own is None:
         raise InvalidRequestError("this server has no datastore: give documents to check against")
     return _run(own, body, cancellation)
