@@ -11,13 +11,13 @@ from ewe.llm import LLM
 from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, verify
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import BatchStore
+from ewe.server.engine_service import Service
 from ewe.server.errors import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
 from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
 from ewe.server.page import api_docs
 from ewe.server.page import routes as page
-from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 
 _ROUTERS = (

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message
 
 from ewe.batch.requests import BatchRequest
 from ewe.batch.result_log import Reply
+from ewe.server.engine_service import Service
 from ewe.server.errors import RETRY_AFTER_S
-from ewe.server.service import Service
 
 _LOOK_AGAIN_S = 0.05
 

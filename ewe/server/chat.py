@@ -12,6 +12,7 @@ from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
 from ewe.server.answers import citations, finish_reason
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
@@ -26,7 +27,6 @@ from ewe.server.schemas.chat_schemas import (
     ChatResponse,
 )
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import respond
 from ewe.tool_calls.use import Piece, ToolUse, with_id
 from ewe.types import Generation, ToolCall

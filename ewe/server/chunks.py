@@ -10,11 +10,11 @@ from typing import Any
 from ewe.report.jsonable import jsonable
 from ewe.server import FINGERPRINT
 from ewe.server.answers import check_finished, counted, ewe_result, usage
+from ewe.server.engine_service import Service
 from ewe.server.errors import RefusedError
 from ewe.server.run import Run, RunEvent
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
-from ewe.server.service import Service
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.server.streaming import RecordForm, comment, record
 from ewe.types import Generation

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from ewe.server.answers import finish_reason
 from ewe.server.chunks import ChunkedAnswer
+from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
 from ewe.server.run import Run
@@ -19,7 +20,6 @@ from ewe.server.schemas.completion_schemas import (
     CompletionRequest,
     CompletionResponse,
 )
-from ewe.server.service import Order, Service, service_of
 from ewe.server.streaming import respond
 from ewe.types import Generation
 

@@ -6,6 +6,7 @@ import uuid
 import numpy as np
 from fastapi import APIRouter, Request
 
+from ewe.server.engine_service import service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
@@ -20,7 +21,6 @@ from ewe.server.schemas.embed_rerank_schemas import (
     RerankResponse,
 )
 from ewe.server.served_models import SentenceModels, counted, name_of
-from ewe.server.service import service_of
 from ewe.server.streaming import Cancellation, run_in_thread
 
 router = APIRouter(route_class=RequestRoute, responses=ERROR_RESPONSES)

@@ -10,6 +10,7 @@ from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
+from ewe.server.engine_service import key_of, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.schemas.memory_schemas import (
     FoundMemory,
@@ -20,7 +21,6 @@ from ewe.server.schemas.memory_schemas import (
     MemorySearchRequest,
     WireMemory,
 )
-from ewe.server.service import key_of, service_of
 from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions
 

@@ -5,6 +5,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from ewe.llm import LLM
 from ewe.server import VERSION
+from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import ERROR_RESPONSES
 from ewe.server.schemas.operation_schemas import (
@@ -18,7 +19,6 @@ from ewe.server.schemas.operation_schemas import (
     TokenizeResponse,
     Version,
 )
-from ewe.server.service import Service, key_of, service_of
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)

@@ -16,8 +16,8 @@ from ewe.errors import ConfigError
 from ewe.llm import LLM
 from ewe.loading import OnLoad
 from ewe.server.app import create_app
+from ewe.server.engine_service import Service
 from ewe.server.middleware import set_up_logs
-from ewe.server.service import Service
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import StartLog, report_engine, report_start
 

@@ -11,6 +11,7 @@ from ewe.conversation import question_of
 from ewe.engine.request import Prompt
 from ewe.llm import LLM
 from ewe.server.answers import check_finished, citations, ewe_result, usage
+from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
@@ -31,7 +32,6 @@ from ewe.server.schemas.response_schemas import (
     TopLogprob,
     UrlCitation,
 )
-from ewe.server.service import Order, Service, service_of
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.server.streaming import comment, respond
 from ewe.types import Generation

@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ewe.server.answers import check_finished
+from ewe.server.engine_service import key_of, service_of
 from ewe.server.errors import RefusedError, refusal_of
 from ewe.server.run import Run, RunEvent
 from ewe.server.schemas.common import AnswerModel
-from ewe.server.service import key_of, service_of
 from ewe.types import Generation
 
 DONE = "data: [DONE]\n\n"

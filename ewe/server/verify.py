@@ -10,6 +10,7 @@ from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_source
+from ewe.server.engine_service import passages_of, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.common import (
     ERROR_RESPONSES,
@@ -22,7 +23,6 @@ from ewe.server.schemas.common import (
     Text,
     Verdict,
 )
-from ewe.server.service import passages_of, service_of
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
 

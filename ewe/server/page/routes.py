@@ -10,8 +10,8 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 
 import ewe.report
+from ewe.server.engine_service import service_of
 from ewe.server.schemas.operation_schemas import PageStart
-from ewe.server.service import service_of
 from ewe.world.builtin import example_prompts
 
 router = APIRouter(include_in_schema=False)
