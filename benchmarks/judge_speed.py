@@ -20,7 +20,7 @@ from transformers import AutoConfig, BertForSequenceClassification
 
 from benchmarks import plots
 from benchmarks.common import parse_arguments, report, seconds
-from ewe.verification.judges.builtin import load_int8
+from ewe.verification.judges.builtin_judge import load_int8
 from ewe.verification.judges.checkpoints import builtin_path
 
 _PAIR_TOKENS = 128

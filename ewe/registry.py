@@ -122,7 +122,7 @@ JUDGES = Registry(
     "judge",
     "ewe.judges",
     {
-        "builtin": "ewe.verification.judges.builtin:load_builtin",
+        "builtin": "ewe.verification.judges.builtin_judge:load_builtin",
         "base": "ewe.verification.judges.base:load_base",
         "values": "ewe.verification.value_comparison.verifier:ValueJudge",
     },

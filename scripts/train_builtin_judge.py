@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from ewe.verification.judges.builtin import dequantise
+from ewe.verification.judges.builtin_judge import dequantise
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,7 +11,7 @@ Layout (all that a loader needs):
 - model.safetensors: the names of `BertForSequenceClassification.state_dict()`. Every matrix `NAME` (embeddings, linear
   weights) is int8 [rows, columns] and has its float32 scales [rows] as `NAME.scale`; the weight is
   `NAME.float() * scale[:, None]`. Vectors (biases, layer norms) and the 3-row classifier are float32 as they are and
-  have no scale. `ewe.verification.judges.builtin` reads it.
+  have no scale. `ewe.verification.judges.builtin_judge` reads it.
 
 What calibrates the probabilities is folded into the classifier: softmax(logits) is the calibrated probability as it
 stands.

@@ -12,7 +12,7 @@ from transformers import BertForSequenceClassification
 
 from ewe.errors import JudgeError
 from ewe.verification import load_judge
-from ewe.verification.judges.builtin import dequantise, load_builtin, load_int8
+from ewe.verification.judges.builtin_judge import dequantise, load_builtin, load_int8
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def model(tmp_path):
 @pytest.fixture(params=[False, True], ids=["float32", "bfloat16"])
 def exactness(request, monkeypatch):
     """With and without a CPU that multiplies bfloat16; the tolerance that goes with it."""
-    monkeypatch.setattr("ewe.verification.judges.builtin.multiplies_bfloat16", lambda place: request.param)
+    monkeypatch.setattr("ewe.verification.judges.builtin_judge.multiplies_bfloat16", lambda place: request.param)
     return 1e-2 if request.param else 1e-5
 
 
