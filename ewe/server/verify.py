@@ -80,7 +80,7 @@ class VerifyResponse(AnswerModel):
 
 @router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
-    """TextVerifiers a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
+    """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
     verifiers = service_of(request).served.verifiers
     return _response(await run_in_thread(request, lambda cancellation: _check(verifiers, body, cancellation)))
 

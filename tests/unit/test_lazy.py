@@ -18,7 +18,7 @@ from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.hybrid import HybridRetriever
 from ewe.retrieval.reranker import Reranked
 from ewe.retrieval.veracity import SourceTable, Weighed
-from ewe.verification.judges import builtin
+from ewe.verification.judges import builtin_judge
 from ewe.verification.open_verifier import open_verifier
 
 
@@ -75,7 +75,7 @@ def test_what_stands_around_a_model_passes_the_word_on(monkeypatch: pytest.Monke
     hybrid = HybridRetriever([BM25Retriever(passages), DenseRetriever(passages, encoder)])
     scorer_of_pairs: Any = scorer
     retriever = Weighed(Reranked(hybrid, scorer_of_pairs), SourceTable({}))
-    monkeypatch.setattr(builtin, "load_builtin", lambda device: judge.warm() or judge)
+    monkeypatch.setattr(builtin_judge, "load_builtin", lambda device: judge.warm() or judge)
     verifier = open_verifier("claims", retriever, VerificationConfig())
     assert (encoder.loads, scorer.loads, judge.loads) == (0, 0, 0)
     steps: list[str] = []
