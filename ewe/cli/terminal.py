@@ -123,7 +123,6 @@ class View(Protocol):
 
     def handle(self, kind: str, data: Any) -> None:
         """Draws one event."""
-        ...
 
 
 def follow(events: Iterable[StreamEvent], view: View | None) -> Generation:

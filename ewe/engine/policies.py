@@ -63,11 +63,9 @@ class Policy(Protocol):
 
     def is_due(self, num_tokens: int) -> bool:
         """Whether to look after this many tokens; sentences are searched for only then."""
-        ...
 
     def look(self, view: View) -> Decision:
         """What to do, given the sentences that have been completed."""
-        ...
 
 
 class PlainPolicy:

@@ -58,23 +58,18 @@ class StreamedAnswer(Protocol):
 
     async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
         """All choices at once."""
-        ...
 
     def begin(self) -> str:
         """Before anything has happened."""
-        ...
 
     async def tell(self, item: RunEvent) -> str:
         """Of one event; raises RefusedError where the answer came to nothing."""
-        ...
 
     def end(self) -> str:
         """After the last event."""
-        ...
 
     def fail(self, error: RefusedError) -> str:
         """Of what broke the stream off."""
-        ...
 
 
 class RunStream(StreamingResponse):

@@ -32,7 +32,6 @@ class Completer(Protocol):
 
         Raises CompletionError if any prompt got no usable answer, BudgetError where the budget forbids another one.
         """
-        ...
 
 
 def complete_each(completer: Completer, prompts: Sequence[str]) -> list[str | CompletionError]:

@@ -31,7 +31,6 @@ class Judge(Protocol):
         Both texts of a pair (evidence, claim) are data: whatever instructions or control tokens they spell out, they
         are only judged. Raises JudgeError if there is no answer.
         """
-        ...
 
 
 def checked(answer: object, num_pairs: int, judge: str) -> NDArray[np.float32]:
