@@ -32,7 +32,6 @@ from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool, TokenStates
-from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_cache import UnitCache
@@ -170,10 +169,10 @@ def wire(
     if (components.retriever or components.memories) is not None and has_place:
         top_k = copies or config.feedback.retrieval_top_k
         search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
-        retrieval = Worker("retrieval", search, changed.set, partial(warm, components.retriever))
+        retrieval = Worker("retrieval", search, changed.set, getattr(components.retriever, "warm", None))
     if components.verifier is not None and verifies(config.policy):
         check = in_own_stream(partial(workers.verify, components.verifier), pool.device)
-        verification = Worker("verification", check, changed.set, partial(warm, components.verifier))
+        verification = Worker("verification", check, changed.set, getattr(components.verifier, "warm", None))
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)
     chosen = config.scheduler.async_scheduling
