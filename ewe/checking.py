@@ -21,11 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 def check_text(
-    text: str,
-    verifier: Verifier,
-    prompt: str = "",
-    batch_size: int = 32,
-    on_progress: Progress | None = None,
+    text: str, verifier: Verifier, prompt: str = "", batch_size: int = 32, on_progress: Progress | None = None
 ) -> CheckedText:
     """Every sentence of `text` with its verdict and evidence.
 

@@ -48,8 +48,7 @@ SweepFile = Annotated[
     ),
 ]
 Judge = Annotated[
-    str | None,
-    _judging(help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL."),
+    str | None, _judging(help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
 ]
 ClaimFinder = Annotated[
     str | None,

@@ -65,8 +65,7 @@ def memory(
     cases: Annotated[int | None, typer.Option(min=1, help="How many cases.", show_default="the bench's own")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated and drawn.")] = 0,
     data: Annotated[
-        Path | None,
-        typer.Option(help="A case file of MMA-Bench, or the folder of the public sets.", exists=True),
+        Path | None, typer.Option(help="A case file of MMA-Bench, or the folder of the public sets.", exists=True)
     ] = None,
     images: Annotated[
         Path | None,

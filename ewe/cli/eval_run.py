@@ -12,14 +12,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.answering import PromptForm
-from ewe.cli.findings_file import (
-    FindingsFile,
-    content_digest,
-    read_findings,
-    recording,
-    run_settings,
-    write_figures,
-)
+from ewe.cli.findings_file import FindingsFile, content_digest, read_findings, recording, run_settings, write_figures
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
 from ewe.config import Config

@@ -29,12 +29,10 @@ def verify(
         ),
     ] = None,
     datastore: Annotated[
-        str | None,
-        _evidence(help="A folder of `ewe index build`, a .jsonl file, or builtin."),
+        str | None, _evidence(help="A folder of `ewe index build`, a .jsonl file, or builtin.")
     ] = None,
     documents: Annotated[
-        list[str] | None,
-        _evidence(help="A document, folder or pattern to check against. Repeatable."),
+        list[str] | None, _evidence(help="A document, folder or pattern to check against. Repeatable.")
     ] = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
     judge: Annotated[

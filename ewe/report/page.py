@@ -41,11 +41,7 @@ def page_data(generation: Generation) -> dict[str, Any]:
         "pieces": cut_pieces(generation.text, generation.sentences),
         "sentences": [_sentence(item, generation, axis) for item in generation.sentences],
         "sources": generation.sources,
-        "timeline": {
-            "length": axis.length,
-            "removed": axis.removed,
-            "lanes": build_lanes(generation.trace, axis),
-        },
+        "timeline": {"length": axis.length, "removed": axis.removed, "lanes": build_lanes(generation.trace, axis)},
         "events": [
             {"kind": event.kind, "time_s": event.time_s, "num_tokens": event.num_tokens, "at": at, "data": event.data}
             for event, at in zip(generation.trace, axis.positions, strict=True)

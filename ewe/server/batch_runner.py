@@ -32,12 +32,7 @@ class BatchRunner:
     """Runs what the store holds; all batches share `concurrency` places, each in its turn. now: unix seconds."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        service: Service,
-        store: BatchStore,
-        concurrency: int,
-        now: Callable[[], float] = time.time,
+        self, app: ASGIApp, service: Service, store: BatchStore, concurrency: int, now: Callable[[], float] = time.time
     ) -> None:
         self.store = store
         self.now = now

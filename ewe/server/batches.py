@@ -13,15 +13,7 @@ from ewe.server.batch_store import blocks, new_id, page, write_whole
 from ewe.server.engine_service import key_of, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.schemas.batch_schemas import (
-    Batch,
-    BatchCreation,
-    DeletedFile,
-    FileListing,
-    Listing,
-    Page,
-    StoredFile,
-)
+from ewe.server.schemas.batch_schemas import Batch, BatchCreation, DeletedFile, FileListing, Listing, Page, StoredFile
 from ewe.server.schemas.common import ERROR_RESPONSES
 
 router = APIRouter(tags=["OpenAI"], responses=ERROR_RESPONSES, route_class=RequestRoute)

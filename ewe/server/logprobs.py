@@ -74,10 +74,7 @@ def _prompt_pieces(tokenizer: Any, prompt_ids: Sequence[int], generation: Genera
 
 
 def _told(
-    detokenizer: Detokenizer,
-    token_ids: Sequence[int],
-    logprobs: Sequence[float],
-    tops: Sequence[Mapping[int, float]],
+    detokenizer: Detokenizer, token_ids: Sequence[int], logprobs: Sequence[float], tops: Sequence[Mapping[int, float]]
 ) -> list[_Piece]:
     found = []
     for place, token_id in enumerate(token_ids):

@@ -92,10 +92,7 @@ class ServerSettings(Settings):
 
 
 def resolve_settings(
-    model: str | None,
-    file: Path | None,
-    environ: Mapping[str, str],
-    assignments: Iterable[str],
+    model: str | None, file: Path | None, environ: Mapping[str, str], assignments: Iterable[str]
 ) -> tuple[Config, ServerSettings, list[str]]:
     """Settings of engine and server, and the names in the environment that are none.
 

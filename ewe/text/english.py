@@ -5,75 +5,21 @@ from functools import lru_cache
 
 
 def _forms(table: str) -> dict[str, str]:
-    """{inflected form: base form} from lines "base form form"."""
-    return {form: line.split()[0] for line in table.strip().splitlines() for form in line.split()[1:]}
+    """{inflected form: base form} from "base form form|base form"."""
+    return {form: verb.split()[0] for verb in table.split("|") for form in verb.split()[1:]}
 
 
-_IRREGULAR = _forms("""
-be am is are was were been being
-have has had having
-become became
-begin began begun
-bear bore borne
-bring brought
-build built
-buy bought
-choose chose chosen
-come came
-die died dies dying
-do did done does
-draw drew drawn
-earn earned
-fall fell fallen
-fight fought
-find found
-fly flew flown
-get got gotten
-give gave given
-go went gone goes
-grow grew grown
-hold held
-keep kept
-know knew known
-lay laid
-lead led
-leave left
-lie lay lain lying lies
-lose lost
-make made
-marry married marries
-meet met
-pay paid
-put
-read
-rise rose risen
-run ran
-say said
-see saw seen
-sell sold
-send sent
-set
-shoot shot
-sing sang sung
-sink sank sunk
-speak spoke spoken
-spend spent
-stand stood
-strike struck
-swim swam
-take took taken
-teach taught
-tell told
-think thought
-wed wedded
-win won
-write wrote written
-child children
-man men
-woman women
-wife wives
-life lives
-""")
+_IRREGULAR = _forms(
+    """\
+be am is are was were been being|have has had having|become became|begin began begun|bear bore borne|bring brought|
+build built|buy bought|choose chose chosen|come came|die died dies dying|do did done does|draw drew drawn|earn earned|
+fall fell fallen|fight fought|find found|fly flew flown|get got gotten|give gave given|go went gone goes|
+grow grew grown|hold held|keep kept|know knew known|lay laid|lead led|leave left|lie lay lain lying lies|lose lost|
+make made|marry married marries|meet met|pay paid|put|read|rise rose risen|run ran|say said|see saw seen|sell sold|
+send sent|set|shoot shot|sing sang sung|sink sank sunk|speak spoke spoken|spend spent|stand stood|strike struck|
+swim swam|take took taken|teach taught|tell told|think thought|wed wedded|win won|write wrote written|child children|
+man men|woman women|wife wives|life lives"""
+)
 # "found" is far more often the verb of foundation in descriptive prose ("he found" is caught by the comparison).
 del _IRREGULAR["found"]
 

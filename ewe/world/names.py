@@ -15,12 +15,8 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_ONSETS = _words("""
-    B Br C Cl D Dr F Fl G Gr H J K L M N P Pr R S St T Th Tr V W
-""")
-_RIMES = _words("""
-    al an ar av el em en er id il in ol or os un ur
-""")
+_ONSETS = _words("B Br C Cl D Dr F Fl G Gr H J K L M N P Pr R S St T Th Tr V W")
+_RIMES = _words("al an ar av el em en er id il in ol or os un ur")
 
 _FIRST_ENDINGS: dict[Gender, tuple[str, ...]] = {
     "she": ("a", "ena", "ina", "ela", "ira", "essa", "anda", "ette", "isa", "una", "ora", "ilde"),
@@ -28,15 +24,12 @@ _FIRST_ENDINGS: dict[Gender, tuple[str, ...]] = {
     "they": ("y", "o"),
 }
 _SURNAME_TAILS = _words("""
-    land mer ner low stone field man sen rell dane croft worth vey lin ton ter gard kett more sky dorn ley bach
-    roy
+    land mer ner low stone field man sen rell dane croft worth vey lin ton ter gard kett more sky dorn ley bach roy
 """)
 _TOWN_TAILS = _words("""
     moor by holm ford wick stead haven port mouth bury dale gate brook well cliff combe bridge hill
 """)
-_ROOT_TAILS = _words("""
-    ia ax ent is und ello ade ium ost ique ever ander
-""")
+_ROOT_TAILS = _words("ia ax ent is und ello ade ium ost ique ever ander")
 
 SCHOOL_KINDS = ("College", "School", "University", "Seminary")
 INSTITUTE_KINDS = ("Institute", "Observatory", "Academy", "Society", "Museum", "Laboratory")
@@ -45,26 +38,26 @@ INVENTION_KINDS = ("Compass", "Clock", "Engine", "Lens", "Loom", "Lamp", "Pump",
 EXPEDITION_KINDS = ("Expedition", "Voyage", "Survey", "Congress", "Crossing")
 OCCUPATIONS = _words("""
     botanist chemist geologist painter poet physician surveyor linguist mathematician composer sculptor historian
-    weaver glassmaker navigator cartographer philosopher zoologist mason printer clockmaker lawyer novelist
-    translator biologist dancer gardener librarian potter singer
+    weaver glassmaker navigator cartographer philosopher zoologist mason printer clockmaker lawyer novelist translator
+    biologist dancer gardener librarian potter singer
 """)
 _TITLE_ADJECTIVES = _words("""
-    Amber Ancient Autumn Bitter Black Blind Blue Bright Broken Buried Burning Calm Clear Cold Common Copper
-    Crooked Dark Deep Distant Double Drowned Early Empty Endless Fallen False Far Final First Folded Forgotten
-    Frozen Gentle Gilded Glass Golden Great Green Grey Half Heavy Hidden Hollow Inner Iron Last Late Lesser Little
-    Living Lonely Long Lost Low Marble Narrow New Northern Old Open Outer Pale Paper Patient Plain Quiet Red
-    Restless Rough Sacred Salt Scarlet Second Secret Severed Shallow Sharp Short Silent Silver Simple Sleeping
-    Slow Small Southern Still Strange Sunken Tall Thin Third Torn True Unseen Upper Veiled Wandering Warm Western
-    White Wide Wild Winter Wooden Yellow Young
+    Amber Ancient Autumn Bitter Black Blind Blue Bright Broken Buried Burning Calm Clear Cold Common Copper Crooked
+    Dark Deep Distant Double Drowned Early Empty Endless Fallen False Far Final First Folded Forgotten Frozen Gentle
+    Gilded Glass Golden Great Green Grey Half Heavy Hidden Hollow Inner Iron Last Late Lesser Little Living Lonely Long
+    Lost Low Marble Narrow New Northern Old Open Outer Pale Paper Patient Plain Quiet Red Restless Rough Sacred Salt
+    Scarlet Second Secret Severed Shallow Sharp Short Silent Silver Simple Sleeping Slow Small Southern Still Strange
+    Sunken Tall Thin Third Torn True Unseen Upper Veiled Wandering Warm Western White Wide Wild Winter Wooden Yellow
+    Young
 """)
 _TITLE_NOUNS = _words("""
-    Anchor Arch Archive Bell Bird Boat Book Bridge Candle Canal Castle Chain Circle City Cloud Coast Coin Corner
-    Crown Current Door Dream Echo Field Fire Flame Flower Fountain Garden Gate Glacier Grain Grove Hand Harbour
-    Harvest Hill Horizon Horse House Hunter Island Journey Key Kingdom Ladder Lake Lantern Leaf Letter Light Line
-    Map Market Meadow Measure Mill Mirror Mountain Music Needle Night Ocean Orchard Palace Path Pattern Pearl
-    Pillar Pilgrim Plain Quarry Question Rain River Road Room Root Rope Sail Sea Season Seed Shadow Shell Ship
-    Shore Signal Sky Smoke Snow Song Spring Stair Star Stone Storm Stream String Summer Table Temple Thread Tide
-    Tower Town Tree Valley Village Voice Wall Watch Water Wave Well Wheel Wind Window Wing Wood Word World
+    Anchor Arch Archive Bell Bird Boat Book Bridge Candle Canal Castle Chain Circle City Cloud Coast Coin Corner Crown
+    Current Door Dream Echo Field Fire Flame Flower Fountain Garden Gate Glacier Grain Grove Hand Harbour Harvest Hill
+    Horizon Horse House Hunter Island Journey Key Kingdom Ladder Lake Lantern Leaf Letter Light Line Map Market Meadow
+    Measure Mill Mirror Mountain Music Needle Night Ocean Orchard Palace Path Pattern Pearl Pillar Pilgrim Plain Quarry
+    Question Rain River Road Room Root Rope Sail Sea Season Seed Shadow Shell Ship Shore Signal Sky Smoke Snow Song
+    Spring Stair Star Stone Storm Stream String Summer Table Temple Thread Tide Tower Town Tree Valley Village Voice
+    Wall Watch Water Wave Well Wheel Wind Window Wing Wood Word World
 """)
 
 

@@ -35,13 +35,7 @@ class CrossEncoderJudge:
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        head: Head,
-        name: str,
-        max_tokens: int = _MAX_TOKENS,
-        bfloat16: bool = False,
+        self, model: Any, tokenizer: Any, head: Head, name: str, max_tokens: int = _MAX_TOKENS, bfloat16: bool = False
     ) -> None:
         self._model = model.eval()
         self._tokenizer = tokenizer
