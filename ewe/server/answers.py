@@ -7,16 +7,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from ewe.server.errors import RefusedError
-from ewe.server.schemas.common import (
-    Annotation,
-    CompletionTokensDetails,
-    EweResult,
-    EweRevision,
-    EweSentence,
-    EweSource,
-    UrlCitation,
-    Usage,
-)
+from ewe.server.schemas import common as schemas
 from ewe.types import Claim, Generation, Passage, Verdict
 
 
@@ -40,56 +31,56 @@ def finish_reason(generation: Generation) -> Literal["stop", "length"]:
     return "stop" if generation.finish_reason == "stop" else "length"
 
 
-def usage(generations: Sequence[Generation]) -> Usage:
+def usage(generations: Sequence[Generation]) -> schemas.Usage:
     """Tokens of one request: each prompt once, and all that was written, taken back or not."""
     prompt = sum(item.stats.prompt_tokens for item in generations if item.index == 0)
     discarded = sum(item.stats.tokens_discarded for item in generations)
     return counted(prompt, sum(item.stats.tokens_kept for item in generations) + discarded, discarded)
 
 
-def counted(prompt: int, written: int, discarded: int) -> Usage:
+def counted(prompt: int, written: int, discarded: int) -> schemas.Usage:
     """The counts for prompts and answers of so many tokens, of which so many were taken back."""
-    return Usage(
+    return schemas.Usage(
         prompt_tokens=prompt,
         completion_tokens=written,
         total_tokens=prompt + written,
-        completion_tokens_details=CompletionTokensDetails(rejected_prediction_tokens=discarded),
+        completion_tokens_details=schemas.CompletionTokensDetails(rejected_prediction_tokens=discarded),
     )
 
 
-def citations(generation: Generation) -> list[Annotation]:
+def citations(generation: Generation) -> list[schemas.Annotation]:
     """One citation per sentence and source that supports a claim of it."""
     found = []
     for sentence in generation.sentences:
         supported = [claim for claim in sentence.claims if claim.verdict is Verdict.SUPPORTED]
         for name in dict.fromkeys(id_ for claim in supported for id_ in claim.evidence_ids):
             passage = generation.sources.get(name)
-            citation = UrlCitation(
+            citation = schemas.UrlCitation(
                 url=(passage.url if passage else "") or f"ewe:{quote(name, safe='')}",
                 title=(passage.title if passage else "") or name,
                 start_index=sentence.start,
                 end_index=sentence.end,
             )
-            found.append(Annotation(url_citation=citation))
+            found.append(schemas.Annotation(url_citation=citation))
     return found
 
 
-def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> EweResult:
+def ewe_result(generations: Sequence[Generation], offsets: Sequence[int] = ()) -> schemas.EweResult:
     """What the engine knows of all answers of a request.
 
     offsets: where each answer begins in the text of its choice, in code points (empty: at 0).
     """
-    sentences: list[EweSentence] = []
-    revisions: list[EweRevision] = []
+    sentences: list[schemas.EweSentence] = []
+    revisions: list[schemas.EweRevision] = []
     for choice, generation in enumerate(generations):
         revisions += _revisions(choice, generation, len(sentences))
         offset = offsets[choice] if offsets else 0
-        for sentence in map(EweSentence.model_validate, generation.sentences):
+        for sentence in map(schemas.EweSentence.model_validate, generation.sentences):
             place = {"start_index": offset + sentence.start_index, "end_index": offset + sentence.end_index}
             sentences.append(sentence.model_copy(update={"choice": choice, **place}))
     passages = {name: passage for item in generations for name, passage in item.sources.items()}
     scores = _retrieval_scores(generations)
-    return EweResult(
+    return schemas.EweResult(
         support_score=support_score([claim for item in generations for s in item.sentences for claim in s.claims]),
         sentences=sentences,
         sources=[wire_source(passage, scores.get(name)) for name, passage in passages.items()],
@@ -104,12 +95,12 @@ def support_score(claims: Sequence[Claim]) -> float | None:
     return sum(claim.verdict is Verdict.SUPPORTED for claim in claims) / len(claims) if claims else None
 
 
-def wire_source(passage: Passage, score: float | None = None) -> EweSource:
+def wire_source(passage: Passage, score: float | None = None) -> schemas.EweSource:
     """A passage as clients read it."""
-    return EweSource(**asdict(passage), score=score)
+    return schemas.EweSource(**asdict(passage), score=score)
 
 
-def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevision]:
+def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.EweRevision]:
     """The wordings that were taken back, in order; first: the place of the answer's first sentence."""
     left = [list(sentence.removed) for sentence in generation.sentences]
     found = []
@@ -120,7 +111,9 @@ def _revisions(choice: int, generation: Generation, first: int) -> list[EweRevis
             if place is not None:
                 left[place].remove(text)
             sentence = None if place is None else first + place
-            found.append(EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"]))
+            found.append(
+                schemas.EweRevision(choice=choice, sentence=sentence, removed=text, reason=event.data["reason"])
+            )
     return found
 
 

@@ -17,15 +17,7 @@ from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.run import Run, RunEvent
-from ewe.server.schemas.chat_schemas import (
-    AnswerFunction,
-    AnswerMessage,
-    AnswerToolCall,
-    ChatChoice,
-    ChatLogprobs,
-    ChatRequest,
-    ChatResponse,
-)
+from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
 from ewe.tool_calls.use import Piece, ToolUse, with_id
@@ -34,8 +26,10 @@ from ewe.types import Generation, ToolCall
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
-@router.post("/v1/chat/completions", response_model=ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
-async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
+@router.post(
+    "/v1/chat/completions", response_model=schemas.ChatResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES}
+)
+async def create_chat_completion(body: schemas.ChatRequest, request: Request) -> Response:
     """Goes on with a conversation; with `stream` text is sent as it becomes final, or as drafts with revisions."""
     service = service_of(request)
     tools = _tool_use(service, body)
@@ -43,7 +37,7 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     return await respond(request, run, _ChatAnswer(service, run, body, tools), body.stream)
 
 
-def _tool_use(service: Service, body: ChatRequest) -> ToolUse | None:
+def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
     with _naming_the_field():
         template = service.llm.chat_template
         tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
@@ -63,7 +57,7 @@ def _naming_the_field() -> Iterator[None]:
         raise RefusedError(400, str(error), param=field if colon and " " not in field else None) from error
 
 
-def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
+def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
     messages = [message.for_template for message in body.messages]
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
@@ -83,9 +77,9 @@ def _order(body: ChatRequest, tools: ToolUse | None) -> Order:
 
 
 class _ChatAnswer(ChunkedAnswer):
-    form, id_prefix, chunk_object = ChatResponse, "chatcmpl", "chat.completion.chunk"
+    form, id_prefix, chunk_object = schemas.ChatResponse, "chatcmpl", "chat.completion.chunk"
 
-    def __init__(self, service: Service, run: Run, body: ChatRequest, tools: ToolUse | None) -> None:
+    def __init__(self, service: Service, run: Run, body: schemas.ChatRequest, tools: ToolUse | None) -> None:
         super().__init__(service, run, body)
         self._wants_logprobs = body.logprobs
         self._tools = tools
@@ -96,13 +90,13 @@ class _ChatAnswer(ChunkedAnswer):
         delta = {"role": "assistant", "content": ""}
         return "".join(self._chunk([_choice(index, delta)]) for index in range(self._run.num_choices))
 
-    async def _whole_choice(self, index: int, generation: Generation) -> ChatChoice:
+    async def _whole_choice(self, index: int, generation: Generation) -> schemas.ChatChoice:
         logprobs = await self._logprobs(generation)
         answer = generation if self._tools is None else self._tools.read(generation)
         calls = [_answer_call(call) for call in answer.tool_calls]
-        return ChatChoice(
+        return schemas.ChatChoice(
             index=index,
-            message=AnswerMessage(
+            message=schemas.AnswerMessage(
                 content=answer.text if answer.text or not calls else None,
                 annotations=citations(generation),
                 tool_calls=calls or None,
@@ -148,7 +142,7 @@ class _ChatAnswer(ChunkedAnswer):
         choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
         return choice
 
-    async def _logprobs(self, generation: Generation) -> ChatLogprobs | None:
+    async def _logprobs(self, generation: Generation) -> schemas.ChatLogprobs | None:
         if not self._wants_logprobs:
             return None
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
@@ -160,8 +154,8 @@ def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length",
     return "tool_calls" if num_calls and reason == "stop" else reason
 
 
-def _answer_call(call: ToolCall) -> AnswerToolCall:
-    return AnswerToolCall(id=call.id, function=AnswerFunction(name=call.name, arguments=call.arguments))
+def _answer_call(call: ToolCall) -> schemas.AnswerToolCall:
+    return schemas.AnswerToolCall(id=call.id, function=schemas.AnswerFunction(name=call.name, arguments=call.arguments))
 
 
 def _choice(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:

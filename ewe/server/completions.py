@@ -12,14 +12,8 @@ from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
 from ewe.server.run import Run
+from ewe.server.schemas import completion_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.schemas.completion_schemas import (
-    DEFAULT_MAX_TOKENS,
-    CompletionChoice,
-    CompletionLogprobs,
-    CompletionRequest,
-    CompletionResponse,
-)
 from ewe.server.streaming import respond
 from ewe.types import Generation
 
@@ -29,8 +23,10 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
-@router.post("/v1/completions", response_model=CompletionResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
-async def create_completion(body: CompletionRequest, request: Request) -> Response:
+@router.post(
+    "/v1/completions", response_model=schemas.CompletionResponse, responses={200: EVENT_STREAM, **ERROR_RESPONSES}
+)
+async def create_completion(body: schemas.CompletionRequest, request: Request) -> Response:
     """Goes on with one text or several; citations and verdicts are in `ewe`."""
     service = service_of(request)
     order = Order(
@@ -38,7 +34,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         prompts=lambda llm: body.prompts,
         count=len(body.prompts),
         max_tokens=body.max_tokens,
-        default_max_tokens=DEFAULT_MAX_TOKENS,
+        default_max_tokens=schemas.DEFAULT_MAX_TOKENS,
         logprobs=body.logprobs,
         prompt_logprobs=body.logprobs if body.echo else None,
         special_tokens=body.add_special_tokens is not False,
@@ -48,17 +44,17 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
 
 
 class _CompletionAnswer(ChunkedAnswer):
-    form, id_prefix, chunk_object = CompletionResponse, "cmpl", "text_completion"
+    form, id_prefix, chunk_object = schemas.CompletionResponse, "cmpl", "text_completion"
 
-    def __init__(self, service: Service, run: Run, body: CompletionRequest) -> None:
+    def __init__(self, service: Service, run: Run, body: schemas.CompletionRequest) -> None:
         super().__init__(service, run, body)
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
         self._echoes = [self._sequence(index).request.prompt if body.echo else "" for index in range(run.num_choices)]
         self._offsets = [len(echo) for echo in self._echoes]
 
-    async def _whole_choice(self, index: int, generation: Generation) -> CompletionChoice:
-        return CompletionChoice(
+    async def _whole_choice(self, index: int, generation: Generation) -> schemas.CompletionChoice:
+        return schemas.CompletionChoice(
             index=index,
             text=self._echoes[index] + generation.text,
             logprobs=await self._logprobs(index, generation),
@@ -78,7 +74,7 @@ class _CompletionAnswer(ChunkedAnswer):
         choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
         return choice
 
-    async def _logprobs(self, choice: int, generation: Generation) -> CompletionLogprobs | None:
+    async def _logprobs(self, choice: int, generation: Generation) -> schemas.CompletionLogprobs | None:
         wanted = self._top_logprobs
         if wanted is None:
             return None

@@ -9,17 +9,8 @@ from fastapi import APIRouter, Request
 from ewe.server.engine_service import service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.schemas import embed_rerank_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.embed_rerank_schemas import (
-    Embedding,
-    EmbeddingRequest,
-    EmbeddingResponse,
-    RankedDocument,
-    RankedText,
-    ReadUsage,
-    RerankRequest,
-    RerankResponse,
-)
 from ewe.server.served_models import SentenceModels, counted, name_of
 from ewe.server.streaming import Cancellation, run_in_thread
 
@@ -29,7 +20,7 @@ _BATCH = 32  # texts per call of a model: one that has begun cannot be broken of
 
 
 @router.post("/v1/embeddings", tags=["OpenAI"])
-async def create_embeddings(body: EmbeddingRequest, request: Request) -> EmbeddingResponse:
+async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) -> schemas.EmbeddingResponse:
     """Vectors of texts, as the datastore's encoder makes them."""
     served = service_of(request).served
     models = served.sentence_models
@@ -39,14 +30,16 @@ async def create_embeddings(body: EmbeddingRequest, request: Request) -> Embeddi
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
     vectors, tokens = await run_in_thread(request, lambda cancellation: _encode(models, body, cancellation))
-    return EmbeddingResponse(
-        data=[Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
+    return schemas.EmbeddingResponse(
+        data=[schemas.Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
-        usage=ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
+        usage=schemas.ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
 
 
-def _encode(models: SentenceModels, body: EmbeddingRequest, cancellation: Cancellation) -> tuple[np.ndarray, int]:
+def _encode(
+    models: SentenceModels, body: schemas.EmbeddingRequest, cancellation: Cancellation
+) -> tuple[np.ndarray, int]:
     """float32 [texts, dimension], and the tokens that were read."""
     encoder = models.encoder()
     tokens = counted(encoder, "input", encoder.count_tokens(body.texts), body.truncate_prompt_tokens == -1)
@@ -54,7 +47,7 @@ def _encode(models: SentenceModels, body: EmbeddingRequest, cancellation: Cancel
     return np.concatenate([encode(batch) for batch in cancellation.batches(body.texts, _BATCH)]), tokens
 
 
-def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:
+def _written(vector: np.ndarray, body: schemas.EmbeddingRequest) -> list[float] | str:
     if body.encoding_format == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode()
     return [float(value) for value in vector]
@@ -63,25 +56,28 @@ def _written(vector: np.ndarray, body: EmbeddingRequest) -> list[float] | str:
 @router.post("/rerank", tags=["vLLM"])
 @router.post("/v1/rerank", tags=["vLLM"])
 @router.post("/v2/rerank", tags=["vLLM"])
-async def rerank(body: RerankRequest, request: Request) -> RerankResponse:
+async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.RerankResponse:
     """Documents by how well they answer a query."""
     served = service_of(request).served
     models = served.sentence_models
     name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served.names)
     scores, tokens = await run_in_thread(request, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
-    shown = {} if body.return_documents is False else {index: RankedText(text=body.texts[index]) for index in order}
-    return RerankResponse(
+    shown = (
+        {} if body.return_documents is False else {index: schemas.RankedText(text=body.texts[index]) for index in order}
+    )
+    return schemas.RerankResponse(
         id=f"rerank-{uuid.uuid4().hex}",
         model=name,
         results=[
-            RankedDocument(index=index, relevance_score=scores[index], document=shown.get(index)) for index in order
+            schemas.RankedDocument(index=index, relevance_score=scores[index], document=shown.get(index))
+            for index in order
         ],
-        usage=ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
+        usage=schemas.ReadUsage(prompt_tokens=tokens, total_tokens=tokens),
     )
 
 
-def _score(models: SentenceModels, body: RerankRequest, cancellation: Cancellation) -> tuple[list[float], int]:
+def _score(models: SentenceModels, body: schemas.RerankRequest, cancellation: Cancellation) -> tuple[list[float], int]:
     """A score per document, and the tokens that were read."""
     reranker, pairs = models.reranker(), [(body.query, text) for text in body.texts]
     tokens = counted(reranker, "documents", reranker.count_tokens(pairs), body.truncate_prompt_tokens == -1)

@@ -12,20 +12,12 @@ from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
 from ewe.server.engine_service import key_of, service_of
 from ewe.server.errors import RefusedError
-from ewe.server.schemas.memory_schemas import (
-    FoundMemory,
-    MemoryListing,
-    MemoryOwner,
-    MemoryPage,
-    MemoryPlace,
-    MemorySearchRequest,
-    WireMemory,
-)
+from ewe.server.schemas import memory_schemas as schemas
 from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")
-_SAME = WireMemory.model_fields.keys() - {"object", "user", "agent", "shared"}
+_SAME = schemas.WireMemory.model_fields.keys() - {"object", "user", "agent", "shared"}
 
 
 class MemoryAccess:
@@ -35,16 +27,18 @@ class MemoryAccess:
         self._request = request
         self._server, self._key = service_of(request), key_of(request)
 
-    def scope(self, place: MemoryPlace) -> Scope:
+    def scope(self, place: schemas.MemoryPlace) -> Scope:
         """Where the memories lie that the caller means."""
         return self._server.tenants.scope(self._key, place.user, place.agent)
 
-    def scopes(self, wanted: MemorySearchRequest) -> tuple[Scope, ...]:
+    def scopes(self, wanted: schemas.MemorySearchRequest) -> tuple[Scope, ...]:
         """What a search may see; raises InvalidRequestError for a scope of nobody."""
         scope = self.scope(wanted)
         return scopes_of(MemoryOptions(scope.user, scope.agent, wanted.scope))
 
-    def find(self, service: MemoryService, place: MemoryPlace, memory_id: str, *, to_change: bool = False) -> Memory:
+    def find(
+        self, service: MemoryService, place: schemas.MemoryPlace, memory_id: str, *, to_change: bool = False
+    ) -> Memory:
         """The caller's memory; to read, also a shared one that he names without an owner. Raises RefusedError."""
         own, shared = service.store.find(self.scope(place), memory_id), None
         if own is None and not place.user and not place.agent:
@@ -62,13 +56,13 @@ class MemoryAccess:
         """User and agent as the caller knows them."""
         return self._server.tenants.names(self._key, scope)
 
-    def schema_of(self, memory: Memory) -> WireMemory:
+    def schema_of(self, memory: Memory) -> schemas.WireMemory:
         """A memory as the caller reads it."""
         user, agent = self.names(memory.scope)
         same = {name: getattr(memory, name) for name in _SAME}
-        return WireMemory(user=user, agent=agent, shared=memory.scope.shared, **same)
+        return schemas.WireMemory(user=user, agent=agent, shared=memory.scope.shared, **same)
 
-    def page(self, service: MemoryService, wanted: MemoryListing) -> MemoryPage:
+    def page(self, service: MemoryService, wanted: schemas.MemoryListing) -> schemas.MemoryPage:
         """The memories that the caller asks for, and whose they are."""
         tenants, scope = self._server.tenants, self.scope(wanted)
         sizes = {
@@ -80,15 +74,18 @@ class MemoryAccess:
         }
         names = {one: self.names(one) for one in sizes}
         found = service.store.page(list(sizes), wanted.offset, wanted.limit)
-        return MemoryPage(
+        return schemas.MemoryPage(
             data=[self.schema_of(memory) for memory in found],
-            owners=[MemoryOwner(user=names[one][0], agent=names[one][1], memories=size) for one, size in sizes.items()],
+            owners=[
+                schemas.MemoryOwner(user=names[one][0], agent=names[one][1], memories=size)
+                for one, size in sizes.items()
+            ],
             has_more=wanted.offset + len(found) < sum(sizes.values()),
         )
 
-    def found_schema(self, recalled: Recalled) -> FoundMemory:
+    def found_schema(self, recalled: Recalled) -> schemas.FoundMemory:
         """A memory that was found as the caller reads it."""
-        return FoundMemory(
+        return schemas.FoundMemory(
             memory=self.schema_of(recalled.memory),
             belief=float(recalled.belief),
             uncertainty=float(recalled.uncertainty),

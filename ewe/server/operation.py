@@ -7,25 +7,15 @@ from ewe.llm import LLM
 from ewe.server import VERSION
 from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.ignored import RequestRoute
+from ewe.server.schemas import operation_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES
-from ewe.server.schemas.operation_schemas import (
-    DetokenizeRequest,
-    DetokenizeResponse,
-    Health,
-    Model,
-    ModelList,
-    State,
-    TokenizeRequest,
-    TokenizeResponse,
-    Version,
-)
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
 
 
 @router.get("/health")
-async def health(request: Request) -> Health:
+async def health(request: Request) -> schemas.Health:
     """Whether the process is worth keeping: it is, unless the engine has stopped for good. Needs no key.
 
     Says what is on in the engine too; of a server with keys only to who has one.
@@ -33,14 +23,14 @@ async def health(request: Request) -> Health:
     service = service_of(request)
     service.check_alive()
     may_know = bool(key_of(request)) or not service.has_keys
-    return Health(status="alive", engine=service.summary if may_know else None)
+    return schemas.Health(status="alive", engine=service.summary if may_know else None)
 
 
 @router.get("/ready")
-async def ready(request: Request) -> State:
+async def ready(request: Request) -> schemas.State:
     """Whether requests can be served now: the model is loaded, the engine's loop turns, the server is not stopping."""
     service_of(request).check_ready()
-    return State(status="ready")
+    return schemas.State(status="ready")
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
@@ -51,39 +41,39 @@ async def metrics(request: Request) -> Response:
 
 @router.get("/ping")
 @router.post("/ping")
-async def ping(request: Request) -> State:
+async def ping(request: Request) -> schemas.State:
     """The same as /ready, where load balancers and SageMaker ask."""
     return await ready(request)
 
 
 @router.get("/version")
-async def version() -> Version:
+async def version() -> schemas.Version:
     """The version of the engine."""
-    return Version(version=VERSION)
+    return schemas.Version(version=VERSION)
 
 
 @router.get("/v1/models", tags=["OpenAI"])
-async def list_models(request: Request) -> ModelList:
+async def list_models(request: Request) -> schemas.ModelList:
     """The one model that is served, under each of its names."""
     service = service_of(request)
-    return ModelList(data=[_model(service, name) for name in service.served.names.listed])
+    return schemas.ModelList(data=[_model(service, name) for name in service.served.names.listed])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
-async def retrieve_model(model: str, request: Request) -> Model:
+async def retrieve_model(model: str, request: Request) -> schemas.Model:
     """The model of this name."""
     service = service_of(request)
     return _model(service, service.check_model(model))
 
 
 @tokens_router.post("/tokenize")
-async def tokenize(body: TokenizeRequest, request: Request) -> TokenizeResponse:
+async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """The tokens of a text or of a conversation."""
     service = service_of(request)
     service.check_model(body.model)
     llm = service.llm
     ids = await service.in_thread(lambda: _token_ids(llm, body))
-    return TokenizeResponse(
+    return schemas.TokenizeResponse(
         count=len(ids),
         max_model_len=service.max_model_len,
         tokens=ids,
@@ -92,15 +82,15 @@ async def tokenize(body: TokenizeRequest, request: Request) -> TokenizeResponse:
 
 
 @tokens_router.post("/detokenize")
-async def detokenize(body: DetokenizeRequest, request: Request) -> DetokenizeResponse:
+async def detokenize(body: schemas.DetokenizeRequest, request: Request) -> schemas.DetokenizeResponse:
     """The text of tokens."""
     service = service_of(request)
     service.check_model(body.model)
     llm = service.llm
-    return DetokenizeResponse(prompt=await service.in_thread(lambda: _text(llm, body.tokens)))
+    return schemas.DetokenizeResponse(prompt=await service.in_thread(lambda: _text(llm, body.tokens)))
 
 
-def _token_ids(llm: LLM, body: TokenizeRequest) -> list[int]:
+def _token_ids(llm: LLM, body: schemas.TokenizeRequest) -> list[int]:
     input_processor = llm.client.engine.input_processor
     if body.messages is not None:
         return input_processor.encode(
@@ -115,5 +105,5 @@ def _text(llm: LLM, tokens: list[int]) -> str:
     return str(llm.tokenizer.decode(tokens))
 
 
-def _model(service: Service, name: str) -> Model:
-    return Model(id=name, created=service.created, max_model_len=service.max_model_len)
+def _model(service: Service, name: str) -> schemas.Model:
+    return schemas.Model(id=name, created=service.created, max_model_len=service.max_model_len)

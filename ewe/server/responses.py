@@ -17,21 +17,9 @@ from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
 from ewe.server.run import Run, RunEvent
+from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.schemas.response_format import text_answer
-from ewe.server.schemas.response_schemas import (
-    IncompleteDetails,
-    OutputMessage,
-    OutputText,
-    OutputTokensDetails,
-    ResponseBody,
-    ResponseError,
-    ResponsesRequest,
-    ResponseUsage,
-    TokenLogprob,
-    TopLogprob,
-    UrlCitation,
-)
 from ewe.server.stream_parts import Part, StreamParts
 from ewe.server.streaming import comment, respond
 from ewe.types import Generation
@@ -39,15 +27,15 @@ from ewe.types import Generation
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
 
-@router.post("/v1/responses", response_model=ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
-async def create_response(body: ResponsesRequest, request: Request) -> Response:
+@router.post("/v1/responses", response_model=schemas.ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
+async def create_response(body: schemas.ResponsesRequest, request: Request) -> Response:
     """Answers an input; with `stream` as OpenAI's events, one delta for every sentence that is final, or drafts."""
     service = service_of(request)
     run = await service.begin(request, _order(body))
     return await respond(request, run, _Answer(service, run, body), body.stream)
 
 
-def _order(body: ResponsesRequest) -> Order:
+def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
@@ -65,7 +53,7 @@ def _order(body: ResponsesRequest) -> Order:
 
 
 class _Answer:
-    def __init__(self, service: Service, run: Run, body: ResponsesRequest) -> None:
+    def __init__(self, service: Service, run: Run, body: schemas.ResponsesRequest) -> None:
         self._service = service
         self._run = run
         self._body = body
@@ -74,14 +62,14 @@ class _Answer:
         self._opening = self._open()
         self._events = ResponseEvents(self._opening, self._item_id)
 
-    async def whole(self, generations: Sequence[Generation]) -> ResponseBody:
+    async def whole(self, generations: Sequence[Generation]) -> schemas.ResponseBody:
         """The response with its answer."""
         [generation] = generations
         stopped = generation.finish_reason == "stop"
         reason = "max_output_tokens" if generation.finish_reason == "length" else None
-        text = OutputText(
+        text = schemas.OutputText(
             text=generation.text,
-            annotations=[UrlCitation(**item.url_citation.model_dump()) for item in citations(generation)],
+            annotations=[schemas.UrlCitation(**item.url_citation.model_dump()) for item in citations(generation)],
             logprobs=await self._logprobs(generation),
         )
         status = "completed" if stopped else "incomplete"
@@ -89,8 +77,8 @@ class _Answer:
             update={
                 "status": status,
                 "completed_at": int(time.time()) if stopped else None,
-                "incomplete_details": None if stopped else IncompleteDetails(reason=reason),
-                "output": [OutputMessage(id=self._item_id, status=status, content=[text])],
+                "incomplete_details": None if stopped else schemas.IncompleteDetails(reason=reason),
+                "output": [schemas.OutputMessage(id=self._item_id, status=status, content=[text])],
                 "usage": _usage(generation),
                 "ewe": ewe_result([generation]),
             }
@@ -120,13 +108,13 @@ class _Answer:
 
     def fail(self, error: RefusedError) -> str:
         """The record of a response that broke off."""
-        failure = ResponseError(message=str(error))
+        failure = schemas.ResponseError(message=str(error))
         return self._events.fail(self._opening.model_copy(update={"status": "failed", "error": failure}))
 
-    def _open(self) -> ResponseBody:
+    def _open(self) -> schemas.ResponseBody:
         """The response before its first word: what was asked, with the defaults of what was not."""
         body, params = self._body, self._run.sequences[0].request.params
-        return ResponseBody(
+        return schemas.ResponseBody(
             id=f"resp_{uuid.uuid4().hex}",
             created_at=int(time.time()),
             status="in_progress",
@@ -143,13 +131,15 @@ class _Answer:
             top_p=params.top_p,
         )
 
-    async def _logprobs(self, generation: Generation) -> list[TokenLogprob]:
+    async def _logprobs(self, generation: Generation) -> list[schemas.TokenLogprob]:
         if self._body.wants_logprobs is None:
             return []
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
         found = await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
         return [
-            TokenLogprob(**_token(item), top_logprobs=[TopLogprob(**_token(top)) for top in item.top_logprobs])
+            schemas.TokenLogprob(
+                **_token(item), top_logprobs=[schemas.TopLogprob(**_token(top)) for top in item.top_logprobs]
+            )
             for item in found.content
         ]
 
@@ -159,12 +149,12 @@ def _token(item: Any) -> dict[str, Any]:
     return {"token": item.token, "logprob": item.logprob, "bytes": item.bytes or []}
 
 
-def _usage(generation: Generation) -> ResponseUsage:
+def _usage(generation: Generation) -> schemas.ResponseUsage:
     counted = usage([generation])
     rejected = counted.completion_tokens_details.rejected_prediction_tokens
-    return ResponseUsage(
+    return schemas.ResponseUsage(
         input_tokens=counted.prompt_tokens,
         output_tokens=counted.completion_tokens,
-        output_tokens_details=OutputTokensDetails(rejected_prediction_tokens=rejected),
+        output_tokens_details=schemas.OutputTokensDetails(rejected_prediction_tokens=rejected),
         total_tokens=counted.total_tokens,
     )

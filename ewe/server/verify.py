@@ -12,17 +12,7 @@ from ewe.errors import InvalidRequestError
 from ewe.server.answers import support_score, wire_source
 from ewe.server.engine_service import passages_of, service_of
 from ewe.server.ignored import RequestRoute
-from ewe.server.schemas.common import (
-    ERROR_RESPONSES,
-    AnswerModel,
-    Document,
-    EweClaim,
-    EweSource,
-    FullText,
-    RequestModel,
-    Text,
-    Verdict,
-)
+from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
 
@@ -31,19 +21,19 @@ router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
 
 
-class VerifyRequest(RequestModel):
+class VerifyRequest(schemas.RequestModel):
     """A text to check; prompt: what it answers; documents: what to check against instead of the datastore."""
 
-    text: FullText
-    prompt: Text = ""
-    documents: Annotated[list[Document | Text], Field(min_length=1, max_length=1000)] | None = None
+    text: schemas.FullText
+    prompt: schemas.Text = ""
+    documents: Annotated[list[schemas.Document | schemas.Text], Field(min_length=1, max_length=1000)] | None = None
 
 
-class VerifyEvidence(AnswerModel):
+class VerifyEvidence(schemas.AnswerModel):
     """A source that speaks for or against a claim; excerpt: the sentence that decides."""
 
     source_id: str = Field(validation_alias=AliasPath("passage", "id"))
-    stance: Verdict
+    stance: schemas.Verdict
     score: float
     excerpt: str
     claim: str
@@ -53,32 +43,32 @@ def _of_sentence(name: str) -> Any:
     return Field(validation_alias=AliasPath("sentence", name))
 
 
-class VerifySentence(AnswerModel):
+class VerifySentence(schemas.AnswerModel):
     """A sentence between two code points of the text; reason: why it was not checked."""
 
     start_index: int = _of_sentence("start")
     end_index: int = _of_sentence("end")
     text: str = _of_sentence("text")
-    verdict: Verdict = _of_sentence("verdict")
+    verdict: schemas.Verdict = _of_sentence("verdict")
     score: float = _of_sentence("score")
-    claims: list[EweClaim] = _of_sentence("claims")
+    claims: list[schemas.EweClaim] = _of_sentence("claims")
     evidence: list[VerifyEvidence]
     notes: list[str]
     reason: str = _of_sentence("reason")
 
 
-class VerifyResponse(AnswerModel):
+class VerifyResponse(schemas.AnswerModel):
     """The whole text; error: what the verifier failed with, empty if it did not."""
 
     object: Literal["text.verification"] = "text.verification"
-    verdict: Verdict
+    verdict: schemas.Verdict
     support_score: float | None
     sentences: list[VerifySentence]
-    sources: list[EweSource]
+    sources: list[schemas.EweSource]
     error: str
 
 
-@router.post("/v1/verify", response_model=VerifyResponse, responses=ERROR_RESPONSES)
+@router.post("/v1/verify", response_model=VerifyResponse, responses=schemas.ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
     verifiers = service_of(request).served.verifiers

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
+import tenacity
 
 from ewe.conversation import Conversation
 from ewe.errors import ConfigError
@@ -131,10 +124,11 @@ class EndpointCompleter:
 
     def _try(self, prompt: str, deadline: float) -> str | CompletionError:
         """The answer to one conversation (as JSON) after as many tries as it takes, or the error that ended them."""
-        retrying = Retrying(
-            stop=stop_after_attempt(self._attempts) | stop_before_delay(max(0.0, deadline - time.monotonic())),
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(self._attempts)
+            | tenacity.stop_before_delay(max(0.0, deadline - time.monotonic())),
             wait=_wait,
-            retry=retry_if_exception_type(TransientError),
+            retry=tenacity.retry_if_exception_type(TransientError),
             reraise=True,
         )
         try:
@@ -194,10 +188,10 @@ def _tokens(document: dict[str, Any], prompt: str, answer: str) -> int:
     return (len(prompt) + len(answer)) // _CHARACTERS_PER_TOKEN + 1
 
 
-_BACK_OFF = wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
+_BACK_OFF = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
 
 
-def _wait(state: RetryCallState) -> float:
+def _wait(state: tenacity.RetryCallState) -> float:
     """Seconds before the next try: what the server asks for, else a random time that grows."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.after_s if isinstance(error, TransientError) else None

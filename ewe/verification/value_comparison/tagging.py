@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ewe.text.english import (
-    AUXILIARIES,
-    DETERMINERS,
-    FUNCTION_WORDS,
-    NEGATIONS,
-    PREPOSITIONS,
-    PRONOUNS,
-    TIME_NOUNS,
-    is_irregular_past,
-    words_of,
-)
+from ewe.text import english
 from ewe.verification.value_comparison.coreference import Discourse
 from ewe.verification.value_comparison.dates_and_numbers import find_date, find_number
 from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
@@ -24,9 +14,10 @@ from ewe.verification.value_comparison.proper_names import find_name, quoted_nam
 from ewe.verification.value_comparison.tokens import Mention, Token, tokenize
 from ewe.verification.value_comparison.values import Name
 
-_RELATIVES = words_of("who which whom whose where when while whereas although though because that")
-_CONJUNCTIONS = words_of("and but or")
-_POSSESSIVES = words_of("his her hers its their theirs")
+_RELATIVES = english.words_of("who which whom whose where when while whereas although though because that")
+_CONJUNCTIONS = english.words_of("and but or")
+_BEFORE_PHRASES = english.PREPOSITIONS | english.DETERMINERS | {"and", "but"}
+_POSSESSIVES = english.words_of("his her hers its their theirs")
 
 
 def read_items(sentence: str, discourse: Discourse) -> list[Item]:
@@ -106,7 +97,7 @@ def _definite(
 
 def _word(tokens: Sequence[Token], index: int, before: Sequence[Item], discourse: Discourse) -> Item:
     token = tokens[index]
-    if token.norm in PRONOUNS and token.norm not in _RELATIVES:
+    if token.norm in english.PRONOUNS and token.norm not in _RELATIVES:
         name = discourse.pronoun(token.norm)
         if name is not None:
             owner = token.norm in _POSSESSIVES and not (token.norm == "her" and _ends_phrase(tokens, index + 1))
@@ -121,7 +112,7 @@ def _ends_phrase(tokens: Sequence[Token], index: int) -> bool:
     """Whether no noun can follow: "her" is then an object ("met her in Paris"), not a possessive."""
     if index >= len(tokens):
         return True
-    return tokens[index].kind == "mark" or tokens[index].norm in PREPOSITIONS | DETERMINERS | {"and", "but"}
+    return tokens[index].kind == "mark" or tokens[index].norm in _BEFORE_PHRASES
 
 
 def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, frozenset[str]]:
@@ -129,7 +120,7 @@ def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, froze
     norm, nothing = token.norm, frozenset[str]()
     if token.kind == "mark":
         return ItemKind.MARK, nothing
-    if norm in NEGATIONS or norm.endswith("n't"):
+    if norm in english.NEGATIONS or norm.endswith("n't"):
         return ItemKind.NEGATION, nothing
     if token.stem in ("be", "becom"):
         return ItemKind.COPULA, nothing
@@ -137,17 +128,17 @@ def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, froze
         return ItemKind.RELATIVE, nothing
     if norm in _CONJUNCTIONS:
         return ItemKind.CONJUNCTION, nothing
-    if token.stem in AUXILIARIES:
+    if token.stem in english.AUXILIARIES:
         return ItemKind.AUXILIARY, nothing
-    if norm in PREPOSITIONS:
+    if norm in english.PREPOSITIONS:
         return ItemKind.PREPOSITION, nothing
     if norm in ("work", "works") and before and before[-1].kind in (ItemKind.DETERMINER, ItemKind.WORD):
         return ItemKind.RELATION, frozenset({"create"})  # "a work by X", not "X works in Y"
     if token.stem in RELATIONS:
         return ItemKind.RELATION, RELATIONS[token.stem]
-    if norm in DETERMINERS:
+    if norm in english.DETERMINERS:
         return ItemKind.DETERMINER, nothing
-    if norm in TIME_NOUNS:
+    if norm in english.TIME_NOUNS:
         return ItemKind.TIME, nothing
     if _is_verb(token, before):
         return ItemKind.RELATION, frozenset({f"~{token.stem}"})
@@ -156,9 +147,9 @@ def _role_of_word(token: Token, before: Sequence[Item]) -> tuple[ItemKind, froze
 
 def _is_verb(token: Token, before: Sequence[Item]) -> bool:
     """Whether a word outside the lists looks like a verb: a past tense that is not an adjective before a noun."""
-    if token.norm in FUNCTION_WORDS or token.is_capital:
+    if token.norm in english.FUNCTION_WORDS or token.is_capital:
         return False
-    past = (token.norm.endswith("ed") and len(token.norm) > 4) or is_irregular_past(token.norm)
+    past = (token.norm.endswith("ed") and len(token.norm) > 4) or english.is_irregular_past(token.norm)
     attributive = bool(before) and before[-1].kind in (ItemKind.DETERMINER, ItemKind.PREPOSITION)
     return past and not attributive
 
