@@ -42,10 +42,10 @@ class Counted(StaticDecoder):
         super().__init__(*arguments, **options)
         self.batches = []
 
-    def forward(self, rows):
-        logits = super().forward(rows)
-        self.batches.append((len(rows), logits is not None))
-        return logits
+    def forward(self, rows, draws=None):
+        found = super().forward(rows, draws)
+        self.batches.append((len(rows), found is not None))
+        return found
 
 
 def write(device, static, in_prompt):
