@@ -49,7 +49,7 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
             adjusted[number].masked_fill_(forbidden, -math.inf)
     with launching_on(logits.device):
         drawn = torch.empty(len(rows), 2, dtype=torch.int64, device=logits.device)
-        sample_tokens(logits, adjusted, *(tensors[name] for name in DRAWN_BY), drawn)
+        sample_tokens(logits, adjusted, drawn, *(tensors[name] for name in DRAWN_BY))
     entropies = _entropies(logits) if with_entropy else None
     counts = [row.params.logprobs or 0 for row in rows]
     return Drawing(drawn[:, 0], partial(_tokens, _Fetched(drawn, entropies, *_top(logits, max(counts))), counts))

@@ -128,10 +128,10 @@ class StaticStep:
         computed = run_flat(self._model, token_ids, tensors["positions"], kept, self._step)
         if lanes not in self._outputs:
             largest = max(self._outputs, default=0)
-            fresh = torch.empty_like(computed, dtype=torch.float32) if largest < lanes else self._outputs[largest]
-            self._outputs[lanes] = fresh[:lanes]
+            whole = torch.empty_like(computed, dtype=torch.float32) if largest < lanes else self._outputs[largest]
+            self._outputs[lanes] = whole[:lanes]
         logits = self._outputs[lanes].copy_(computed)
-        sample_tokens(logits, logits, *(tensors[name] for name in DRAWN_BY), self.drawn[:lanes])
+        sample_tokens(logits, logits, self.drawn[:lanes], *(tensors[name] for name in DRAWN_BY))
 
 
 def _key(window: int | None, name: str) -> str:

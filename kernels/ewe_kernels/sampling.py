@@ -224,12 +224,12 @@ def penalise(
 def sample_tokens(
     original: Tensor,
     logits: Tensor,
+    drawn: Tensor,
     temperatures: Tensor,
     top_ks: Tensor,
     top_ps: Tensor,
     min_ps: Tensor,
     points: Tensor,
-    drawn: Tensor,
 ) -> None:
     """Writes one token per row to drawn int64 [rows, 2], dense; `ids_and_logprobs` takes it apart.
 

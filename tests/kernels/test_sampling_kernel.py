@@ -31,7 +31,7 @@ def run(logits, rows, device="cpu"):
     top_ks = torch.tensor(columns[1], dtype=torch.int32, device=device)
     logits = logits.to(device)
     drawn = torch.full((len(rows), 2), NOTHING, device=device)
-    sampling.sample_tokens(logits, logits, temperatures, top_ks, top_ps, min_ps, points, drawn)
+    sampling.sample_tokens(logits, logits, drawn, temperatures, top_ks, top_ps, min_ps, points)
     return sampling.ids_and_logprobs(drawn)
 
 
@@ -137,10 +137,10 @@ def test_what_does_not_fit_is_refused():
     top_k = torch.zeros(1, dtype=torch.int32)
     drawn = torch.zeros(1, 2, dtype=torch.int64)
     with pytest.raises(ValueError, match="logits must be float32"):
-        sampling.sample_tokens(logits.half(), logits, one, top_k, one, one, one, drawn)
+        sampling.sample_tokens(logits.half(), logits, drawn, one, top_k, one, one, one)
     with pytest.raises(ValueError, match="beside original"):
-        sampling.sample_tokens(logits[:, 1:], logits, one, top_k, one, one, one, drawn)
+        sampling.sample_tokens(logits[:, 1:], logits, drawn, one, top_k, one, one, one)
     with pytest.raises(ValueError, match=r"torch\.int32"):
-        sampling.sample_tokens(logits, logits, one, one, one, one, one, drawn)
+        sampling.sample_tokens(logits, logits, drawn, one, one, one, one, one)
     with pytest.raises(ValueError, match=r"torch\.int64"):
-        sampling.sample_tokens(logits, logits, one, top_k, one, one, one, drawn[:, 0])
+        sampling.sample_tokens(logits, logits, drawn[:, 0], one, top_k, one, one, one)
