@@ -2,8 +2,8 @@
 
 On a GPU the profiler counts them while a captured step is replayed. Without one the same step runs on the stand-in of
 the tests (`tests/stand_in_gpu`), at a small size: launches depend on the number of layers only. What a library launches
-inside one of its calls, such as the second half of a product that is split, shows on a GPU alone. A step begins with the
-tokens that the one before has drawn, draws its own, and ends when those of the one before are read, as in an engine.
+inside one of its calls, such as the second half of a product that is split, shows on a GPU alone. As in an engine, a
+step begins with the tokens that the one before has drawn, draws its own, and ends when those of that one are read.
 """
 
 from __future__ import annotations
@@ -105,10 +105,11 @@ def counted(step: Callable[[], object]) -> Counter[str]:
 
 
 def launched_by_host(names: Counter[str]) -> int:
-    """How many calls of the host the launches that were just `counted` took."""
+    """How many calls of the host the launches that were just `counted` took; the replay of a graph is one."""
     from stand_in_gpu import DEVICE
 
-    return names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+    calls: int = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+    return calls
 
 
 def _events(step: Callable[[], object]) -> Any:
