@@ -165,7 +165,7 @@ class EngineCore:
         """Starts a pass and the draws of its tokens; None if it failed."""
         inflight = InflightBatch(list(plan.busy))
         with_entropy = self._pauses.policy.needs_entropy
-        draws = None if with_entropy or self._processor else known_draws(plan, self._sampling_row)
+        draws = None if with_entropy or self._processor is not None else known_draws(plan, self._sampling_row)
         try:
             result = self._runner.forward(plan.rows, draws)
         except EngineDeadError:
