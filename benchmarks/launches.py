@@ -2,7 +2,8 @@
 
 On a GPU the profiler counts them while a captured step is replayed. Without one the same step runs on the stand-in of
 the tests (`tests/stand_in_gpu`), at a small size: launches depend on the number of layers only. What a library launches
-inside one of its calls, such as the second half of a product that is split, shows on a GPU alone.
+inside one of its calls, such as the second half of a product that is split, shows on a GPU alone. As in an engine, a
+step begins with the tokens that the one before has drawn, draws its own, and ends when those of that one are read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,8 +30,9 @@ _KINDS = {
     "rotary and write": r"_rotary_write|_write_",
     "norm": r"_norm_kernel",
     "activation": r"_gated_kernel",
+    "sampling": r"_part_kernel|_sample_kernel",
     "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
-    "copy": r"[Mm]em(cpy|set)|copy from the host",
+    "copy": r"[Mm]em(cpy|set)|copy (from|to) the host",
 }
 
 # What the driver calls it when the host launches something, a whole graph among others.
@@ -64,16 +67,29 @@ def step_of(size: Size, batch: int, refresh: bool = False) -> Callable[[], objec
     refresh: whether the shared unit is encoded in it.
     """
     from benchmarks.rig import Rig, load_synthetic
-    from ewe.attention.metadata import ForwardRow
+    from ewe.attention.metadata import ForwardRow, TokenOnDevice
+    from ewe.engine.fused_sampler import fetch
+    from ewe.engine.sampler import SamplingRow
+    from ewe.sampling import SamplingParams
 
     own, length = size.unit_tokens, 2 * size.unit_tokens
     rig = Rig(load_synthetic(size, "cuda"), own, (own + length) * (batch + 1))
     shared = rig.slots(own)
     rows = [ForwardRow([3], 2 * length, rig.slots(length), (shared, rig.slots(own)), (1.0, 1.0)) for _ in range(batch)]
+    unit = [rig.unit([3] * own, shared)] if refresh else []
     if refresh:
-        rows.insert(0, rig.unit([3] * own, shared))
         rig.runner.prepare(batch, own)
-    step = partial(rig.runner.forward, rows)
+    draws = [SamplingRow(SamplingParams(top_p=0.9), (), (), number, temperature=1.0) for number in range(batch)]
+    last = fetch(torch.zeros(batch, 2, dtype=torch.int64, device="cuda"))
+
+    def step() -> None:
+        nonlocal last
+        fed = [replace(row, placeholder=TokenOnDevice(last.ids, number)) for number, row in enumerate(rows)]
+        drawn = rig.runner.forward([*unit, *fed], draws).drawn
+        assert drawn is not None
+        before, last = last, fetch(drawn)
+        before.read()
+
     step()  # makes, compiles and captures it
     return step
 
@@ -88,9 +104,12 @@ def counted(step: Callable[[], object]) -> Counter[str]:
     return Counter(DEVICE.launched)
 
 
-def refresh_figures(names: Counter[str], by_host: int, batch: int) -> dict[str, float]:
-    """Launches of a step that refreshes a unit, and how many calls of the host they take."""
-    return {f"batch_{batch}_refresh_launches": names.total(), f"batch_{batch}_refresh_by_host": by_host}
+def launched_by_host(names: Counter[str]) -> int:
+    """How many calls of the host the launches that were just `counted` took; the replay of a graph is one."""
+    from stand_in_gpu import DEVICE
+
+    calls: int = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+    return calls
 
 
 def _events(step: Callable[[], object]) -> Any:
@@ -135,20 +154,24 @@ def main() -> None:
 
 def _on_gpu(size: Size, layers: int, batch: int) -> dict[str, float]:
     figures = profiled(step_of(size, batch), layers, batch)
-    events = _events(step_of(size, batch, refresh=True))
-    names = Counter(event.name for event in events if event.device_type == DeviceType.CUDA)
-    return figures | refresh_figures(names, sum(bool(_BY_HOST.match(event.name)) for event in events), batch)
+    for kind, refresh in (("", False), ("refresh_", True)):
+        events = _events(step_of(size, batch, refresh))
+        figures[f"batch_{batch}_{kind}launches"] = sum(event.device_type == DeviceType.CUDA for event in events)
+        figures[f"batch_{batch}_{kind}by_host"] = sum(bool(_BY_HOST.match(event.name)) for event in events)
+    return figures
 
 
 def _on_stand_in(size: Size, layers: int, batch: int) -> dict[str, float]:
     sys.path.insert(0, str(ROOT / "tests"))
-    from stand_in_gpu import DEVICE, in_place
+    from stand_in_gpu import in_place
 
     with in_place():
-        figures = figures_of(counted(step_of(size, batch)), layers, batch)
-        names = counted(step_of(size, batch, refresh=True))
-        by_host = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
-        return figures | refresh_figures(names, by_host, batch)
+        figures: dict[str, float] = {}
+        for kind, refresh in (("refresh_", True), ("", False)):
+            names = counted(step_of(size, batch, refresh))
+            figures[f"batch_{batch}_{kind}launches"] = names.total()
+            figures[f"batch_{batch}_{kind}by_host"] = launched_by_host(names)
+        return figures_of(names, layers, batch) | figures
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -100,7 +100,7 @@ class MockRunner:
         self.rows_run.append(known)
         return known
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         rows = self._begin(rows)
         for row in rows:
             own = torch.from_numpy(row.context_slots[len(row.context_slots) - len(row.token_ids) :].copy())

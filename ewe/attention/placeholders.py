@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+import torch
 from torch import Tensor
 
-from ewe.attention.metadata import PlacedRow
-from ewe.attention.packed import to_device
+from ewe.attention.metadata import FlatBatch, IntArray
 
 
-def fill_in(token_ids: Tensor, rows: Sequence[PlacedRow]) -> None:
-    """Writes the placeholder tokens of the rows, which were all drawn together, into a pass's token ids [T], in place.
+def sources_of(batch: FlatBatch) -> tuple[IntArray, Tensor | None]:
+    """Where each token of a pass is among those drawn together, -1 for what the host knows; and these, if any is."""
+    sources = np.full(len(batch.token_ids), -1, np.int64)
+    drawn = None
+    for item in batch.rows:
+        if item.row.placeholder is not None:
+            sources[item.end - 1], drawn = item.row.placeholder.index, item.row.placeholder.ids
+    return sources, drawn
 
-    Nothing is read back, so the device may still be drawing them.
-    """
-    found = [(item.end - 1, item.row.placeholder) for item in rows if item.row.placeholder is not None]
-    if not found:
-        return
-    places = np.array([(place, token.index) for place, token in found], np.int64).T
-    moved = to_device({"to": places[0], "from": places[1]}, token_ids.device)
-    token_ids.index_copy_(0, moved["to"], found[0][1].ids.index_select(0, moved["from"]))
+
+def feed(token_ids: Tensor, sources: Tensor, drawn: Tensor) -> Tensor:
+    """A pass's token ids [T] with the drawn ones in their places; nothing is read back, so they may be on their way."""
+    return torch.where(sources < 0, token_ids, drawn[sources])

@@ -14,6 +14,7 @@ from ewe.distributed.executor import Executor
 from ewe.distributed.message import Message
 from ewe.distributed.rows import rows_to_arrays
 from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner
+from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool
 
 
@@ -39,11 +40,11 @@ class DriverRunner(ShardedRunner):
         executor.send(Message("runner", {"merge": merge, "attribution": attribution}))
         super().__init__(model, pool, merge, attribution, *others)  # type: ignore[arg-type]
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
         """As ModelRunner's; raises EngineDeadError if it fails, for the ranks may no longer agree."""
         self._executor.send(Message("forward", arrays=rows_to_arrays(rows, self._pool.block_size)))
         try:
-            return super().forward(rows)
+            return super().forward(rows, draws)
         except Exception as error:
             raise self._executor.broken(error) from error
 

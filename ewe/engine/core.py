@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import islice
+from operator import methodcaller
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, last_tokens
+from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -52,7 +53,7 @@ class EngineCore:
         processor: Processor | None = None,
     ) -> None:
         self.sequences: list[Sequence] = []
-        self._retry_temperature = config.feedback.retry_temperature
+        self._sampling_row = methodcaller("sampling_row", eos_token_ids, config.feedback.retry_temperature)
         self._max_num_seqs = config.scheduler.max_num_seqs
         self._ahead = ahead
         self._inflight: InflightBatch | None = None
@@ -163,8 +164,10 @@ class EngineCore:
     def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
         inflight = InflightBatch(list(plan.busy))
+        with_entropy = self._pauses.policy.needs_entropy
+        draws = None if with_entropy or self._processor is not None else known_draws(plan, self._sampling_row)
         try:
-            result = self._runner.forward(plan.rows)
+            result = self._runner.forward(plan.rows, draws)
         except EngineDeadError:
             raise
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
@@ -175,8 +178,8 @@ class EngineCore:
         self._scheduler.launched(plan)
         writers = self._writers(plan, result)
         if writers:
-            rows = [item.sequence.sampling_row(self._eos, self._retry_temperature) for item in writers]
-            inflight.draw(result.logits, writers, rows, self._pauses.policy.needs_entropy, self._processor)
+            rows = draws or [self._sampling_row(item.sequence) for item in writers]
+            inflight.draw(result, writers, rows, with_entropy, self._processor)
         return inflight
 
     def _land(self, inflight: InflightBatch) -> None:

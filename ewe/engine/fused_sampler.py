@@ -1,4 +1,7 @@
-"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal."""
+"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal.
+
+They run after a pass, or at its end if all that they need is known before it (`ForwardResult.drawn`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from ewe_kernels.sampling import penalise, sample_tokens
+from ewe_kernels.sampling import ids_and_logprobs, penalise, sample_tokens
 from torch import Tensor
 
 from ewe.attention.packed import to_device
@@ -19,14 +22,20 @@ from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
 
 _CHANGED_BY = ("rows", "tokens", "counts", "biases", "repetition", "presence", "frequency")
-_DRAWN_BY = ("temperatures", "top_ks", "top_ps", "min_ps", "points")
-_PER_ROW = (*_DRAWN_BY, "repetition", "presence", "frequency")
+# What `sample_tokens` asks for per row, in its order.
+DRAWN_BY = {
+    "temperatures": np.float32,
+    "top_ks": np.int32,
+    "top_ps": np.float32,
+    "min_ps": np.float32,
+    "points": np.float32,
+}
 
 
 def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool) -> Drawing:
     """As `sampler.sample`, in whose words the arguments are described."""
     pairs = [(number, *pair) for number, row in enumerate(rows) for pair in _pairs(row)]
-    tensors = to_device({**_parameters(rows), **_columns(pairs)}, logits.device)
+    tensors = to_device({**draw_parameters(rows), **_penalties(rows), **_columns(pairs)}, logits.device)
     # Log-probabilities are those of the untouched logits.
     adjusted = logits.clone() if pairs or any(row.allowed is not None for row in rows) else logits
     if pairs:
@@ -39,29 +48,36 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
                 forbidden = forbidden.pin_memory().to(logits.device, non_blocking=True)
             adjusted[number].masked_fill_(forbidden, -math.inf)
     with launching_on(logits.device):
-        ids, logprobs = sample_tokens(logits, adjusted, *(tensors[name] for name in _DRAWN_BY))
-    fetched = _Fetched(ids, logprobs, _entropies(logits) if with_entropy else None, *_top(logits, rows))
-    return Drawing(ids, partial(_tokens, fetched, [row.params.logprobs or 0 for row in rows]))
+        drawn = torch.empty(len(rows), 2, dtype=torch.int64, device=logits.device)
+        sample_tokens(logits, adjusted, drawn, *(tensors[name] for name in DRAWN_BY))
+    entropies = _entropies(logits) if with_entropy else None
+    counts = [row.params.logprobs or 0 for row in rows]
+    return Drawing(drawn[:, 0], partial(_tokens, _Fetched(drawn, entropies, *_top(logits, max(counts))), counts))
 
 
-def _parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
-    """Per row what the kernels ask for, by name."""
-    table = [
-        (
-            row.temperature,
-            max(row.params.top_k, 0),
-            row.params.top_p,
-            row.params.min_p,
-            point,
-            row.params.repetition_penalty,
-            row.params.presence_penalty,
-            row.params.frequency_penalty,
-        )
-        for row, point in zip(rows, _points(rows), strict=True)
-    ]
-    columns = np.array(table, np.float32).T
-    arrays = {name: np.ascontiguousarray(column) for name, column in zip(_PER_ROW, columns, strict=True)}
-    return {**arrays, "top_ks": np.array([line[1] for line in table], np.int32)}
+def fetch(drawn: Tensor) -> Drawing:
+    """Tokens that `sample_tokens` has drawn, on their way to the host."""
+    return Drawing(drawn[:, 0], partial(_tokens, _Fetched(drawn, None, None, None), [0] * len(drawn)))
+
+
+def draw_parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
+    """Per row what `sample_tokens` asks for, by name."""
+    columns = (
+        [row.temperature for row in rows],
+        [max(row.params.top_k, 0) for row in rows],
+        [row.params.top_p for row in rows],
+        [row.params.min_p for row in rows],
+        _points(rows),
+    )
+    return {name: np.array(column, DRAWN_BY[name]) for name, column in zip(DRAWN_BY, columns, strict=True)}
+
+
+def _penalties(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
+    return {
+        "repetition": np.array([row.params.repetition_penalty for row in rows], np.float32),
+        "presence": np.array([row.params.presence_penalty for row in rows], np.float32),
+        "frequency": np.array([row.params.frequency_penalty for row in rows], np.float32),
+    }
 
 
 def _points(rows: Sequence[SamplingRow]) -> list[float]:
@@ -102,29 +118,31 @@ def _entropies(logits: Tensor) -> Tensor:
     return entropies
 
 
-def _top(logits: Tensor, rows: Sequence[SamplingRow]) -> tuple[Tensor | None, Tensor | None]:
-    """Log-probabilities and ids [rows, n] of the likeliest tokens, as many as any row asks for, if one does."""
-    most = min(max(row.params.logprobs or 0 for row in rows), logits.shape[1])
-    if not most:
+def _top(logits: Tensor, count: int) -> tuple[Tensor | None, Tensor | None]:
+    """Log-probabilities and ids [rows, count] of the likeliest tokens, if any are asked for."""
+    if not count:
         return None, None
-    values, ids = torch.log_softmax(logits, -1).topk(most)
+    values, ids = torch.log_softmax(logits, -1).topk(min(count, logits.shape[1]))
     return values, ids
 
 
 class _Fetched:
-    """Copies of tensors on their way to the host."""
+    """Copies of tensors on their way to the host; drawn: as `sample_tokens` writes it."""
 
-    def __init__(self, first: Tensor, *others: Tensor | None) -> None:
-        self._copies = [None if item is None else item.to("cpu", non_blocking=True) for item in (first, *others)]
-        self._arrived = torch.cuda.Event() if first.is_cuda else None  # type: ignore[no-untyped-call]
+    def __init__(self, drawn: Tensor, *others: Tensor | None) -> None:
+        # The next pass draws into the same place.
+        self._drawn = drawn.to("cpu", non_blocking=True, copy=True)
+        self._others = [None if item is None else item.to("cpu", non_blocking=True) for item in others]
+        self._arrived = torch.cuda.Event() if drawn.is_cuda else None  # type: ignore[no-untyped-call]
         if self._arrived is not None:
             self._arrived.record()
 
     def lists(self) -> list[Any]:
-        """Their numbers, once they have arrived."""
+        """Their numbers, once they have arrived: ids, log-probabilities, the others."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        return [None if copy is None else copy.tolist() for copy in self._copies]
+        copies = [*ids_and_logprobs(self._drawn), *self._others]
+        return [None if copy is None else copy.tolist() for copy in copies]
 
 
 def _tokens(fetched: _Fetched, counts: Sequence[int]) -> list[Token]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -51,24 +51,27 @@ class InflightBatch:
 
     def draw(
         self,
-        logits: torch.Tensor,
+        result: ForwardResult,
         writers: Batch[Writer],
         rows: Batch[SamplingRow],
         with_entropy: bool,
         processor: Processor | None = None,
     ) -> None:
-        """Draws a token for every writer; its sequence has an placeholder token from now on.
+        """Draws a token for every writer, unless the pass has; its sequence has a placeholder token from now on.
 
-        logits: float32 [positions, vocab]. The pass may be followed by another before its tokens are read unless a
+        The pass may be followed by another before its tokens are read unless a
         sequence's next draw depends on what they are.
         processor: has the last word on what is drawn from.
         """
-        positions = np.array([writer.position for writer in writers], np.int64)
-        if not np.array_equal(positions, np.arange(len(logits))):
-            logits = logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
-        if processor is not None:
-            logits, rows = processor(logits, [writer.sequence for writer in writers], rows)
-        self.drawing = sample(logits, rows, with_entropy)
+        if result.drawn is None:
+            logits = _logits_of(writers, result.logits)
+            if processor is not None:
+                logits, rows = processor(logits, [writer.sequence for writer in writers], rows)
+            self.drawing = sample(logits, rows, with_entropy)
+        else:
+            from ewe.engine.fused_sampler import fetch  # needs Triton, as what drew them did
+
+            self.drawing = fetch(result.drawn)
         self.may_be_followed = processor is None and not any(
             row.looks_back or writer.sequence.feedback.hot_sentence is not None
             for row, writer in zip(rows, writers, strict=True)
@@ -90,6 +93,30 @@ class InflightBatch:
             if not placeholder.is_void and not sequence.is_finished:
                 taken.append((sequence, token if attention is None else replace(token, attention=attention)))
         return taken
+
+
+def known_draws(plan: SchedulerOutput, sampling_row: Callable[[Sequence], SamplingRow]) -> list[SamplingRow] | None:
+    """How the token after each row of logits of a pass is drawn, in their order; None if the pass cannot draw them.
+
+    It can if each is for one sequence, from the model's own logits, and nothing is asked for beside the token.
+    """
+    rows = []
+    for sequence, row in zip(plan.sequences, plan.rows[len(plan.units) :], strict=True):
+        if row.all_logits or sequence.siblings or sequence.grammar is not None:
+            return None
+        if row.wants_logits:
+            rows.append(sampling_row(sequence))
+            if rows[-1].changes_logits or rows[-1].params.logprobs:
+                return None
+    return rows
+
+
+def _logits_of(writers: Batch[Writer], logits: torch.Tensor) -> torch.Tensor:
+    """Of logits [positions, vocab] those that the writers' tokens are drawn from."""
+    positions = np.array([writer.position for writer in writers], np.int64)
+    if np.array_equal(positions, np.arange(len(logits))):
+        return logits
+    return logits.index_select(0, to_device({"positions": positions}, logits.device)["positions"])
 
 
 def _by_passage(writer: Writer) -> dict[str, float] | None:

@@ -19,11 +19,12 @@ from ewe.attention.choose import choose_backend
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.packed import to_device
-from ewe.attention.placeholders import fill_in
+from ewe.attention.placeholders import feed, sources_of
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.engine.device import launching_on
+from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
 
@@ -45,11 +46,13 @@ class ForwardResult:
 
     logits: float32 [rows that want logits (or their tokens), vocab], in row order. attention: per row float32
     [units + 1], the share of attention per unit, then the context with its prefix, mean over layers, heads and tokens;
-    None if off.
+    None if off. drawn: int64 [logits' rows, 2], on the device, the next tokens as `sample_tokens` writes them, if the
+    pass drew them; they and the logits are gone with the next pass.
     """
 
     logits: torch.Tensor
     attention: list[npt.NDArray[np.float32] | None]
+    drawn: torch.Tensor | None = None
 
 
 def layer_shapes(model: Any) -> list[LayerShape]:
@@ -88,21 +91,25 @@ class ModelRunner:
         self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
 
     @torch.inference_mode()
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
-        """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards."""
-        with launching_on(self._device):
-            return self._forward(rows)
+    def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
+        """Runs all rows in one flat pass without padding; their keys and values are in the pool afterwards.
 
-    def _forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
-        logits = None if self.static is None else self.static.forward(rows)
-        if logits is not None:
-            return ForwardResult(logits, [None] * len(rows))
+        draws: how the token after each row of logits is drawn, if the pass may draw it; see `known_draws`.
+        """
+        with launching_on(self._device):
+            return self._forward(rows, draws)
+
+    def _forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None) -> ForwardResult:
+        found = None if self.static is None else self.static.forward(rows, draws)
+        if found is not None:
+            return ForwardResult(found[0], [None] * len(rows), found[1])
         batch = place_rows(rows, self._merge)
+        sources, drawn = sources_of(batch)
         names = ("token_ids", "positions", "logit_tokens", "write_slots")
-        moved = to_device({name: getattr(batch, name) for name in names}, self._device)
-        fill_in(moved["token_ids"], batch.rows)
+        moved = to_device({"sources": sources, **{name: getattr(batch, name) for name in names}}, self._device)
+        token_ids = moved["token_ids"] if drawn is None else feed(moved["token_ids"], moved["sources"], drawn)
         step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution, moved["write_slots"])
-        logits = run_flat(self._model, moved["token_ids"], moved["positions"], moved["logit_tokens"], step)
+        logits = run_flat(self._model, token_ids, moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 
     def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:

@@ -15,6 +15,7 @@ import torch
 
 from ewe.attention.metadata import ForwardRow
 from ewe.engine.model_runner import ForwardResult
+from ewe.engine.sampler import SamplingRow
 from ewe.errors import DeviceMemoryError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def memory_for_graphs(budget: str) -> Iterator[None]:
 class Runner(Protocol):
     """What runs forward passes."""
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
         """Runs all rows; see ModelRunner."""
         ...
 
@@ -64,12 +65,12 @@ class FrugalRunner:
         self._budget = budget
         self._most_tokens = sys.maxsize
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:
         """Runs all rows; raises DeviceMemoryError if not even single tokens have room."""
         tokens = sum(len(row.token_ids) for row in rows)
         if tokens <= self._most_tokens:
             try:
-                return self._runner.forward(rows)
+                return self._runner.forward(rows, draws)
             except torch.OutOfMemoryError as error:
                 self._shrink(tokens, error)
         pieces = [piece for number, row in enumerate(rows) for piece in _cut(number, row, self._most_tokens)]

@@ -89,8 +89,12 @@ class SamplingRow:
     @property
     def is_plain_greedy(self) -> bool:
         """Whether the likeliest token of the untouched logits is the answer."""
-        restricted = self.params.logit_bias or self.banned or self.looks_back
-        return self.temperature == 0 and not restricted
+        return self.temperature == 0 and not self.changes_logits
+
+    @property
+    def changes_logits(self) -> bool:
+        """Whether the draw is from other logits than the model's."""
+        return bool(self.params.logit_bias or self.banned or self.looks_back)
 
     @property
     def looks_back(self) -> bool:

@@ -14,6 +14,7 @@ from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import AttentionLayer
 from ewe.attention.static_plan import PlanSizes
 from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.sampler import SamplingRow
 from ewe.engine.static_step import StaticStep
 from ewe.kvcache.pool import KVPool
 
@@ -68,6 +69,7 @@ class StaticDecoder:
         self._steps: dict[int, StaticStep] = {}
         self._mixed: list[StaticStep] = []
         self._outputs: dict[int, torch.Tensor] = {}
+        self._drawn = torch.zeros(0, 2, dtype=torch.int64, device=pool.device)
         self.num_failed = 0
 
     @property
@@ -104,10 +106,12 @@ class StaticDecoder:
         """Frees the graphs and their memory; nothing can be run from then on."""
         self._steps, self._mixed, self._outputs, self._capture = {}, [], {}, False
 
-    def forward(self, rows: Sequence[ForwardRow]) -> torch.Tensor | None:
-        """Logits float32, as `ForwardResult` has them; the rows' keys and values are in the pool afterwards.
+    def forward(
+        self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+        """Logits and drawn tokens, as `ForwardResult` has them; the keys and values are in the pool afterwards.
 
-        None if they do not fit into a step of fixed size: nothing has been computed then.
+        None if the rows do not fit into a step of fixed size: nothing has been computed then.
         """
         step = self._step_for(rows)
         if step is None:
@@ -115,10 +119,12 @@ class StaticDecoder:
         batch = place_rows(rows, self._merge, keep_order=not step.sizes.runs)
         most_states = step.sizes.states
         windows = dict.fromkeys(self._windows)
-        if not step.fill(batch, {window: self._backend.arrange(batch, window, most_states) for window in windows}):
+        arranged = {window: self._backend.arrange(batch, window, most_states) for window in windows}
+        if not step.fill(batch, arranged, draws or ()):
             return None
-        # A copy: the logits lie where the next step writes its own.
-        return step.run()[: len(batch.logit_tokens)].to(torch.float32, copy=True)
+        logits = step.run()[: len(batch.logit_tokens)]
+        # The next step writes its logits to the same place; without draws they may be needed until then.
+        return (logits, step.drawn[: len(draws)]) if draws else (logits.clone(), None)
 
     def _step_for(self, rows: Sequence[ForwardRow]) -> StaticStep | None:
         """The smallest step with room for these tokens, if there is one."""
@@ -138,7 +144,9 @@ class StaticDecoder:
 
     def _made(self, lanes: int, longer: int = 0) -> StaticStep:
         sizes = PlanSizes.of(lanes, self._units, self._backend.wanted_pieces, self._pool.num_blocks, longer)
-        step = StaticStep(self._model, self._pool, self._backend, self._windows, sizes, self._outputs)
+        if len(self._drawn) < lanes:
+            self._drawn = self._drawn.new_zeros(lanes, 2)
+        step = StaticStep(self._model, self._pool, self._backend, self._windows, sizes, self._outputs, self._drawn)
         for _ in range(_ATTEMPTS if self._capture else 0):
             if not step.is_captured:
                 self._record(step)

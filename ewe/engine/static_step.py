@@ -1,5 +1,7 @@
 """One step over tensors that stay where they are, so that it can be replayed as a captured CUDA graph.
 
+It begins with the tokens that the step before has drawn, and ends with drawing its own.
+
 A step that only decodes has a lane per row and lanes that pad it; one with units or chunks of prompts has tokens of
 theirs beside the lanes. What pads a step writes no key, sees no key, and its logits are cut off.
 """
@@ -11,18 +13,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from ewe_kernels.sampling import sample_tokens
 
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.packed import Packed, Shape
-from ewe.attention.placeholders import fill_in
+from ewe.attention.placeholders import feed, sources_of
 from ewe.attention.registry import StepMetadata, run_flat
 from ewe.attention.static_plan import PlanSizes
 from ewe.attention.triton_backend import TritonBackend
 from ewe.attention.triton_plan import Arranged
+from ewe.engine.fused_sampler import DRAWN_BY, draw_parameters
 from ewe.engine.graphs import capture
+from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool
 
-_NOWHERE = -1
+_PER_TOKEN = ("token_ids", "sources", "positions", "write_slots")
+# What pads an array if not zero: it is known and not drawn, written nowhere, and followed by no draw.
+_PADDING = {"sources": -1, "write_slots": -1, "temperatures": -1}
 
 Windows = Sequence[int | None]
 
@@ -31,8 +38,8 @@ class StaticStep:
     """One step of fixed sizes: `fill` it, then `run` it; at first it is all padding.
 
     Without `capture` it runs call by call (tests do so on a CPU). windows: each layer's sliding window; sizes: of the
-    plan for each distinct one. outputs: logits [lanes, vocab] by lanes, of all steps together, so that no graph keeps
-    its own.
+    plan for each distinct one. outputs: logits float32 [lanes, vocab] by lanes, and drawn: int64 [at least lanes, 2],
+    as `sample_tokens` writes them, of all steps together, so that no graph keeps its own.
     """
 
     def __init__(
@@ -43,50 +50,55 @@ class StaticStep:
         windows: Windows,
         sizes: PlanSizes,
         outputs: dict[int, torch.Tensor],
+        drawn: torch.Tensor,
     ) -> None:
-        each: tuple[Shape, Any] = ((sizes.tokens,), np.int64)
-        layout = {"token_ids": each, "positions": each, "write_slots": each, "logit_tokens": ((sizes.rows,), np.int64)}
+        layout: dict[str, tuple[Shape, Any]] = dict.fromkeys(_PER_TOKEN, ((sizes.tokens,), np.int64))
+        layout |= {name: ((sizes.rows,), dtype) for name, dtype in {"logit_tokens": np.int64, **DRAWN_BY}.items()}
         items = [(window, name, item) for window in dict.fromkeys(windows) for name, item in sizes.layout().items()]
         layout |= {_key(window, name): item for window, name, item in items if name != "tables"}
         layout |= {_key(window, name): item for window, name, item in items if name == "tables"}
         self._last = list(layout)[-1]
         self._packed = Packed(layout, pool.device)
         host, device = self._packed.host, self._packed.device
-        host["write_slots"][:] = _NOWHERE
+        for name, padding in _PADDING.items():
+            host[name][:] = padding
         for window in dict.fromkeys(windows):
             sizes.fill(_part(host, window, sizes), (None, {}), 0)
         self._packed.upload()
         self.sizes = sizes
         plans = {window: sizes.plan(_part(device, window, sizes), window) for window in dict.fromkeys(windows)}
         self._step = StepMetadata([plans[window] for window in windows], pool, backend, device["write_slots"])
-        self._model, self._outputs = model, outputs
+        self._model, self._outputs, self.drawn = model, outputs, drawn
         self._graph: torch.cuda.CUDAGraph | None = None
         self.runs = 0
 
-    def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged]) -> bool:
-        """Takes a step's tokens and plans; what is left of it does nothing. False if it has no room for them."""
+    def fill(self, batch: FlatBatch, arranged: Mapping[int | None, Arranged], draws: Sequence[SamplingRow]) -> bool:
+        """Takes a step's tokens and plans; what is left of it does nothing. False if it has no room for them.
+
+        draws: how the token after each row of logits is drawn; none for no token.
+        """
+        sources, drawn = sources_of(batch)
         if len(batch.logit_tokens) > self.sizes.rows or not all(map(self.sizes.hold, arranged.values())):
+            return False
+        if drawn is not None and len(drawn) > len(self.drawn):
             return False
         self._packed.wait()
         host, count = self._packed.host, len(batch.token_ids)
-        for name, values, padding in (
-            ("token_ids", batch.token_ids, 0),
-            ("positions", batch.positions, 0),
-            ("write_slots", batch.write_slots, _NOWHERE),
-            ("logit_tokens", batch.logit_tokens, 0),
-        ):
-            host[name][: len(values)] = values
-            host[name][len(values) :] = padding
+        values = {name: getattr(batch, name) for name in ("token_ids", "positions", "write_slots", "logit_tokens")}
+        for name, array in {**values, "sources": sources, **draw_parameters(draws)}.items():
+            host[name][: len(array)] = array
+            host[name][len(array) :] = _PADDING.get(name, 0)
         num_blocks = 0
         for window, plan in arranged.items():
             self.sizes.fill(_part(host, window, self.sizes), plan, count)
             num_blocks = len(plan[1]["tables"])
         self._packed.upload(self._last, num_blocks)
-        fill_in(self._packed.device["token_ids"], batch.rows)
+        if drawn is not None and drawn.data_ptr() != self.drawn.data_ptr():
+            self.drawn[: len(drawn), 0].copy_(drawn)
         return True
 
     def run(self) -> torch.Tensor:
-        """Logits [lanes, vocab] of what was filled in, in the model's precision; valid until any step runs again.
+        """Logits float32 [lanes, vocab] of what was filled in; they and `drawn` are valid until any step runs again.
 
         Of all tokens in their order, or of the batch's `logit_tokens` if the step has room for rows of several.
         """
@@ -112,10 +124,14 @@ class StaticStep:
     def _call(self) -> None:
         tensors, lanes = self._packed.device, self.sizes.rows
         kept = tensors["logit_tokens"] if self.sizes.runs else 0
-        logits = run_flat(self._model, tensors["token_ids"], tensors["positions"], kept, self._step)
+        token_ids = feed(tensors["token_ids"], tensors["sources"], self.drawn[:, 0])
+        computed = run_flat(self._model, token_ids, tensors["positions"], kept, self._step)
         if lanes not in self._outputs:
-            self._outputs[lanes] = torch.empty_like(logits)
-        self._outputs[lanes].copy_(logits)
+            largest = max(self._outputs, default=0)
+            whole = torch.empty_like(computed, dtype=torch.float32) if largest < lanes else self._outputs[largest]
+            self._outputs[lanes] = whole[:lanes]
+        logits = self._outputs[lanes].copy_(computed)
+        sample_tokens(logits, logits, self.drawn[:lanes], *(tensors[name] for name in DRAWN_BY))
 
 
 def _key(window: int | None, name: str) -> str:

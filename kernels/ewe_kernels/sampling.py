@@ -83,9 +83,11 @@ def _first_bound(logits, size, least, most_count, most_mass, peak, inverse, BLOC
 
 
 @triton.jit
-def _part_kernel(logits, peaks, bests, totals, size, logits_stride, parts, BLOCK: tl.constexpr):
+def _part_kernel(logits, temperatures, peaks, bests, totals, size, logits_stride, parts, BLOCK: tl.constexpr):
     """Of one part of one row: its greatest logit, the first id that has it, the sum of exponentials below it."""
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(temperatures + row) < 0:
+        return
     at = part * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(logits + row * logits_stride + at, mask=at < size, other=float("-inf"))
     peak = tl.max(values, 0)
@@ -127,15 +129,17 @@ def _nth_equal(logits, size, order, number, BLOCK: tl.constexpr):
 @triton.jit
 def _sample_kernel(
     original, logits, original_peaks, original_bests, original_totals, peaks, bests, totals,
-    temperatures, top_ks, top_ps, min_ps, points, ids, logprobs, size, parts, original_stride, logits_stride,
+    temperatures, top_ks, top_ps, min_ps, points, drawn, size, parts, original_stride, logits_stride,
     BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0)
+    temperature = tl.load(temperatures + row)
+    if temperature < 0:
+        return
     original += row.to(tl.int64) * original_stride
     logits += row.to(tl.int64) * logits_stride
     highest, chosen, log_total = _joined(original_peaks, original_bests, original_totals, size, row, parts, PARTS)
     peak, chosen, _log_total = _joined(peaks, bests, totals, size, row, parts, PARTS)
-    temperature = tl.load(temperatures + row)
     if temperature > 0:
         inverse = 1.0 / temperature
         top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
@@ -167,8 +171,9 @@ def _sample_kernel(
         chosen = _nth_equal(logits, size, order, tl.where(order == least, tl.minimum(number, ties - 1), number), BLOCK)
     # Logits that are no numbers may lead anywhere; their log-probability is NaN, but the id must exist.
     chosen = tl.minimum(chosen, size - 1)
-    tl.store(ids + row, chosen.to(tl.int64))
-    tl.store(logprobs + row, (tl.load(original + chosen) - highest) - log_total)
+    logprob = (tl.load(original + chosen) - highest) - log_total
+    tl.store(drawn + row * 2, chosen.to(tl.int64))
+    tl.store(drawn + row * 2 + 1, logprob.to(tl.int32, bitcast=True).to(tl.int64))
 
 
 @triton.jit
@@ -219,16 +224,18 @@ def penalise(
 def sample_tokens(
     original: Tensor,
     logits: Tensor,
+    drawn: Tensor,
     temperatures: Tensor,
     top_ks: Tensor,
     top_ps: Tensor,
     min_ps: Tensor,
     points: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """One token per row: (ids int64 [rows], natural log-probabilities float32 [rows] under `original`).
+) -> None:
+    """Writes one token per row to drawn int64 [rows, 2], dense; `ids_and_logprobs` takes it apart.
 
     original, logits: float32 [rows, vocab], last dimension dense, finite or -inf, before and after penalties (they may
-    be the same tensor). temperatures float32 [rows], 0 for the likeliest token; top_ks int32 (0: off), top_ps (1: off),
+    be the same tensor). temperatures float32 [rows], 0 for the likeliest token, negative for none: what `drawn` has for
+    such a row stays there. top_ks int32 (0: off), top_ps (1: off),
     min_ps (0: off) float32; applied in this order, each to what the ones before left. points float32 in [0, 1): where
     on the cumulative distribution of what is kept, likeliest first and then by id, the token lies. Raises ValueError
     for shapes or dtypes that do not fit.
@@ -240,27 +247,32 @@ def sample_tokens(
     rows, size = logits.shape
     _check((rows,), torch.float32, temperatures, top_ps, min_ps, points)
     _check((rows,), torch.int32, top_ks)
-    ids = torch.empty(rows, dtype=torch.int64, device=logits.device)
-    logprobs = torch.empty(rows, device=logits.device)
+    _check((rows, 2), torch.int64, drawn)
     if rows:
         block = min(_MOST_LOGITS, next_power_of_two(size))
         parts = -(-size // block)
-        found = _parts(original, block, parts)
-        adjusted = found if logits is original else _parts(logits, block, parts)
+        found = _parts(original, temperatures, block, parts)
+        adjusted = found if logits is original else _parts(logits, temperatures, block, parts)
         _sample_kernel[(rows,)](
-            original, logits, *found, *adjusted, temperatures, top_ks, top_ps, min_ps, points, ids, logprobs,
+            original, logits, *found, *adjusted, temperatures, top_ks, top_ps, min_ps, points, drawn,
             size, parts, original.stride(0), logits.stride(0),
             BLOCK=block, PARTS=next_power_of_two(parts), num_warps=16,
         )  # fmt: skip
-    return ids, logprobs
 
 
-def _parts(logits: Tensor, block: int, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+def ids_and_logprobs(drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """Of what `sample_tokens` has written: ids int64 [rows], natural log-probabilities under `original` float32."""
+    return drawn[:, 0], drawn[:, 1].to(torch.int32).view(torch.float32)
+
+
+def _parts(logits: Tensor, temperatures: Tensor, block: int, parts: int) -> tuple[Tensor, Tensor, Tensor]:
     """What `_joined` takes, [rows, parts] each; several programs read a row, or one greedy row would take long."""
     rows, size = logits.shape
     peaks, totals = logits.new_empty(2, rows, parts).unbind()
     bests = torch.empty(rows, parts, dtype=torch.int32, device=logits.device)
-    _part_kernel[(rows, parts)](logits, peaks, bests, totals, size, logits.stride(0), parts, BLOCK=block, num_warps=8)
+    _part_kernel[(rows, parts)](
+        logits, temperatures, peaks, bests, totals, size, logits.stride(0), parts, BLOCK=block, num_warps=8
+    )
     return peaks, bests, totals
 
 

@@ -67,7 +67,7 @@ class ScriptRunner:
     def close(self) -> None:
         pass
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         rows = [with_read_token(row) for row in rows]
         for row in rows:
             own = torch.from_numpy(row.context_slots[len(row.context_slots) - len(row.token_ids) :].copy())

@@ -52,7 +52,7 @@ POINTERS = {
         "bests",
         "original_bests",
     ),
-    "*i64": ("ids", "slots"),
+    "*i64": ("drawn", "slots"),
 }
 POOL = ("pool_key", "pool_value", "weight")
 NUMBERS = {

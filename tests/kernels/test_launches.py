@@ -9,7 +9,7 @@ from stand_in_gpu import DEVICE, in_place
 from triton_interpreter import INTERPRETED
 
 from benchmarks.common import SMOKE
-from benchmarks.launches import counted, figures_of, kind_of, step_of
+from benchmarks.launches import counted, figures_of, kind_of, launched_by_host, step_of
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="there is a real GPU")
 SMALL = replace(SMOKE, unit_tokens=16)
@@ -20,22 +20,26 @@ LAYERS = SMALL.model["num_hidden_layers"]
 def test_a_step_launches_thirteen_kernels_per_layer_and_fifteen_more_at_most(batch):
     with in_place():
         names = counted(step_of(SMALL, batch))
+        by_host = launched_by_host(names)
     figures = figures_of(names, LAYERS, batch)
     assert figures[f"batch_{batch}_per_layer"] <= 13, names
     # Attention and, where rows can share units, attention over what they share.
     assert figures[f"batch_{batch}_attention"] == LAYERS * min(batch, 2)
     assert figures[f"batch_{batch}_product"] == 4 * LAYERS + 1
     assert figures[f"batch_{batch}_norm"] == 2 * LAYERS + 1
+    assert figures[f"batch_{batch}_sampling"] == 2
     assert figures[f"batch_{batch}_launches"] == sum(names.values())
+    # The step and its draws are uploaded, the graph is replayed, the tokens come back.
+    assert by_host == 3, names
 
 
 def test_a_refresh_is_replayed_with_the_step():
-    """The host uploads what the step is, replays its graph and takes the logits, however many layers there are."""
+    """For a unit, too, the host uploads, replays and reads, however many layers there are."""
     with in_place():
         names = counted(step_of(SMALL, 2, refresh=True))
-        by_host = names.total() - sum(DEVICE.replayed) + len(DEVICE.replayed)
+        by_host = launched_by_host(names)
     assert len(DEVICE.replayed) == 1
-    assert by_host <= 4, names
+    assert by_host == 3, names
     assert figures_of(names, LAYERS, 2)["batch_2_per_layer"] <= 14, names
 
 

@@ -14,6 +14,7 @@ from tolerances import ATTENTION
 from triton_interpreter import INTERPRETED
 
 VOCAB = 40
+NOTHING = -7
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
@@ -29,7 +30,9 @@ def run(logits, rows, device="cpu"):
     temperatures, top_ps, min_ps, points = (torch.tensor(columns[i], device=device) * 1.0 for i in (0, 2, 3, 4))
     top_ks = torch.tensor(columns[1], dtype=torch.int32, device=device)
     logits = logits.to(device)
-    return sampling.sample_tokens(logits, logits, temperatures, top_ks, top_ps, min_ps, points)
+    drawn = torch.full((len(rows), 2), NOTHING, device=device)
+    sampling.sample_tokens(logits, logits, drawn, temperatures, top_ks, top_ps, min_ps, points)
+    return sampling.ids_and_logprobs(drawn)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -94,6 +97,15 @@ def test_the_end_of_the_distribution_is_reached_and_not_passed():
     assert run(logits, [(1.0, 0, 1.0, 0.0, 1.0)])[0].tolist() == [20]
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_row_that_draws_nothing_keeps_what_is_there(device):
+    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(8))
+    logits[1] = math.nan
+    rows = [(0.0, 0, 1.0, 0.0, 0.5), (-1.0, 5, 0.5, 0.1, 0.5), (0.0, 0, 1.0, 0.0, 0.5)]
+    ids, _ = run(logits, rows, device)
+    assert ids.tolist() == [int(logits[0].argmax()), NOTHING, int(logits[2].argmax())]
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="passes are counted in the interpreter")
 @pytest.mark.parametrize(("row", "most"), [((1.0, 0, 1.0, 0.0, 0.9), 16), ((0.7, 50, 0.9, 0.0, 0.9), 26)])
 def test_few_passes_find_a_token_among_logits_of_16_bits(row, most, monkeypatch):
@@ -123,9 +135,12 @@ def test_penalties(device):
 def test_what_does_not_fit_is_refused():
     one, logits = torch.ones(1), torch.zeros(1, VOCAB)
     top_k = torch.zeros(1, dtype=torch.int32)
+    drawn = torch.zeros(1, 2, dtype=torch.int64)
     with pytest.raises(ValueError, match="logits must be float32"):
-        sampling.sample_tokens(logits.half(), logits, one, top_k, one, one, one)
+        sampling.sample_tokens(logits.half(), logits, drawn, one, top_k, one, one, one)
     with pytest.raises(ValueError, match="beside original"):
-        sampling.sample_tokens(logits[:, 1:], logits, one, top_k, one, one, one)
+        sampling.sample_tokens(logits[:, 1:], logits, drawn, one, top_k, one, one, one)
     with pytest.raises(ValueError, match=r"torch\.int32"):
-        sampling.sample_tokens(logits, logits, one, one, one, one, one)
+        sampling.sample_tokens(logits, logits, drawn, one, one, one, one, one)
+    with pytest.raises(ValueError, match=r"torch\.int64"):
+        sampling.sample_tokens(logits, logits, drawn[:, 0], one, top_k, one, one, one)

@@ -196,7 +196,8 @@ def test_units_swaps_and_copies_take_one_launch_for_all_layers_and_wait_for_noth
     pool.copy_blocks([(3, 5)])
     assert not DEVICE.waits
     # Beside the keys and values, those numbers leave the host that say where they go.
-    assert DEVICE.launched == {"index_copy_": 3, "index_select": 2, "copy from the host": 7}
+    launched = {"index_copy_": 3, "index_select": 2, "copy from the host": 7, "copy to the host": 1}
+    assert DEVICE.launched == launched
     assert torch.equal(pool.read_slots(np.r_[16:20, 20:24]), stored)
     assert torch.equal(pool.read_slots(np.arange(12, 16)), pool.read_slots(np.arange(8, 12)))
 

@@ -21,7 +21,10 @@ from triton_interpreter import INTERPRETED
 from ewe.attention.metadata import TokenOnDevice
 from ewe.attention.probe import attention_layers
 from ewe.attention.triton_backend import TritonBackend
+from ewe.engine.fused_sampler import fetch, sample_fused
+from ewe.engine.sampler import SamplingRow, sample_in_torch
 from ewe.engine.static_decode import StaticDecoder, buckets_for, lanes_for
+from ewe.sampling import SamplingParams
 
 GENERATOR = torch.Generator().manual_seed(6)
 BLOCK = 4
@@ -70,7 +73,7 @@ class Decoding:
         if static:
             layers = attention_layers(model)
             self.decoder = StaticDecoder(model, layers, pool, "paper", backend, capture=device == "cuda")
-        runner.static = self.decoder
+        runner.static = None
         [prefix] = self.paged.encode([PREFIX])
         bare, after = self.paged.encode(UNITS), self.paged.encode(UNITS, prefix)
         self.contexts = []
@@ -81,6 +84,7 @@ class Decoding:
             self.paged.logits(context, prompt)
             self.contexts.append(context)
         self.reading = self.paged.context(START, bare[:2])
+        runner.static = self.decoder
         if static and longer:
             self.decoder.prepare(len(SEQUENCES), longer)
 
@@ -201,10 +205,9 @@ def test_steps_of_the_same_size_share_buffers_and_others_do_not(device):
         # What a larger step left in the buffers does nothing in a smaller one.
         found, expected = (item.step([(number, 7) for number in taking_part]) for item in (decoding, present))
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
-    # Three and four sequences take four lanes; one takes one, as the prompt of one token did. A captured step has run
-    # once more, to warm up.
+    # Three and four sequences take four lanes; one takes one. A captured step has run once more, to warm up.
     warm = device == "cuda"
-    assert sorted(step.runs for step in decoding.decoder._steps.values()) == [2 + warm, 2 + warm]
+    assert sorted(step.runs for step in decoding.decoder._steps.values()) == [1 + warm, 2 + warm]
 
 
 def with_units_and_prompts(decoding):
@@ -240,6 +243,70 @@ def test_units_and_prompts_equal_those_of_the_present_path(device):
         torch.testing.assert_close(found, expected, atol=LOGPROBS, rtol=0)
 
 
+SAMPLED = [
+    SamplingParams(temperature=0.0),
+    SamplingParams(temperature=0.9, top_p=0.8),
+    SamplingParams(temperature=1.5, top_k=20, min_p=0.02),
+]
+
+
+def draws_of(numbers, position):
+    """Greedy and sampled rows in turns; position: how many tokens of each text have been drawn."""
+    params = [SAMPLED[number % len(SAMPLED)] for number in numbers]
+    return [
+        SamplingRow(item, (), (), number, temperature=item.temperature, num_placeholders=position)
+        for number, item in zip(numbers, params, strict=True)
+    ]
+
+
+@on_devices
+def test_steps_draw_their_tokens_and_begin_with_those_of_the_step_before(device):
+    """Of any order and number, with a unit, and after a step whose tokens were drawn outside; nothing is read."""
+    static, present = (Decoding("llama", on, device, longer=LONGER) for on in (True, False))
+    decoder, drawing, before, places = static.decoder, None, [5] * len(SEQUENCES), {}
+    own = []
+    for position, (numbers, refreshed, inside) in enumerate(
+        [([1, 3, 5], None, True), ([3, 1], 3, True), ([1, 3], None, False), ([3], None, True), ([3], None, True)]
+    ):
+        draws = draws_of(numbers, position)
+        fed = {number: TokenOnDevice(drawing.ids, places[number]) for number in numbers if number in places}
+        rows = [
+            replace(static.paged.row(static.contexts[number], [0 if fed else 5]), placeholder=fed.get(number))
+            for number in numbers
+        ]
+        logits, drawn = decoder.forward([*static.refresh(refreshed), *rows], draws if inside else None)
+        later = drawing
+        own.append(drawn is not None)
+        drawing = fetch(drawn) if inside else sample_fused(logits, draws, False)
+        places = {number: place for place, number in enumerate(numbers)}
+        rows = [present.paged.row(present.contexts[number], [before[number]]) for number in numbers]
+        expected = sample_in_torch(present.paged.run(*present.refresh(refreshed), *rows).logits, draws, False).read()
+        for number, token in zip(numbers, expected, strict=True):
+            before[number] = token.id
+        found = drawing.read()
+        assert later is None or len(later.read()) in (1, 2, 3)
+        assert [token.id for token in found] == [token.id for token in expected]
+        assert [token.logprob for token in found] == pytest.approx([item.logprob for item in expected], abs=LOGPROBS)
+    assert own == [True, True, False, True, True]
+    assert [step.runs - step.is_captured for step in decoder._mixed] == [1]
+
+
+@on_devices
+def test_a_step_without_draws_leaves_those_of_the_step_before(device):
+    """A pass that is run in parts, for want of memory, begins in each of them with tokens of the pass before."""
+    decoding, present = Decoding("llama", True, device), Decoding("llama", False, device)
+    rows = [decoding.paged.row(decoding.contexts[number], [5]) for number in (1, 3)]
+    _, drawn = decoding.decoder.forward(rows, draws_of([1, 3], 0))
+    drawing, found = fetch(drawn), []
+    for number, place in ((3, 1), (1, 0)):
+        row = decoding.paged.row(decoding.contexts[number], [0])
+        found.append(decoding.decoder.forward([replace(row, placeholder=TokenOnDevice(drawing.ids, place))])[0])
+    present.step([(1, 5), (3, 5)])
+    first, second = drawing.read()
+    expected = present.step([(3, second.id), (1, first.id)])
+    torch.testing.assert_close(torch.cat(found).log_softmax(-1), expected, atol=LOGPROBS, rtol=0)
+
+
 @on_devices
 def test_what_has_no_room_is_left_to_the_present_path(device):
     decoding = Decoding("llama", True, device)
@@ -248,7 +315,7 @@ def test_what_has_no_room_is_left_to_the_present_path(device):
     assert decoder.forward(unit) is None, "no steps have been made for units"
     decoder.prepare(2, LONGER)
     [step] = decoder._mixed
-    assert decoder.forward(unit).shape == (0, VOCAB)
+    assert decoder.forward(unit)[0].shape == (0, VOCAB)
     assert (step.sizes.tokens, step.sizes.runs) == (LONGER + 2, LONGER // 8)
     for lengths, flags in (
         ([LONGER + 3], {}),

@@ -36,16 +36,17 @@ SCHEDULER = {"max_num_seqs": 4, "max_num_batched_tokens": 64}
 
 
 class Counted(StaticDecoder):
-    """Notes how many rows each step had, and whether it ran from static buffers."""
+    """Notes how many rows each step had, and whether it ran from static buffers; and how often one drew its tokens."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.batches = []
+        self.batches, self.draws = [], 0
 
-    def forward(self, rows):
-        logits = super().forward(rows)
-        self.batches.append((len(rows), logits is not None))
-        return logits
+    def forward(self, rows, draws=None):
+        found = super().forward(rows, draws)
+        self.batches.append((len(rows), found is not None))
+        self.draws += found is not None and found[1] is not None
+        return found
 
 
 def write(device, static, in_prompt):
@@ -96,3 +97,4 @@ def test_the_same_texts_are_written(device, in_prompt):
     # Alone while the other one waited, and together; all of them, units and prompts included.
     assert {1, 2} <= {rows for rows, _ in decoder.batches}
     assert all(ran for _, ran in decoder.batches)
+    assert decoder.draws > len(decoder.batches) / 2

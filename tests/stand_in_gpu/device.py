@@ -94,6 +94,7 @@ class StandIn:
     def download(self, source: torch.Tensor, host: torch.Tensor, non_blocking: bool) -> torch.Tensor:
         """Copies to the host; without blocking, `host` holds garbage until the copy has arrived."""
         self.refuse_in_graph("a copy to the host")
+        self.launched["copy to the host"] += 1
         if not non_blocking:
             self.wait("a copy to the host")
             return host.copy_(source)

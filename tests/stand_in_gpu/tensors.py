@@ -115,6 +115,7 @@ class Functions(TorchFunctionMode):
         if on_device and func in _WHOLE:
             tree_map(lambda item: _refuse_host(func.__name__, item), (args, kwargs))
             inner_args, inner_kwargs = tree_map(inner_of, (args, kwargs))
+            DEVICE.launched[func.__name__] += 1
             return outer_of(DEVICE.run(lambda: func(*inner_args, **inner_kwargs), False))
         return func(*args, **kwargs)
 
@@ -149,7 +150,9 @@ class Functions(TorchFunctionMode):
 def _index(func: Any, tensor: DeviceTensor, index: Any, *value: Any) -> Any:
     """tensor[index], or tensor[index] = value."""
     parts = index if isinstance(index, tuple) else (index,)
-    _wait_for_indices([part for part in parts if isinstance(part, list | torch.Tensor)])
+    indices = [part for part in parts if isinstance(part, list | torch.Tensor)]
+    _wait_for_indices(indices)
+    DEVICE.launched["index"] += bool(indices or value)
     inner_index, inner_value = tree_map(inner_of, (index, value))
     return outer_of(DEVICE.run(lambda: func(tensor.inner, inner_index, *inner_value), bool(value)))
 

@@ -28,7 +28,7 @@ class DeepRunner(MockRunner):
 
     vocabulary: Sequence[str] = ALPHABET
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         rows = self._begin(rows)
         for row in rows:
             self._compute(row)

@@ -175,7 +175,7 @@ class FailingRunner:
     def close(self) -> None:
         pass
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         self._left -= 1
         if self._left == 0:
             raise RuntimeError("out of order")

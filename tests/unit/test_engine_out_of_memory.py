@@ -34,7 +34,7 @@ class SmallDevice:
     def close(self) -> None:
         pass
 
-    def forward(self, rows: Sequence[ForwardRow]) -> ForwardResult:
+    def forward(self, rows: Sequence[ForwardRow], draws: object = None) -> ForwardResult:
         self.sizes.append(sum(len(row.token_ids) for row in rows))
         if self.sizes[-1] > self._most:
             if len(rows) > 1:
