@@ -79,7 +79,7 @@ class MemoryConfig(_Settings):
     built-in one. frame: what stands around units and the user's words in their turn. merge: "auto" is plain in a
     prompt, else paper. unit_temperature: what the logits of attention to units inside a prompt are divided by.
     refresh: which unit of a full lane makes room: the oldest, or the one whose passage the retriever scored lowest.
-    precomputed: a folder made by `ewe index precompute`, whose units are loaded instead of encoded.
+    precomputed: a folder or URL filled by `ewe index precompute`, whose units are loaded instead of encoded.
     """
 
     retrieval_units: int = Field(4, ge=0)
@@ -246,7 +246,7 @@ class CacheConfig(_Settings):
     Without either the pool takes 1 GiB of host memory, or what is left of `gpu_share`, the share of a GPU's memory that
     weights, activations and pool may fill. dtype: "auto" is the model's; "fp8_e4m3" is 8 bits per number.
     unit_cache: whether units that no sequence uses stay in the pool until their blocks are needed. host_gib: host
-    memory that may hold precomputed units beside a GPU.
+    memory that may hold precomputed units beside a GPU; disk_gib: disk that may hold those that come from a URL.
     """
 
     block_size: int = Field(16, gt=0)
@@ -255,6 +255,7 @@ class CacheConfig(_Settings):
     memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True
     host_gib: float = Field(4.0, ge=0)
+    disk_gib: float = Field(16.0, ge=0)
     gpu_share: float = Field(0.9, gt=0, le=1)
 
 
