@@ -118,7 +118,10 @@ class RemoteFolder:
         names, begins, ends = map(list, zip(*ranges, strict=True))
         paths = [self._path(name) for name in names]
         with self._os_errors():
-            found: list[bytes] = self._filesystem.cat_ranges(paths, begins, ends, on_error="raise")
+            found: list[bytes] = self._filesystem.cat_ranges(paths, begins, ends)
+            for item in found:
+                if isinstance(item, Exception):
+                    raise item
         return found
 
     def read(self, name: str, begin: int, end: int) -> Tensor:
