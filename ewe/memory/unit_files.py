@@ -202,7 +202,10 @@ def _units_of(
     try:
         layout = json.loads(header)
         metadata = layout["__metadata__"]
-        belongs = metadata["identity"] == identity.digest
+        if metadata["identity"] != identity.digest:
+            raise PrecomputedError(
+                f"{folder}/{shard} belongs to another folder of units: delete it and precompute again"
+            )
         units = zip(json.loads(metadata["tokens"]), json.loads(metadata["digests"]), strict=True)
         for number, (token_ids, expected) in enumerate(units):
             begin, end = (start + offset for offset in layout[str(number)]["data_offsets"])
@@ -212,8 +215,6 @@ def _units_of(
             found[key] = StoredUnit(folder, shard, begin, end, dtype, key, expected)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise _torn(folder, shard, error) from error
-    if not belongs:
-        raise PrecomputedError(f"{folder}/{shard} belongs to another folder of units: delete it and precompute again")
     return found
 
 
