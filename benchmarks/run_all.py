@@ -44,6 +44,7 @@ BENCHMARKS = (
     "verdicts",
     "factscore_verdicts",
     "long_answers",
+    "capacity",
 )
 
 

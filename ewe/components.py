@@ -69,7 +69,7 @@ def preflight(config: Config, has_model: bool = False) -> None:
 
             usable_device(config.model.device)
     units = config.memory.precomputed
-    if units is not None and not Path(units).expanduser().is_dir():
+    if units is not None and "://" not in units and not Path(units).expanduser().is_dir():
         raise PrecomputedError(f"memory.precomputed: {units} is no folder; `ewe index precompute` makes one")
 
 

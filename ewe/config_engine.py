@@ -56,7 +56,8 @@ class MemoryConfig(Settings):
     all of the prompt; "auto" is in_prompt for chats whose template allows it, but bare for the built-in model. frame:
     what stands around units and the user's words. merge: "auto" is plain in a prompt, else paper. unit_temperature:
     divides the logits on units inside a prompt. refresh: which unit of a full lane makes room: the oldest, or that with
-    the lowest retrieval score. precomputed: a folder of `ewe index precompute`, whose units are loaded.
+    the lowest retrieval score. precomputed: a folder or URL filled by `ewe index precompute`, whose units are
+    loaded.
     """
 
     retrieval_units: int = Field(4, ge=0)
@@ -149,7 +150,8 @@ class CacheConfig(Settings):
 
     Without either the pool takes 1 GiB of host memory, or what is left of `gpu_share`, the share of a GPU's memory that
     weights, activations and pool may fill. unit_cache: whether units that no sequence uses stay in the pool until their
-    blocks are needed. host_gib: host memory that may hold precomputed units beside a GPU.
+    blocks are needed. host_gib: host memory that may hold precomputed units beside a GPU; disk_gib: disk that may hold
+    those that come from a URL.
     """
 
     block_size: int = Field(16, gt=0)
@@ -158,6 +160,7 @@ class CacheConfig(Settings):
     memory_gib: float | None = Field(None, gt=0)
     unit_cache: bool = True
     host_gib: float = Field(4.0, ge=0)
+    disk_gib: float = Field(16.0, ge=0)
     gpu_share: float = Field(0.9, gt=0, le=1)
 
 

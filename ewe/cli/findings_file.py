@@ -21,7 +21,7 @@ from ewe.types import Passage
 # What decides where and how fast an answer is computed, not what it says: a run may go on with less memory.
 _NO_MATTER: dict[str, Any] = {
     "model": {"device", "compile"},
-    "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "gpu_share"},
+    "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "disk_gib", "gpu_share"},
     "scheduler": True,
 }
 _SHOWN = 100  # characters of a value in a message

@@ -26,7 +26,7 @@ def precompute_command(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the units.", show_default=False)],
+    out: Annotated[str, typer.Option("--out", help="Folder of the units, or a URL: s3://...", show_default=False)],
     model: Model = None,
     adapter: Adapter = None,
     config: ConfigFile = None,

@@ -34,8 +34,7 @@ class Executor:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        if "TORCHELASTIC_RUN_ID" in os.environ:
-            raise ConfigError("start it without torchrun: the engine starts its processes itself")
+        _leave_to_rank_0()
         if distributed.is_initialized():
             raise ConfigError("this process belongs to a process group: it can have one model in parts at a time")
         refuse_unshardable(config)
@@ -152,6 +151,19 @@ class Executor:
 
     def _log(self, rank: int) -> Path:
         return self._folder / f"{rank}.log"
+
+
+def _leave_to_rank_0() -> None:
+    """Ends this process if torchrun has started it beside rank 0, which starts its workers as it does without torchrun.
+
+    Raises ConfigError if torchrun runs on several machines.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    if os.environ["WORLD_SIZE"] != os.environ["LOCAL_WORLD_SIZE"]:
+        raise ConfigError("model.tensor_parallel is for the GPUs of one machine: leave out torchrun's --nnodes")
+    if os.environ["RANK"] != "0":
+        sys.exit()
 
 
 def _pipe(worker: subprocess.Popen[bytes]) -> IO[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ewe.cache_folder import cache_folder
 from ewe.config import Config
 from ewe.engine.budget import cache_dtype
 from ewe.engine.fingerprint import identity_of
@@ -17,11 +18,15 @@ from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
 from ewe.errors import ConfigError, InvalidRequestError, PrecomputedError
 from ewe.kvcache.pool import KVPool
+from ewe.memory.disk_cache import DiskCache
 from ewe.memory.precomputed import PrecomputedUnits
 from ewe.memory.unit_files import read_manifest, unit_key
+from ewe.memory.unit_folder import LocalFolder, UnitFolder, open_folder
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.memory.unit_writer import UnitWriter
 from ewe.types import Passage
+
+_GIB = 1 << 30
 
 Progress = Callable[[int, int], None]  # (units done, units in all)
 
@@ -40,11 +45,11 @@ def precompute(
     loaded: LoadedModel,
     config: Config,
     passages: Iterable[Passage],
-    out: Path,
+    out: str | Path,
     progress: Progress | None = None,
     prefix: str = "",
 ) -> PrecomputeReport:
-    """Writes the KV of the passages' units to the folder `out`; goes on where an earlier run of the same was ended.
+    """Writes the KV of the passages' units to the folder or URL `out`; goes on where an earlier run was ended.
 
     prefix: what stands before the memory in the prompts that the units are for; empty for bare units. Each unit is
     encoded in a pass of its own, so that its KV does not depend on its neighbours. Raises ConfigError for a model
@@ -59,7 +64,7 @@ def precompute(
     unit_bytes = KVPool.bytes_per_token(layer_shapes(loaded.model), dtype)
     with UnitWriter(out, identity) as writer:
         missing = [tokens for tokens in texts if unit_key(tokens) not in writer.keys]
-        _check_disk(out, unit_bytes * sum(map(len, missing)), len(missing))
+        _check_disk(open_folder(out), unit_bytes * sum(map(len, missing)), len(missing))
         encoder = _UnitEncoder(loaded, config, prefix_ids)
         found = len(texts) - len(missing)
         for done, tokens in enumerate(missing, found + 1):
@@ -80,7 +85,7 @@ def open_precomputed(
         return None
     if loaded.tokenizer is None:
         raise ConfigError("this model has no tokenizer, so it can hold no units: unset memory.precomputed")
-    folder = Path(config.memory.precomputed).expanduser()
+    folder = open_folder(config.memory.precomputed)
     prefix = read_manifest(folder).prefix
     if config.memory.placement != "auto" and bool(prefix) != (config.memory.placement == "in_prompt"):
         made_for = f"units after {loaded.tokenizer.decode(prefix)!r}" if prefix else "bare units"
@@ -89,9 +94,11 @@ def open_precomputed(
             "precompute units for it into another folder"
         )
     # Without a GPU the files' pages, which the system caches, are host memory already.
-    host_bytes = int(config.cache.host_gib * (1 << 30)) if pool.device.type == "cuda" else 0
+    host_bytes = int(config.cache.host_gib * _GIB) if pool.device.type == "cuda" else 0
     identity = identity_of(loaded, config.memory, config.cache.dtype, prefix)
-    return PrecomputedUnits(folder, identity, pool, host_bytes, changed)
+    is_local = isinstance(folder, LocalFolder)
+    cache = None if is_local else DiskCache(cache_folder() / "units", int(config.cache.disk_gib * _GIB))
+    return PrecomputedUnits(config.memory.precomputed, identity, pool, host_bytes, changed, cache)
 
 
 class _UnitEncoder:
@@ -134,10 +141,12 @@ def _unit_texts(
     return list(found), skipped
 
 
-def _check_disk(folder: Path, num_bytes: int, num_units: int) -> None:
-    free = shutil.disk_usage(folder).free
+def _check_disk(folder: UnitFolder, num_bytes: int, num_units: int) -> None:
+    if not isinstance(folder, LocalFolder):
+        return
+    free = shutil.disk_usage(folder.path).free
     if num_bytes > free:
         raise PrecomputedError(
-            f"{num_units} units take {num_bytes / (1 << 30):.1f} GiB, and {folder} has {free / (1 << 30):.1f} GiB "
+            f"{num_units} units take {num_bytes / _GIB:.1f} GiB, and {folder} has {free / _GIB:.1f} GiB "
             "free: choose another --out, or fewer passages with --queries and --top"
         )

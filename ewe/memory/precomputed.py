@@ -13,12 +13,13 @@ from torch import Tensor
 
 from ewe.errors import PrecomputedError
 from ewe.kvcache.pool import KVPool
+from ewe.memory.disk_cache import DiskCache
 from ewe.memory.host_units import HostUnits
 from ewe.memory.unit_cache import EncodedUnit
 from ewe.memory.unit_files import StoredUnit, UnitIdentity, open_units, unit_key
+from ewe.memory.unit_folder import StoreError, open_folder
 
 _log = logging.getLogger(__name__)
-_READERS = 2
 
 
 class Load(Enum):
@@ -33,20 +34,28 @@ class PrecomputedUnits:
     """The units of one folder, for one pool. Units that follow another prefix than the folder's are absent from it.
 
     host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from
-    another thread when a unit has been read. Raises PrecomputedError as `open_units` does.
+    another thread when a unit has been read. cache: keeps what comes from far away. Raises PrecomputedError as
+    `open_units` does.
     """
 
     def __init__(
-        self, folder: Path, identity: UnitIdentity, pool: KVPool, host_bytes: int, changed: Callable[[], None]
+        self,
+        folder: str | Path,
+        identity: UnitIdentity,
+        pool: KVPool,
+        host_bytes: int,
+        changed: Callable[[], None],
+        cache: DiskCache | None = None,
     ) -> None:
         self._units = open_units(folder, identity)
         self._folder, self._prefix_ids = folder, identity.prefix
+        self._cache = cache
         self._told = False
         self._pool = pool
         self._changed = changed
         self._is_copied = pool.device.type == "cuda" or host_bytes > 0
         self.host = HostUnits(host_bytes)
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ewe-units")
+        self._readers = ThreadPoolExecutor(open_folder(folder).readers, thread_name_prefix="ewe-units")
 
     def __len__(self) -> int:
         return len(self._units)
@@ -55,7 +64,7 @@ class PrecomputedUnits:
         """Brings a unit that is not ready into its blocks, or begins to read it; from the engine's thread.
 
         While it is being read, `changed` is what says when to call again. A unit whose file turns out to be damaged is
-        reported once and is absent from then on.
+        reported once and is absent from then on; one whose store does not answer is absent this time.
         """
         key = unit_key(unit.token_ids)
         stored = self._units.get(key)
@@ -93,7 +102,7 @@ class PrecomputedUnits:
 
         For a GPU in pinned memory, from where it moves without anything waiting for it.
         """
-        kv = stored.read()
+        kv = stored.read(self._cache)
         if self._is_copied:
             kv = torch.empty(kv.shape, dtype=kv.dtype, pin_memory=self._pool.device.type == "cuda").copy_(kv)
             self.host.put(key, kv)
@@ -102,6 +111,8 @@ class PrecomputedUnits:
     def _result(self, key: bytes, reading: Future[Tensor]) -> Tensor | None:
         try:
             return reading.result()
+        except StoreError:
+            return None  # and other units later
         except (PrecomputedError, OSError, RuntimeError) as error:
             _log.warning("a precomputed unit is encoded instead: %s", error)
             self._units.pop(key, None)

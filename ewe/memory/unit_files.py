@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatch
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+import torch
 from torch import Tensor
 
 from ewe.errors import PrecomputedError
 from ewe.kvcache.digest import digest
 from ewe.kvcache.fp8 import SCALE
+from ewe.memory.disk_cache import DiskCache
+from ewe.memory.unit_folder import UnitFolder, open_folder
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "units.json"
 SHARDS = "shard-*.safetensors"
+_LENGTH_BYTES = 8  # of a safetensors file's header, before the header
 _AGAIN = "run `ewe index precompute` with these settings and a new --out folder, or unset memory.precomputed"
 
 
@@ -46,13 +49,13 @@ class UnitIdentity:
     @property
     def digest(self) -> str:
         """A short name of it, which every shard carries."""
-        values = asdict(self)
-        # Folders that were made before there was a choice.
-        if self.cache_dtype == "auto":
-            del values["cache_dtype"]
-        if not self.prefix:
-            del values["prefix"]
-        return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def kv_dtype(self) -> torch.dtype:
+        """What stored keys and values are numbers of: bytes in fp8."""
+        dtype: torch.dtype = getattr(torch, "uint8" if self.cache_dtype == "fp8_e4m3" else self.dtype)
+        return dtype
 
     @property
     def elements_per_token(self) -> int:
@@ -83,23 +86,39 @@ _DIGESTS = {
 
 @dataclass(frozen=True, slots=True)
 class StoredUnit:
-    """Where one unit lies."""
+    """Where one unit lies: the bytes `begin` to `end` of a shard; key: its `unit_key`."""
 
-    shard: Path
-    file: Any
-    number: int
+    folder: UnitFolder
+    shard: str
+    begin: int
+    end: int
+    dtype: torch.dtype
+    key: bytes
     digest: str
 
-    def read(self) -> Tensor:
-        """Its KV, [tokens * elements per token] in the order of `KVPool.read_slots`: a view of the mapped file.
+    def read(self, cache: DiskCache | None = None) -> Tensor:
+        """Its KV, [tokens * elements per token] in the order of `KVPool.read_slots`; mapped if it is on this disk.
 
-        Raises PrecomputedError naming the file if it is not what was written.
+        cache: where to look first, and what keeps it. Raises PrecomputedError naming the file if it is not what was
+        written, OSError if it cannot be read.
         """
-        kv = self.file.get_tensor(kv_name(self.number))
-        tokens = self.file.get_tensor(tokens_name(self.number))
-        if digest([tokens, kv]) != self.digest:
-            raise PrecomputedError(f"{self.shard} is damaged (unit {self.number}): delete it and precompute again")
-        return kv  # type: ignore[no-any-return]
+        kept = cache.get(self.digest) if cache is not None else None
+        if kept is not None and self._is_whole(kept):
+            return kept.view(self.dtype)
+        try:
+            data = self.folder.read(self.shard, self.begin, self.end)
+        except FileNotFoundError as error:
+            raise PrecomputedError(f"{self.folder}/{self.shard} is gone: precompute again") from error
+        if not self._is_whole(data):
+            raise PrecomputedError(f"{self.folder}/{self.shard} is damaged: delete it and precompute again")
+        if cache is not None:
+            cache.put(self.digest, data)
+        return data.view(self.dtype)
+
+    def _is_whole(self, data: Tensor) -> bool:
+        if len(data) != self.end - self.begin:
+            return False
+        return unit_digest(self.key, data.view(self.dtype)) == self.digest
 
 
 def unit_key(token_ids: Sequence[int]) -> bytes:
@@ -107,75 +126,97 @@ def unit_key(token_ids: Sequence[int]) -> bytes:
     return np.asarray(token_ids, np.int32).tobytes()
 
 
-def kv_name(number: int) -> str:
-    """The name of a unit's KV in its shard."""
-    return f"{number}.kv"
+def unit_digest(key: bytes, kv: Tensor) -> str:
+    """What tells damage, over the tokens and the KV of a unit."""
+    return digest([torch.frombuffer(bytearray(key), dtype=torch.int32), kv])
 
 
-def tokens_name(number: int) -> str:
-    """The name of a unit's token ids (int32) in its shard."""
-    return f"{number}.tokens"
+def open_units(location: str | Path, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
+    """All units of a folder by `unit_key`; only the headers of its files are read.
 
-
-def open_units(folder: Path, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
-    """All units of a folder by `unit_key`, the files mapped and not read.
-
-    Raises PrecomputedError if the folder holds none, was made for something else, or a file is torn.
+    Raises PrecomputedError if the folder holds none, was made for something else, cannot be read, or a file is torn.
     """
+    folder = open_folder(location)
     check_manifest(folder, identity)
-    found: dict[bytes, StoredUnit] = {}
-    for shard in sorted(folder.glob(SHARDS)):
-        found.update(open_shard(shard, identity))
+    found = open_shards(folder, identity)
     if not found:
         raise PrecomputedError(f"{folder} holds no units yet: run `ewe index precompute` again to go on")
     return found
 
 
-def check_manifest(folder: Path, identity: UnitIdentity) -> None:
+def check_manifest(folder: UnitFolder, identity: UnitIdentity) -> None:
     """Raise PrecomputedError unless the folder holds units that were made for `identity`."""
     differences = read_manifest(folder).differences(identity)
     if differences:
         raise PrecomputedError(f"{folder} was made for something else: {'; '.join(differences)}; {_AGAIN}")
 
 
-def read_manifest(folder: Path) -> UnitIdentity:
+def read_manifest(folder: UnitFolder) -> UnitIdentity:
     """What the units of a folder were made for; raises PrecomputedError if it holds none, or the file is torn."""
-    path = folder / MANIFEST
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(folder.read_ranges([(MANIFEST, 0, None)])[0])
         version = values["format"]
         if version == FORMAT:
             layers = tuple(tuple(layer) for layer in values["identity"].pop("layers"))
-            prefix = tuple(values["identity"].pop("prefix", ()))
+            prefix = tuple(values["identity"].pop("prefix"))
             made_for = UnitIdentity(**values["identity"], layers=layers, prefix=prefix)
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise PrecomputedError(
-            f"{folder} holds no precomputed units ({MANIFEST}: {error.strerror}): name a folder that "
+            f"{folder} holds no precomputed units (there is no {MANIFEST}): name a folder that "
             "`ewe index precompute` made, or a new one to make"
         ) from error
+    except OSError as error:
+        raise PrecomputedError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PrecomputedError(f"{path} is damaged: delete the folder and precompute again") from error
+        raise PrecomputedError(f"{folder}/{MANIFEST} is damaged: delete the folder and precompute again") from error
     if version != FORMAT:
         raise PrecomputedError(f"{folder} has format {version!r}, and this version of EWE reads {FORMAT}: {_AGAIN}")
     return made_for
 
 
-def open_shard(shard: Path, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
-    """The units of one file; raises PrecomputedError naming it if it is torn or does not belong to the folder."""
+def open_shards(folder: UnitFolder, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
+    """The units of all files; raises PrecomputedError naming one that is torn or does not belong to the folder."""
     try:
-        file: Any = safe_open(str(shard), framework="pt", device="cpu")
-        metadata = file.metadata()
-        belongs = metadata["identity"] == identity.digest
-        digests = json.loads(metadata["digests"])
-        found: dict[bytes, StoredUnit] = {}
-        for number, expected in enumerate(digests):
-            tokens = file.get_tensor(tokens_name(number))
-            size = len(tokens) * identity.elements_per_token
-            if file.get_slice(kv_name(number)).get_shape() != [size]:
-                raise ValueError("a unit has another size than its tokens take")
-            found[tokens.numpy().tobytes()] = StoredUnit(shard, file, number, expected)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise PrecomputedError(f"{shard} is torn or no shard ({error}): delete it and precompute again") from error
-    if not belongs:
-        raise PrecomputedError(f"{shard} belongs to another folder of units: delete it and precompute again")
+        sizes = {name: size for name, size in folder.sizes().items() if fnmatch(name, SHARDS)}
+        for name, size in sizes.items():
+            if size <= _LENGTH_BYTES:
+                raise _torn(folder, name, f"{size} bytes")
+        lengths = folder.read_ranges([(name, 0, _LENGTH_BYTES) for name in sizes])
+        ends = [_LENGTH_BYTES + int.from_bytes(length, "little") for length in lengths]
+        headers = folder.read_ranges(
+            [(name, _LENGTH_BYTES, min(end, size)) for (name, size), end in zip(sizes.items(), ends, strict=True)]
+        )
+    except OSError as error:
+        raise PrecomputedError(str(error)) from error
+    found: dict[bytes, StoredUnit] = {}
+    for (name, size), header in zip(sizes.items(), headers, strict=True):
+        found.update(_units_of(folder, name, size, header, identity))
     return found
+
+
+def _units_of(
+    folder: UnitFolder, shard: str, size: int, header: bytes, identity: UnitIdentity
+) -> dict[bytes, StoredUnit]:
+    found: dict[bytes, StoredUnit] = {}
+    dtype, start = identity.kv_dtype, _LENGTH_BYTES + len(header)
+    try:
+        layout = json.loads(header)
+        metadata = layout["__metadata__"]
+        if metadata["identity"] != identity.digest:
+            raise PrecomputedError(
+                f"{folder}/{shard} belongs to another folder of units: delete it and precompute again"
+            )
+        units = zip(json.loads(metadata["tokens"]), json.loads(metadata["digests"]), strict=True)
+        for number, (token_ids, expected) in enumerate(units):
+            begin, end = (start + offset for offset in layout[str(number)]["data_offsets"])
+            if end - begin != len(token_ids) * identity.elements_per_token * dtype.itemsize or end > size:
+                raise ValueError("a unit has another size than its tokens take")
+            key = unit_key(token_ids)
+            found[key] = StoredUnit(folder, shard, begin, end, dtype, key, expected)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise _torn(folder, shard, error) from error
+    return found
+
+
+def _torn(folder: UnitFolder, shard: str, why: object) -> PrecomputedError:
+    return PrecomputedError(f"{folder}/{shard} is torn or no shard ({why}): delete it and precompute again")

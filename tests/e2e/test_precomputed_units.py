@@ -26,6 +26,7 @@ from unit.engine_tokenizers import byte_level, sentencepiece_like
 
 import ewe.attention.registry  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
+from ewe.cache_folder import cache_folder
 from ewe.cli.main import app
 from ewe.client import resolve_config
 from ewe.config import Config
@@ -59,7 +60,7 @@ def tiny(family: str, dtype: torch.dtype = torch.float32, seed: int = 5) -> Load
     return LoadedModel(model.eval().requires_grad_(False), tokenizer, 400, frozenset({2}), len(tokenizer))
 
 
-def settings_of(precomputed: Path | None = None, **memory: Any) -> Config:
+def settings_of(precomputed: Path | str | None = None, **memory: Any) -> Config:
     """Small units, of which no two fit into a pass."""
     memory = {"unit_tokens": 40, "retrieval_units": 3, **memory}
     if precomputed is not None:
@@ -95,7 +96,7 @@ def assert_like(generation: Generation, other: Generation, atol: float = LOGPROB
         assert one == pytest.approx(another, abs=atol)
 
 
-def assert_same(loaded: LoadedModel, out: Path) -> None:
+def assert_same(loaded: LoadedModel, out: Path | str) -> None:
     config = settings_of(out)
     encoded, expected = answer(loaded, settings_of())
     generation, kv = answer(loaded, config)
@@ -140,6 +141,15 @@ def test_going_on_encodes_what_is_missing(tmp_path: Path) -> None:
     assert (report.encoded, report.found) == (2, 1)
     assert seen == [(2, 3), (3, 3)]
     assert_same(tiny("llama"), tmp_path / "units")
+
+
+def test_a_store_behind_a_url_does_as_well() -> None:
+    url = "memory://end-to-end/units"
+    precompute(tiny("llama"), settings_of(), PASSAGES[:1], url)
+    assert precompute(tiny("llama"), settings_of(), PASSAGES, url).found == 1
+    assert_same(tiny("llama"), url)
+    kept = cache_folder() / "units"
+    assert len([path for path in kept.iterdir() if path.stat().st_size]) == len(DOCUMENTS)
 
 
 def _other_config() -> LoadedModel:

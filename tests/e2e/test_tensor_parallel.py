@@ -191,6 +191,22 @@ def test_a_rank_that_dies_while_the_model_is_read_is_the_error() -> None:
 
 @pytest.mark.slow
 @needs_builtin
+def test_a_script_that_torchrun_starts_twice_writes_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from ewe import LLM, SamplingParams\n"
+        "with LLM('builtin', config={'model': {'tensor_parallel': 2}}) as llm:\n"
+        "    print(llm.generate('Once', SamplingParams(max_tokens=8))[0].token_ids)\n"
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=True)
+    with LLM("builtin") as llm:
+        [expected] = llm.generate("Once", SamplingParams(max_tokens=8))
+    assert done.stdout.splitlines() == [str(expected.token_ids)]
+
+
+@pytest.mark.slow
+@needs_builtin
 def test_workers_end_with_rank_0() -> None:
     code = (
         "import sys; from ewe import LLM; llm = LLM('builtin', config={'model': {'tensor_parallel': 2}});"

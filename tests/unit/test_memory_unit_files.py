@@ -136,7 +136,7 @@ def _old_format(folder: Path) -> None:
         (_old_format, "format 0"),
         (lambda folder: (folder / MANIFEST).write_text("{"), "units.json is damaged"),
         (lambda folder: (folder / MANIFEST).write_text("[]"), "units.json is damaged"),
-        (lambda folder: (folder / MANIFEST).write_text('{"format": 1, "identity": {}}'), "units.json is damaged"),
+        (lambda folder: (folder / MANIFEST).write_text('{"format": 2, "identity": {}}'), "units.json is damaged"),
         (lambda folder: (folder / MANIFEST).unlink(), "holds no precomputed units"),
         (lambda folder: (folder / "shard-00000.safetensors").unlink(), "holds no units yet"),
     ],
