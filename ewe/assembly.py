@@ -134,7 +134,7 @@ def _build(
         compile_layers(loaded.model)
     runner = new_runner(
         loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
-        config.memory.num_units,
+        config.memory.num_units, loaded.adapters,
     )  # fmt: skip
     with memory_for_graphs(budget.summary()):
         runner.prepare(config.scheduler.max_num_seqs, config.scheduler.max_num_batched_tokens, on_load)
@@ -190,7 +190,8 @@ def wire(
         changed=changed,
         processor=processor,
     )
-    limits = Limits(loaded.max_model_len, loaded.vocab_size)
+    ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
+    limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     uses_memory = policy.verifies or (policy.retrieves and not copies)
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)

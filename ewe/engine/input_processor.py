@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request must fit into: model length and pool size in tokens, ids below vocab_size."""
+    """What a request must fit into: model length and pool size in tokens, ids below vocab_size.
+
+    adapters: those that it may name, and the tokens that end an answer of each.
+    """
 
     max_model_len: int
     vocab_size: int
+    adapters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class InputProcessor:
@@ -70,6 +74,7 @@ class InputProcessor:
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
+        request = self._with_adapter(request)
         passages = request.passages(self._config.memory.retrieval_units, self._tokenizer is not None)
         tokenized = self._tokenize(request_id, request, len(passages))
         grammar = self._grammar(request)
@@ -84,6 +89,17 @@ class InputProcessor:
         )
         self._keeper.plan(first, [ScoredPassage(passage, 0.0) for passage in passages], Lane.RETRIEVAL, required=True)
         return first
+
+    def _with_adapter(self, request: Request) -> Request:
+        """The request, ended by what ends its adapter's answers, too; raises InvalidRequestError for an unknown one."""
+        known, params = self._limits.adapters, request.params
+        if request.adapter and request.adapter not in known:
+            here = ", ".join(known) or "none, see model.adapters"
+            raise InvalidRequestError(f"there is no adapter {request.adapter!r}; there are: {here}")
+        ends = () if params.ignore_eos else known.get(request.adapter, ())
+        return (
+            replace(request, params=replace(params, stop_token_ids=params.stop_token_ids + ends)) if ends else request
+        )
 
     def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
         params, has_memory = request.params, self._uses_memory or num_documents > 0

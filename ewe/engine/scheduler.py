@@ -140,6 +140,7 @@ class Scheduler:
                 if is_whole and sequence.schedule.placeholder is not None
                 else None,
                 prefix_slots=None if sequence.schedule.prefix is None else sequence.schedule.prefix.table.slots(),
+                adapter=sequence.request.asked.adapter,
             )
         )
         plan.sequences.append(sequence)
