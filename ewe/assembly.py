@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from ewe.engine.static_decode import StaticDecoder
 
 
+JUDGE_ADAPTER = "base judge"
+"""The name of the adapter with which the judge's prompts run, where it shares the model's weights."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The parts of a running engine that its owner needs; decoder: None where no steps are captured.
@@ -80,7 +84,10 @@ def build_engine(
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     if config.model.tensor_parallel > 1:
         return _build_in_parts(config, components, on_finish, loaded, on_load)
-    return _build(config, components, on_finish, loaded or load_model(config.model, on_load), on_load)
+    if loaded is None:
+        judge = components.judge
+        loaded = load_model(config.model, on_load, {JUDGE_ADAPTER: judge.folder} if judge else {})
+    return _build(config, components, on_finish, loaded, on_load)
 
 
 def _build_in_parts(

@@ -63,7 +63,7 @@ class LLM:
         service, path = memory_store(longterm)
         self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         preflight(self.config, loaded is not None)
-        components = make_components(self.config, datastore, verifier, service, on_load)
+        components = make_components(self.config, datastore, verifier, service, on_load, loaded is not None)
         self.client = EngineClient(self.config, components, loaded, on_load)
         if components.memories is not None and self.has_chat_template and find_spec("llguidance") is not None:
             from ewe.longterm.extraction import ConversationMemory

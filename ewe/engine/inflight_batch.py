@@ -118,6 +118,13 @@ def last_tokens(
             yield sequence, end - 1, shares
 
 
+def score_labels(logits: torch.Tensor, label_token_ids: Batch[int]) -> Token:
+    """The likeliest of these tokens, with the log-probabilities of all of them; logits: float32 [vocab]."""
+    logprobs = torch.log_softmax(logits, dim=-1)[list(label_token_ids)].tolist()
+    best = max(range(len(logprobs)), key=logprobs.__getitem__)
+    return Token(label_token_ids[best], logprobs[best], 0.0, dict(zip(label_token_ids, logprobs, strict=True)))
+
+
 def _score(sequence: Sequence, begin: int, logits: torch.Tensor) -> None:
     """Notes the scores of the tokens that follow prompt tokens `begin` and on.
 

@@ -50,13 +50,15 @@ class Scheduler:
     def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival. Blocks are allocated, and contexts
-        swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
+        Decoding sequences come first, then units and prompts in order of arrival; prompts that are only scored take no
+        place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts swapped for them;
+        memories and texts stay as they are. `launched` or `failed` must follow.
         """
         plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
+        texts = [sequence for sequence, _ in running if not sequence.is_scored]
+        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in texts)
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
                 self._add_context(plan, sequence, sequences)
@@ -65,11 +67,11 @@ class Scheduler:
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
-                may_enter = may_enter and admitted < self._config.max_num_seqs
-                may_enter = may_enter and self._bring_in(plan, sequence, sequences)
+                has_place = plan.budget > 0 if sequence.is_scored else admitted < self._config.max_num_seqs
+                may_enter = may_enter and has_place and self._bring_in(plan, sequence, sequences)
                 if not may_enter:
                     continue
-                admitted += 1
+                admitted += not sequence.is_scored
             if action is Action.RUN:
                 self._add_context(plan, sequence, sequences)
             elif action is Action.ENCODE and self._add_pending(plan, sequence, sequences):
@@ -114,7 +116,8 @@ class Scheduler:
         missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
             return
-        if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
+        is_full = len(plan.sequences) >= self._config.max_num_seqs and not sequence.is_scored
+        if plan.budget <= 0 or is_full:
             return
         scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
             sequence.request.prompt_ids

@@ -22,8 +22,8 @@ class EncodedUnit:
     later, may attend to it. Immutable from then on.
 
     prefix_ids: the tokens that it was encoded after, at positions from len(prefix_ids) on; its KV depends on them. A
-    prefix itself is a unit without one. adapter: the LoRA adapter that computes it; empty for none. salt: who shares it;
-    the same content under another salt is another unit.
+    prefix itself is a unit without one. adapter: the LoRA adapter that computes it. salt: who shares it; the same
+    content under another salt is another unit.
     num_planned: tokens whose pass is planned, of a long one that takes several. was_loaded: whether its KV came from
     a file instead of the model; reading: while it is being read from there.
     """

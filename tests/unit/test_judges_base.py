@@ -71,7 +71,7 @@ def test_batches_do_not_change_the_answers(parts, monkeypatch):
 
 
 def test_evidence_is_cut_and_the_claim_is_kept(parts):
-    judge = CausalJudge(load_base("cpu")._model, parts.tokenizer, TEMPERATURE, max_tokens=40)
+    judge = CausalJudge(load_base("cpu")._score, parts.tokenizer, TEMPERATURE, max_tokens=40)
     long = "it is true " * 400
     first, other, wordy, empty = judge.judge([(long, "it is"), (long, "is it"), ("it", "it is " * 40), ("it", " ")])
     assert np.abs(first - other).max() > 1e-3
