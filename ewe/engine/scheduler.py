@@ -57,8 +57,7 @@ class Scheduler:
         plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
-        texts = [sequence for sequence, _ in running if not sequence.is_scored]
-        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence in texts)
+        admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
                 self._add_context(plan, sequence, sequences)
@@ -71,7 +70,7 @@ class Scheduler:
                 may_enter = may_enter and has_place and self._bring_in(plan, sequence, sequences)
                 if not may_enter:
                     continue
-                admitted += not sequence.is_scored
+                admitted += 1
             if action is Action.RUN:
                 self._add_context(plan, sequence, sequences)
             elif action is Action.ENCODE and self._add_pending(plan, sequence, sequences):
