@@ -64,9 +64,10 @@ async def version() -> Version:
 
 @router.get("/v1/models", tags=["OpenAI"])
 async def list_models(request: Request) -> ModelList:
-    """The one model that is served, under each of its names."""
+    """The one model that is served, under each of its names, and with each of its adapters."""
     service = service_of(request)
-    return ModelList(data=[_model(service, name) for name in service.served.names.listed])
+    names = service.served.names
+    return ModelList(data=[_model(service, name) for name in (*names.listed, *names.adapters)])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
@@ -116,4 +117,6 @@ def _text(llm: LLM, tokens: list[int]) -> str:
 
 
 def _model(service: Service, name: str) -> Model:
-    return Model(id=name, created=service.created, max_model_len=service.max_model_len)
+    names = service.served.names
+    parent = names.listed[0] if names.adapter(name) else None
+    return Model(id=name, created=service.created, max_model_len=service.max_model_len, parent=parent)

@@ -64,6 +64,13 @@ def expected(places):
 
 
 @pytest.fixture(scope="module")
+def llm(places):
+    """The model with both adapters beside it."""
+    with open_llm(places / "model", adapters=adapters(places)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
 def asked():
     """Requests of all adapters and of none, in one batch."""
     order = ["law", "", "tax", "", "law", "tax"]
@@ -76,9 +83,8 @@ def run_mixed(llm, asked):
     return found
 
 
-def test_a_mixed_batch_says_what_merged_models_say(places, expected, asked):
-    with open_llm(places / "model", adapters=adapters(places)) as llm:
-        assert_same(run_mixed(llm, asked), [expected[name][place] for place, name in asked])
+def test_a_mixed_batch_says_what_merged_models_say(llm, expected, asked):
+    assert_same(run_mixed(llm, asked), [expected[name][place] for place, name in asked])
 
 
 def test_eight_bit_weights_round_the_base_and_not_the_adapter(places, expected, asked):
@@ -96,23 +102,18 @@ def distance(one, other):
     return sum(abs(first - second) for first, second in pairs) / len(one.prompt_logprobs)
 
 
-def test_without_a_name_nothing_changes_to_the_last_bit(places, expected):
-    with open_llm(places / "model", adapters=adapters(places)) as llm:
-        found = answers(llm)
-    assert [answer.logprobs for answer in found] == [answer.logprobs for answer in expected[""]]
+def test_without_a_name_nothing_changes_to_the_last_bit(llm, expected):
+    assert [answer.logprobs for answer in answers(llm)] == [answer.logprobs for answer in expected[""]]
 
 
-def test_units_are_encoded_once_per_adapter(places):
-    with open_llm(places / "model", adapters=adapters(places)) as llm:
-        found = [answers(llm, name) for name in ("law", "", "law", "tax")]
-        encoded = [sum(answer.stats.units_encoded for answer in batch) for batch in found]
-        assert encoded == [1, 1, 0, 1]
+def test_units_are_encoded_once_per_adapter(llm):
+    found = [llm.generate(PROMPTS, PARAMS, ["another text"], adapter=name) for name in ("law", "", "law", "tax")]
+    assert [sum(answer.stats.units_encoded for answer in batch) for batch in found] == [1, 1, 0, 1]
 
 
-def test_an_unknown_name_is_refused(places):
-    reason = pytest.raises(InvalidRequestError, match="there is no adapter 'tax'; there are: law")
-    with open_llm(places / "model", adapters={"law": str(places / "law")}) as llm, reason:
-        answers(llm, "tax")
+def test_an_unknown_name_is_refused(llm):
+    with pytest.raises(InvalidRequestError, match="there is no adapter 'other'; there are: law, tax"):
+        answers(llm, "other")
 
 
 def test_answers_end_with_the_tokens_of_their_adapter(places, expected):
@@ -125,6 +126,26 @@ def test_answers_end_with_the_tokens_of_their_adapter(places, expected):
             assert len(base.token_ids) > 1
     finally:
         (places / "law" / "generation_config.json").unlink()
+
+
+def test_on_a_server_the_model_that_a_request_names_is_the_adapter(llm, expected):
+    pytest.importorskip("fastapi", reason="the server's packages are not installed")
+    from fastapi.testclient import TestClient
+
+    from ewe.server.app import create_app
+
+    body = {"prompt": PROMPTS[0], "max_tokens": 6, "ignore_eos": True, "documents": [DOCUMENT], "logprobs": 0}
+    with TestClient(create_app(llm)) as client:
+        listed = client.get("/v1/models").json()["data"]
+        assert {item["id"]: item["parent"] for item in listed} == {"model": None, "law": "model", "tax": "model"}
+        assert client.get("/v1/models/tax").json()["parent"] == "model"
+        for name in ("law", "model", "tax"):
+            answer = client.post("/v1/completions", json={**body, "model": name}).json()
+            told = expected["" if name == "model" else name][0]
+            assert (answer["model"], answer["choices"][0]["text"]) == (name, told.text)
+            assert answer["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(list(told.logprobs), abs=1e-5)
+        refused = client.post("/v1/completions", json={**body, "model": "other"}).json()["error"]["message"]
+        assert refused == "there is no model 'other' here; 'model' or 'law' or 'tax' is"
 
 
 MISFITS = {
