@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ewe.attention.probe import attention_layers
-from ewe.components import Components
+from ewe.components import JUDGE_ADAPTER, Components
 from ewe.config import Config
 from ewe.engine import workers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
@@ -44,10 +44,6 @@ from ewe.types import Generation
 if TYPE_CHECKING:
     from ewe.distributed.executor import Executor
     from ewe.engine.static_decode import StaticDecoder
-
-
-JUDGE_ADAPTER = "base judge"
-"""The name of the adapter with which the judge's prompts run, where it shares the model's weights."""
 
 
 @dataclass(frozen=True, slots=True)

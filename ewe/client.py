@@ -13,10 +13,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ewe.components import Components
+from ewe.components import JUDGE_ADAPTER, Components
 from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
+from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, JudgeError
 from ewe.loading import LoadStep, OnLoad, ignore_step
@@ -27,7 +28,6 @@ from ewe.types import Generation, MemoryOptions
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
     from ewe.engine.loader import LoadedModel
-    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.service import MemoryService
@@ -117,9 +117,6 @@ class EngineClient:
 
         Waits for the engine, so not for its own thread. Raises JudgeError if it is closed meanwhile.
         """
-        from ewe.assembly import JUDGE_ADAPTER
-        from ewe.engine.request import Request
-
         params = SamplingParams(max_tokens=1, logprobs=len(label_token_ids))
         memory = MemoryOptions(scope="none") if self.engine.config.longterm.path is not None else None
         labels = tuple(label_token_ids)

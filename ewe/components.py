@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ewe.retrieval.source import PassageSource
     from ewe.verification.judges.base import EngineJudge
 
+JUDGE_ADAPTER = "base judge"
+"""The name of the adapter that the judge's prompts run with, where it shares the model's weights."""
+
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
 
