@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ewe.attention.probe import attention_layers
-from ewe.components import Components
+from ewe.components import JUDGE_ADAPTER, Components
 from ewe.config import Config
 from ewe.engine import workers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
@@ -79,7 +79,10 @@ def build_engine(
     """All parts of one engine, not yet running; `loaded` reuses a model that is already in memory."""
     if config.model.tensor_parallel > 1:
         return _build_in_parts(config, components, on_finish, loaded, on_load)
-    return _build(config, components, on_finish, loaded or load_model(config.model, on_load), on_load)
+    if loaded is None:
+        judge = components.judge
+        loaded = load_model(config.model, on_load, {JUDGE_ADAPTER: judge.folder} if judge else {})
+    return _build(config, components, on_finish, loaded, on_load)
 
 
 def _build_in_parts(
@@ -133,7 +136,7 @@ def _build(
         compile_layers(loaded.model)
     runner = new_runner(
         loaded.model, pool, config.memory.merge, config.attribution, config.scheduler.cuda_graphs,
-        config.memory.num_units,
+        config.memory.num_units, loaded.adapters,
     )  # fmt: skip
     with memory_for_graphs(budget.summary()):
         runner.prepare(config.scheduler.max_num_seqs, config.scheduler.max_num_batched_tokens, on_load)
@@ -189,7 +192,8 @@ def wire(
         changed=changed,
         processor=processor,
     )
-    limits = Limits(loaded.max_model_len, loaded.vocab_size)
+    ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
+    limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
     grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
     uses_memory = policy.verifies or (policy.retrieves and not copies)
     input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)

@@ -30,9 +30,10 @@ class AsyncLLM:
         params: SamplingParams | None = None,
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
+        adapter: str = "",
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        return await self._run([Request(prompt, params or SamplingParams(), documents, memory=memory)])
+        return await self._run([Request(prompt, params or SamplingParams(), documents, memory=memory, adapter=adapter)])
 
     async def chat(
         self,
@@ -42,10 +43,11 @@ class AsyncLLM:
         memory: MemoryOptions | None = None,
         tools: Batch[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
+        adapter: str = "",
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
         use = self.llm.tool_use(tools, tool_choice)
-        answers = await self._run(self.llm.chat_requests(messages, params, documents, memory, use))
+        answers = await self._run(self.llm.chat_requests(messages, params, documents, memory, use, adapter))
         return answers if use is None else [use.read(answer) for answer in answers]
 
     async def stream(
@@ -56,6 +58,7 @@ class AsyncLLM:
         add_special_tokens: bool = True,
         question: str = "",
         memory: MemoryOptions | None = None,
+        adapter: str = "",
     ) -> AsyncIterator[StreamEvent]:
         """Events of one answer as it is written, as LLM.stream yields them."""
         params = params or SamplingParams()
@@ -70,7 +73,7 @@ class AsyncLLM:
 
         listener = partial(_post, loop, events)
         request = Request(
-            prompt, params, documents, question, memory, listener=listener, add_special_tokens=add_special_tokens
+            prompt, params, documents, question, memory, None, listener, add_special_tokens, adapter=adapter
         )
         sequence = self.llm.client.build(request)
         finished = False

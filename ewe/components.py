@@ -25,18 +25,26 @@ if TYPE_CHECKING:
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
+    from ewe.verification.judges.base import EngineJudge
+
+JUDGE_ADAPTER = "base judge"
+"""The name of the adapter that the judge's prompts run with, where it shares the model's weights."""
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The parts that look outside the model; None where there is none. summary: what is on."""
+    """The parts that look outside the model; None where there is none.
+
+    summary: what is on. judge: what is to be attached to the engine.
+    """
 
     retriever: Retriever | None
     verifier: Verifier | None
     memories: RequestMemories | None = None
     summary: EngineSummary | None = None
+    judge: EngineJudge | None = None
 
     @property
     def has_any(self) -> bool:
@@ -79,11 +87,13 @@ def make_components(
     verifier: str | Verifier | None,
     memories: MemoryService | None = None,
     on_load: OnLoad = ignore_step,
+    has_model: bool = False,
 ) -> Components:
     """The retriever, verifier and memories that the settings or the caller name; objects are used as they are.
 
     The verifier "auto" is "claims" where there are a datastore, a policy that checks and room for feedback, else none.
-    on_load: hears of the datastore as it is opened, and of passages that are indexed on the way. Raises ConfigError for
+    on_load: hears of the datastore as it is opened, and of passages that are indexed on the way. has_model: whether the
+    model is in memory already. Raises ConfigError for
     names that are not known, or a verifier by name without a datastore; JudgeError for a judge that cannot be had;
     DatastoreError for passages or a store of memories that cannot be opened.
     """
@@ -97,13 +107,19 @@ def make_components(
             "or verifier to none"
         )
     retriever, found = open_datastore(source, config.retrieval, on_load)
-    checker = None if chosen == NONE else _open_verifier(chosen, config, retriever)
+    judge = None
+    if not has_model and chosen == _UNASKED and _shares_weights(config):
+        from ewe.verification.judges.base import EngineJudge
+        from ewe.verification.judges.checkpoints import base_adapter_path
+
+        judge = EngineJudge(base_adapter_path())
+    checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
     live = None
     if memories is not None or config.longterm.path is not None:
         from ewe.longterm.open_memories import open_memories
 
         live = open_memories(config, retriever, checker, memories)
-    return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None))
+    return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None), judge)
 
 
 def open_datastore(
@@ -183,12 +199,27 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         )
 
 
+def _shares_weights(config: Config) -> bool:
+    """Whether the judge is the model itself under an adapter: the same files, with every weight as it is."""
+    model = config.model
+    is_whole = (model.adapter, model.weights, model.tensor_parallel) == (None, AUTO, 1) and not model.compile
+    if config.verification.judge != "base" or not is_whole:
+        return False
+    from ewe.verification.judges.checkpoints import base_model_path
+
+    return Path(model_source(model).place).resolve() == base_model_path().resolve()
+
+
 def _tell_of_passages(on_load: OnLoad, done: int, total: int) -> None:
     on_load(LoadStep("indexing the datastore", done, total, "passages"))
 
 
 def _open_verifier(
-    chosen: str | Verifier, config: Config, retriever: Retriever | None, is_complete: bool | None = None
+    chosen: str | Verifier,
+    config: Config,
+    retriever: Retriever | None,
+    is_complete: bool | None = None,
+    judge: EngineJudge | None = None,
 ) -> Verifier:
     if not isinstance(chosen, str):
         return chosen
@@ -201,6 +232,7 @@ def _open_verifier(
         device=config.model.device,
         veracity_weighting=config.memory.veracity_weighting != "off",
         assume_complete=config.feedback.closed_world if is_complete is None else is_complete,
+        judge=judge,
     )
 
 

@@ -18,13 +18,14 @@ class ModelConfig(Settings):
     """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
 
     tensor_parallel: how many processes hold a part of every layer each. adapter: a folder with a LoRA adapter that is
-    merged into the weights, or the name of one of this package. fused: whether layers of a known structure run in few
-    kernels; on GPUs only, and not where they are compiled.
+    merged into the weights, or the name of one of this package. adapters: more of them by name, which are kept apart,
+    for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only, and not where they are compiled.
     """
 
     name: str = "builtin"
     revision: str | None = None
     adapter: Name = None
+    adapters: dict[str, str] = {}
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
@@ -38,6 +39,7 @@ class ModelConfig(Settings):
     def _parts_are_of_a_checkpoint(self) -> Self:
         asked = {
             "model.adapter (merge it into a checkpoint first)": self.adapter is not None,
+            "model.adapters": bool(self.adapters),
             "model.weights": self.weights != AUTO,
             "model.compile": self.compile,
             "load_format dummy": self.load_format == "dummy",
@@ -46,6 +48,8 @@ class ModelConfig(Settings):
         refused = [name for name, is_set in asked.items() if is_set]
         if self.tensor_parallel > 1 and refused:
             raise ValueError(f"tensor_parallel splits a checkpoint as it is, and cannot with {' or '.join(refused)}")
+        if self.compile and self.adapters:
+            raise ValueError("adapters by name have no place in compiled layers: set compile to false, or merge one")
         return self
 
 

@@ -63,7 +63,7 @@ class LLM:
         service, path = memory_store(longterm)
         self.config = with_named(resolve_config(model, config), datastore=datastore, verifier=verifier, longterm=path)
         preflight(self.config, loaded is not None)
-        components = make_components(self.config, datastore, verifier, service, on_load)
+        components = make_components(self.config, datastore, verifier, service, on_load, loaded is not None)
         self.client = EngineClient(self.config, components, loaded, on_load)
         if components.memories is not None and self.has_chat_template and find_spec("llguidance") is not None:
             from ewe.longterm.extraction import ConversationMemory
@@ -99,17 +99,18 @@ class LLM:
         documents: Batch[Document] | None = None,
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
+        adapter: str = "",
     ) -> list[Generation]:
         """Answers to one prompt or many, in order; with n > 1 a prompt's answers follow each other.
 
         prompts: strings or token ids. params: one for all or one per prompt. documents: texts or passages that fill the
         memory of every prompt at the start. on_result: called with the prompt's number and each answer as it finishes.
-        memory: whose long-term memories they may use; None: those that the settings name.
-        Raises InvalidRequestError before anything is computed.
+        memory: whose long-term memories they may use; None: those that the settings name. adapter: the name of a LoRA
+        adapter of `model.adapters`; empty for none. Raises InvalidRequestError before anything is computed.
         """
         listed = as_prompts(prompts)
         jobs = zip(listed, as_params(params, len(listed)), strict=True)
-        requests = [Request(prompt, own, documents, memory=memory) for prompt, own in jobs]
+        requests = [Request(prompt, own, documents, memory=memory, adapter=adapter) for prompt, own in jobs]
         return self.client.run(requests, on_result)
 
     def chat(
@@ -121,6 +122,7 @@ class LLM:
         memory: MemoryOptions | None = None,
         tools: Batch[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
+        adapter: str = "",
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
@@ -131,7 +133,7 @@ class LLM:
         computed.
         """
         use = self.tool_use(tools, tool_choice)
-        requests = self.chat_requests(messages, params, documents, memory, use)
+        requests = self.chat_requests(messages, params, documents, memory, use, adapter)
         if use is None:
             return self.client.run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
@@ -159,6 +161,7 @@ class LLM:
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
         tools: ToolUse | None = None,
+        adapter: str = "",
     ) -> list[Request]:
         """The requests of conversations, one each; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
@@ -172,6 +175,7 @@ class LLM:
                 memory,
                 tools,
                 add_special_tokens=False,
+                adapter=adapter,
             )
             for conversation, own in zip(conversations, per_conversation, strict=True)
         ]
@@ -188,6 +192,7 @@ class LLM:
         add_special_tokens: bool = True,
         question: str = "",
         memory: MemoryOptions | None = None,
+        adapter: str = "",
     ) -> Iterator[StreamEvent]:
         """Events of one answer as it is written; "text" events are final and add up to the answer's text.
 
@@ -199,7 +204,7 @@ class LLM:
             raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
         request = Request(
-            prompt, params, documents, question, memory, listener=events.put, add_special_tokens=add_special_tokens
+            prompt, params, documents, question, memory, None, events.put, add_special_tokens, adapter=adapter
         )
         return self.client.events(self.client.build(request), events)
 

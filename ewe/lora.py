@@ -1,9 +1,10 @@
-"""LoRA adapters in peft's format, merged into a model's weights when it is loaded: then it is like any other model."""
+"""LoRA adapters in peft's format: merged into a model's weights when it is loaded, or read to stay apart from them."""
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -25,9 +26,65 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
     generation_config.json, if it has one, takes the place of the model's: it may end answers with other tokens. Raises
     ConfigError for an adapter of another kind, or of a model with other layers or shapes, naming them.
     """
-    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+    settings, tensors, generation = _read(folder)
+    merged = _wrapped(model, folder, settings, tensors).merge_and_unload()
+    if generation is not None:
+        merged.generation_config = generation
+    for parameter in merged.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return merged
+
+
+class LowRank(NamedTuple):
+    """What an adapter adds to a linear layer's output: (x down) up, with down [in, r] and up [r, out], scale in it."""
+
+    down: Tensor
+    up: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter apart from the weights; layers: by the names of the modules. eos_token_ids: what ends its answers,
+    beside the model's own.
+    """
+
+    layers: Mapping[str, LowRank]
+    eos_token_ids: tuple[int, ...]
+
+
+def read_adapter(model: Any, folder: Path) -> Adapter:
+    """The adapter of `folder` for a model, which is left as it is, in the model's precision, on the model's device.
+
+    Raises ConfigError as `merge_adapter`, and for one that does more than add to the outputs of linear layers.
+    """
+    from peft.tuners.lora import LoraLayer
 
     settings, tensors, generation = _read(folder)
+    if settings.use_dora or settings.bias != "none" or settings.modules_to_save:
+        raise _misfit(folder, model, "DoRA, biases and whole layers can only be merged: name it in model.adapter")
+    wrapped = _wrapped(model, folder, settings, tensors)
+    found = {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
+    output = model.get_output_embeddings()
+    layers = {name: _low_rank(module, model.dtype) for name, module in found.items() if module.lora_A}
+    wrapped.unload()
+    if len(layers) < len(found) or output is not model.get_output_embeddings():
+        raise _misfit(folder, model, "it changes an embedding or the output layer: name it in model.adapter")
+    if any(".experts." in name for name in layers):
+        raise _misfit(folder, model, "experts see some tokens of a pass only: name it in model.adapter")
+    ends = () if generation is None else generation.eos_token_id or ()
+    return Adapter(layers, tuple(ends) if isinstance(ends, Iterable) else (ends,))
+
+
+def _low_rank(module: Any, dtype: torch.dtype) -> LowRank:
+    [name] = module.lora_A
+    down, up = module.lora_A[name].weight.detach().t(), module.lora_B[name].weight.detach().t()
+    return LowRank(down.to(dtype).contiguous(), (up * module.scaling[name]).to(dtype).contiguous())
+
+
+def _wrapped(model: Any, folder: Path, settings: Any, tensors: dict[str, Tensor]) -> Any:
+    """peft's model around a model, with the adapter in it."""
+    from peft import get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+
     embeddings = model.get_input_embeddings(), model.get_output_embeddings()
     try:
         # peft reads an attribute that transformers has renamed, which says nothing to whoever loads an adapter.
@@ -40,12 +97,7 @@ def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
         raise _misfit(folder, model, "it changes the input or output embedding, and the model uses one tensor for both")
     _refuse_misfit(folder, model, get_peft_model_state_dict(wrapped, save_embedding_layers=False), tensors)
     set_peft_model_state_dict(wrapped, tensors)
-    merged = wrapped.merge_and_unload()
-    if generation is not None:
-        merged.generation_config = generation
-    for parameter in merged.parameters():
-        parameter.data = parameter.data.to(dtype)
-    return merged
+    return wrapped
 
 
 def _read(folder: Path) -> tuple[Any, dict[str, Tensor], GenerationConfig | None]:

@@ -33,6 +33,7 @@ class ForwardRow:
     prefix_slots: int64 [prefix length], what the units were encoded after; None where they are bare.
     wants_logits: False for unit encoding and unfinished prefill chunks; all_logits: at every token instead of the last.
     placeholder: where the last token is, if the host does not know it yet; token_ids then holds any id in its place.
+    adapter: the name of the LoRA adapter that its tokens are computed with; empty for none.
     """
 
     token_ids: Sequence[int]
@@ -44,6 +45,7 @@ class ForwardRow:
     all_logits: bool = False
     placeholder: TokenOnDevice | None = None
     prefix_slots: IntArray | None = None
+    adapter: str = ""
 
     @property
     def memory_slots(self) -> tuple[IntArray, ...]:

@@ -13,7 +13,7 @@ from itertools import islice
 from operator import methodcaller
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens
+from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens, score_labels
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -70,7 +70,11 @@ class EngineCore:
 
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
-        self.sequences.append(sequence)
+        if not sequence.is_scored:
+            self.sequences.append(sequence)
+            return
+        sequence.schedule.is_started = True
+        self.sequences.insert(sum(item.is_scored for item in self.sequences), sequence)
 
     def abort(self, request_id: str) -> None:
         """Ends all sequences of a request, whatever they are doing."""
@@ -191,19 +195,27 @@ class EngineCore:
             sequence.stats.decode_s += now - max(inflight.launched, self._landed)
         self._landed = now
         for sequence, token in tokens:
-            if math.isnan(token.logprob):
-                self.end(sequence, "error", "the model returned logits that are not finite")
-            else:
-                self._append(sequence, token)
+            self._take(sequence, token)
+
+    def _take(self, sequence: Sequence, token: Token) -> None:
+        if math.isnan(token.logprob):
+            self.end(sequence, "error", "the model returned logits that are not finite")
+        else:
+            self._append(sequence, token)
 
     def _writers(self, plan: SchedulerOutput, result: ForwardResult) -> list[Writer]:
-        """Every sequence whose last token is in the pass, and the answers that share its prompt."""
-        return [
-            Writer(member, position, shares)
-            for sequence, position, shares in last_tokens(plan, result)
-            for member in (sequence, *self._fork_siblings(sequence))
-            if self._follows_grammar(member)
-        ]
+        """Every sequence whose last token is in the pass, and the answers that share its prompt.
+
+        Prompts that are only scored have their answers now.
+        """
+        writers = []
+        for sequence, position, shares in last_tokens(plan, result):
+            if sequence.is_scored:
+                self._take(sequence, score_labels(result.logits[position], sequence.request.asked.label_token_ids))
+                continue
+            members = (sequence, *self._fork_siblings(sequence))
+            writers += [Writer(member, position, shares) for member in members if self._follows_grammar(member)]
+        return writers
 
     def _follows_grammar(self, sequence: Sequence) -> bool:
         """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""

@@ -102,7 +102,7 @@ def known_draws(plan: SchedulerOutput, sampling_row: Callable[[Sequence], Sampli
     """
     rows = []
     for sequence, row in zip(plan.sequences, plan.rows[len(plan.units) :], strict=True):
-        if row.all_logits or sequence.siblings or sequence.grammar is not None:
+        if row.all_logits or sequence.siblings or sequence.grammar is not None or sequence.is_scored:
             return None
         if row.wants_logits:
             rows.append(sampling_row(sequence))
@@ -143,6 +143,13 @@ def last_tokens(
             _score(sequence, row.start_position - sequence.request.start_position, result.logits[begin:end])
         if row.wants_logits:
             yield sequence, end - 1, shares
+
+
+def score_labels(logits: torch.Tensor, label_token_ids: Batch[int]) -> Token:
+    """The likeliest of these tokens, with the log-probabilities of all of them; logits: float32 [vocab]."""
+    logprobs = torch.log_softmax(logits, dim=-1)[list(label_token_ids)].tolist()
+    best = max(range(len(logprobs)), key=logprobs.__getitem__)
+    return Token(label_token_ids[best], logprobs[best], 0.0, dict(zip(label_token_ids, logprobs, strict=True)))
 
 
 def _score(sequence: Sequence, begin: int, logits: torch.Tensor) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request must fit into: model length and pool size in tokens, ids below vocab_size."""
+    """What a request must fit into: model length and pool size in tokens, ids below vocab_size.
+
+    adapters: those that it may name, and the tokens that end an answer of each.
+    """
 
     max_model_len: int
     vocab_size: int
+    adapters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class InputProcessor:
@@ -70,6 +74,7 @@ class InputProcessor:
         Raises InvalidRequestError for an empty or over-long prompt, ids outside the vocabulary, documents that cannot
         be used, or memories where none are kept.
         """
+        request = self._with_adapter(request)
         passages = request.passages(self._config.memory.retrieval_units, self._tokenizer is not None)
         tokenized = self._tokenize(request_id, request, len(passages))
         grammar = self._grammar(request)
@@ -85,16 +90,31 @@ class InputProcessor:
         self._keeper.plan(first, [ScoredPassage(passage, 0.0) for passage in passages], Lane.RETRIEVAL, required=True)
         return first
 
+    def _with_adapter(self, request: Request) -> Request:
+        """The request, ended by what ends its adapter's answers, too; raises InvalidRequestError for an unknown one."""
+        known, params = self._limits.adapters, request.params
+        if request.adapter and request.adapter not in known:
+            here = ", ".join(known) or "none, see model.adapters"
+            raise InvalidRequestError(f"there is no adapter {request.adapter!r}; there are: {here}")
+        ends = () if params.ignore_eos else known.get(request.adapter, ())
+        return (
+            replace(request, params=replace(params, stop_token_ids=params.stop_token_ids + ends)) if ends else request
+        )
+
     def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
-        params, has_memory = request.params, self._uses_memory or num_documents > 0
+        params, uses_memory = request.params, self._uses_memory and not request.is_plain
+        has_memory = uses_memory or num_documents > 0
         text, prefix_ids, prompt_ids = self._prompt(request.prompt, request.add_special_tokens, has_memory)
         self.check_ids("logit_bias", params.logit_bias)
         self.check_ids("stop_token_ids", params.stop_token_ids)
+        self.check_ids("label_token_ids", request.label_token_ids)
         if prefix_ids and params.prompt_logprobs is not None:
             raise InvalidRequestError(
                 "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"
             )
         gap = self._config.memory.unit_tokens if has_memory else 0
+        # A refresh holds the old units until the new ones are encoded.
+        num_units = 2 * self._config.memory.num_units if uses_memory else num_documents
         return TokenizedRequest(
             id=request_id,
             asked=request,
@@ -104,7 +124,7 @@ class InputProcessor:
             prompt_ids=prompt_ids,
             seed=params.seed if params.seed is not None else (0 if params.temperature == 0 else secrets.randbits(63)),
             start_position=len(prefix_ids) + gap,
-            max_tokens=self._fit(len(prefix_ids), len(prompt_ids), params, gap, num_documents),
+            max_tokens=self._fit(len(prefix_ids), len(prompt_ids), params, gap, num_units),
             memory=self._memory_options(request.memory),
         )
 
@@ -190,10 +210,11 @@ class InputProcessor:
             if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
                 raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self._limits.vocab_size})")
 
-    def _fit(self, prefix: int, rest: int, params: SamplingParams, gap: int, num_documents: int) -> int:
+    def _fit(self, prefix: int, rest: int, params: SamplingParams, gap: int, num_units: int) -> int:
         """How many tokens may be generated; raises if the prompt leaves no room for any.
 
-        prefix, rest: tokens of the prompt up to the memory and after it; gap: positions between them.
+        prefix, rest: tokens of the prompt up to the memory and after it; gap: positions between them; num_units: most
+        that it holds at once.
         """
         memory, size = self._config.memory, self._manager.block_size
         prompt = prefix + rest
@@ -204,9 +225,7 @@ class InputProcessor:
                 + (f" less memory.unit_tokens {gap}" if gap else "")
                 + f" leaves room for {max(room - 1, 0)}"
             )
-        # A refresh holds the old units until the new ones are encoded.
-        places = (2 * memory.num_units if self._uses_memory else num_documents) + self._copies
-        blocks = places * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
+        blocks = (num_units + self._copies) * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
         pool_room = (self._manager.num_blocks - 1 - blocks) * size
         if rest >= pool_room:
             raise PromptTooLongError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +23,13 @@ from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding
 from ewe.engine.device import launching_on, usable_device
 from ewe.engine.gguf_weights import cost_of_widening, widening
-from ewe.engine.model_files import ModelSource, adapter_folder, has_tokenizer, model_source
+from ewe.engine.model_files import ModelSource, adapter_folder, adapter_folders, has_tokenizer, model_source
 from ewe.engine.quantization import refuse_unusable, shrink
+from ewe.engine.row_adapters import RowAdapters
 from ewe.engine.small_products import choose_few_rows
 from ewe.errors import ConfigError, DeviceMemoryError
 from ewe.loading import LoadStep, OnLoad, ignore_step
-from ewe.lora import merge_adapter
+from ewe.lora import merge_adapter, read_adapter
 
 _WEIGHTS = "loading weights"
 _BAR = "Loading weights"  # of transformers
@@ -43,7 +44,8 @@ class LoadedModel:
     """A model ready for ModelRunner (eval, no gradients), its tokenizer and its limits.
 
     tokenizer: None only for load_format "dummy" without tokenizer files. max_model_len: number of positions, so the
-    units' capacity counts too. eos_token_ids: the tokens that end an answer. vocab_size: ids are below it.
+    units' capacity counts too. eos_token_ids: the tokens that end an answer. vocab_size: ids are below it. adapters:
+    what rows of a pass may name, None if they may not.
     """
 
     model: Any
@@ -51,20 +53,25 @@ class LoadedModel:
     max_model_len: int
     eos_token_ids: frozenset[int]
     vocab_size: int
+    adapters: RowAdapters | None = None
 
 
-def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedModel:
+def load_model(
+    config: ModelConfig, on_load: OnLoad = ignore_step, adapters: Mapping[str, Path] | None = None
+) -> LoadedModel:
     """The model that `config` names: "builtin", a known model, a directory, a GGUF file or a hub id.
 
-    load_format "dummy" takes a config.json as well. on_load: hears of the weights as they are read.
+    load_format "dummy" takes a config.json as well. on_load: hears of the weights as they are read. adapters: more than
+    the settings name.
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
     source, options = model_source(config), _options(config)
     model_config = read_config(config)
     max_model_len = _max_model_len(model_config, config.max_model_len)
+    folders = adapter_folders(config) | dict(adapters or {})
     try:
-        model = _model(source, model_config, config, options, on_load).eval().requires_grad_(False)
+        model, rows = _model(source, model_config, config, options, on_load, folders)
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(
             f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, "
@@ -74,7 +81,7 @@ def load_model(config: ModelConfig, on_load: OnLoad = ignore_step) -> LoadedMode
     _fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
     tokenizer = _tokenizer(source, config, options)
-    return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size)
+    return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size, rows)
 
 
 def read_config(config: ModelConfig) -> Any:
@@ -104,11 +111,17 @@ def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more:
 
 
 def _model(
-    source: ModelSource, model_config: Any, config: ModelConfig, options: dict[str, Any], on_load: OnLoad
-) -> Any:
+    source: ModelSource,
+    model_config: Any,
+    config: ModelConfig,
+    options: dict[str, Any],
+    on_load: OnLoad,
+    adapters: Mapping[str, Path],
+) -> tuple[Any, RowAdapters | None]:
     device, dtype = _place(model_config, config)
     if config.tensor_parallel > 1:
-        return _read_model(source, model_config, dtype, options | _sharding(config), on_load)
+        model = _read_model(source, model_config, dtype, options | _sharding(config), on_load)
+        return model.eval().requires_grad_(False), None
     adapter = adapter_folder(config)
     if config.weights != "auto":
         refuse_unusable(config.weights, model_config, device, dtype, config.compile)
@@ -120,11 +133,12 @@ def _model(
         if adapter is not None:
             on_load(LoadStep(f"merging the adapter {adapter.name}"))
             model = merge_adapter(model, adapter, dtype)
+    read = {name: read_adapter(model, folder) for name, folder in adapters.items()}
     if config.weights != "auto":
         shrink(model, config.weights, device, choose_few_rows(config.weights, device, dtype))
-    model = model.to(device)
+    model = model.to(device).eval().requires_grad_(False)
     speed_up_decoding(model)
-    return model
+    return model, RowAdapters(model, read) if read else None
 
 
 def _sharding(config: ModelConfig) -> dict[str, Any]:

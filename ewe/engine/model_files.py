@@ -101,29 +101,36 @@ def _check_directory(path: Path, config: ModelConfig) -> None:
 
 
 def adapter_folder(config: ModelConfig) -> Path | None:
-    """The folder of the LoRA adapter that `config` names, None if it names none.
+    """The folder of the LoRA adapter to merge, None if `config` names none.
 
     Adapters that this package has are found by their names, under the name of the model that they were made for. Raises
     ConfigError for missing files, weights that are no safetensors, and without the package that merges them.
     """
-    if config.adapter is None:
-        return None
+    return None if config.adapter is None else _adapter_folder(config, "model.adapter", config.adapter)
+
+
+def adapter_folders(config: ModelConfig) -> dict[str, Path]:
+    """The folders of the adapters that requests may name, by these names; raises ConfigError as `adapter_folder`."""
+    return {name: _adapter_folder(config, f"model.adapters.{name}", place) for name, place in config.adapters.items()}
+
+
+def _adapter_folder(config: ModelConfig, setting: str, place: str) -> Path:
     shipped = _shipped_adapters(config.name)
-    folder = shipped.get(config.adapter, Path(config.adapter).expanduser())
+    folder = shipped.get(place, Path(place).expanduser())
     if not folder.is_dir():
         known = f"; {config.name} has {', '.join(shipped)}" if shipped else ""
-        raise ConfigError(f"model.adapter {config.adapter!r}: no such directory{known}")
+        raise ConfigError(f"{setting} {place!r}: no such directory{known}")
     if not (folder / ADAPTER_SETTINGS).is_file():
-        raise ConfigError(f"{folder} holds no {ADAPTER_SETTINGS}; model.adapter is a folder saved by peft")
+        raise ConfigError(f"{folder} holds no {ADAPTER_SETTINGS}; {setting} is a folder saved by peft")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         pickled = (
             " (pickled weights are not read: save it again with a newer peft)" if any(folder.glob("*.bin")) else ""
         )
         raise ConfigError(f"{folder} holds no {ADAPTER_WEIGHTS}{pickled}")
     if config.load_format == "dummy":
-        raise ConfigError("model.adapter needs a model with weights: leave model.load_format at auto")
+        raise ConfigError(f"{setting} needs a model with weights: leave model.load_format at auto")
     if find_spec("peft") is None:
-        raise ConfigError('model.adapter needs the package peft: pip install "ewe-engine[adapters]"')
+        raise ConfigError(f'{setting} needs the package peft: pip install "ewe-engine[adapters]"')
     return folder
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from ewe.loading import LoadStep, OnLoad, ignore_step
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
+    from ewe.engine.row_adapters import RowAdapters
     from ewe.engine.static_decode import StaticDecoder
     from ewe.engine.text_attention import TextAttention
 
@@ -65,7 +67,7 @@ class ModelRunner:
 
     merge: how units share the softmax with the context; attribution: whether to compute shares of attention;
     cuda_graphs: whether steps are replayed as CUDA graphs, where the kernels run. units: how many a row of these may
-    hold.
+    hold. adapters: what rows may name; passes with such rows are replayed from no graph.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class ModelRunner:
         attribution: bool = False,
         cuda_graphs: bool = True,
         units: int = 16,
+        adapters: RowAdapters | None = None,
     ) -> None:
-        self._units = units
+        self._units, self._adapters = units, adapters
         self._model, self._pool, self._merge, self._attribution = model, pool, merge, attribution
         self._layers = attention_layers(model)
         self._device = model.device
@@ -100,7 +103,8 @@ class ModelRunner:
             return self._forward(rows, draws)
 
     def _forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None) -> ForwardResult:
-        found = None if self.static is None else self.static.forward(rows, draws)
+        with_adapters = any(row.adapter for row in rows)
+        found = None if self.static is None or with_adapters else self.static.forward(rows, draws)
         if found is not None:
             return ForwardResult(found[0], [None] * len(rows), found[1])
         batch = place_rows(rows, self._merge)
@@ -109,7 +113,8 @@ class ModelRunner:
         moved = to_device({"sources": sources, **{name: getattr(batch, name) for name in names}}, self._device)
         token_ids = moved["token_ids"] if drawn is None else feed(moved["token_ids"], moved["sources"], drawn)
         step = plan_step(batch, self._layers, self._pool, self._backend, self._attribution, moved["write_slots"])
-        logits = run_flat(self._model, token_ids, moved["positions"], moved["logit_tokens"], step)
+        with self._adapters.applied(batch.rows, self._device) if self._adapters else nullcontext():
+            logits = run_flat(self._model, token_ids, moved["positions"], moved["logit_tokens"], step)
         return ForwardResult(logits.float(), self._attention(rows, step.shares))
 
     def text_attention(self, slots: npt.NDArray[np.int64], prompt: int) -> TextAttention:

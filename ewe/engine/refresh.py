@@ -79,15 +79,21 @@ class MemoryKeeper:
     def acquire_prefix(self, sequence: Sequence) -> None:
         """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
         if sequence.request.prefix_ids:
-            sequence.schedule.prefix = self.cache.acquire(sequence.request.prefix_ids, sequence.request.asked.salt)
+            asked = sequence.request.asked
+            sequence.schedule.prefix = self.cache.acquire(
+                sequence.request.prefix_ids, asked.salt, adapter=asked.adapter
+            )
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
+        request = sequence.request
         try:
             for pending in sequence.schedule.pending_units:
                 if pending.encoded is None:
                     token_ids = pending.unit_text.token_ids
-                    pending.encoded = self.cache.acquire(token_ids, pending.salt, sequence.request.prefix_ids)
+                    pending.encoded = self.cache.acquire(
+                        token_ids, pending.salt, request.prefix_ids, request.asked.adapter
+                    )
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)
@@ -178,7 +184,7 @@ class MemoryKeeper:
         taken: list[EncodedUnit] = []
         try:
             for unit in self._held(sequence):
-                taken.append(self.cache.acquire(unit.token_ids, unit.salt, unit.prefix_ids))
+                taken.append(self.cache.acquire(unit.token_ids, unit.salt, unit.prefix_ids, unit.adapter))
         except OutOfBlocksError:
             for unit in taken:
                 self.cache.release(unit)

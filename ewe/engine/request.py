@@ -24,7 +24,9 @@ class Request:
     documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
     in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
     settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
-    salt: requests with different salts share no encoded units. is_plain: only decoding, whatever the policy.
+    salt: requests with different salts share no encoded units. adapter: the name of the LoRA adapter that computes it;
+    empty for none. is_plain: only decoding, whatever the policy. label_token_ids: the answer is the likeliest of these
+    tokens, its `top_logprobs` those of all of them (if `logprobs` are asked for); the prompt goes before all others.
     """
 
     prompt: Prompt
@@ -36,7 +38,9 @@ class Request:
     listener: Callable[[StreamEvent], None] | None = None
     add_special_tokens: bool = True
     salt: str = ""
+    adapter: str = ""
     is_plain: bool = False
+    label_token_ids: tuple[int, ...] = ()
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.

@@ -50,8 +50,9 @@ class Scheduler:
     def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
 
-        Decoding sequences come first, then units and prompts in order of arrival. Blocks are allocated, and contexts
-        swapped for them; memories and texts stay as they are. `launched` or `failed` must follow.
+        Decoding sequences come first, then units and prompts in order of arrival; prompts that are only scored take no
+        place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts swapped for them;
+        memories and texts stay as they are. `launched` or `failed` must follow.
         """
         plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
@@ -65,8 +66,8 @@ class Scheduler:
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
-                may_enter = may_enter and admitted < self._config.max_num_seqs
-                may_enter = may_enter and self._bring_in(plan, sequence, sequences)
+                has_place = plan.budget > 0 if sequence.is_scored else admitted < self._config.max_num_seqs
+                may_enter = may_enter and has_place and self._bring_in(plan, sequence, sequences)
                 if not may_enter:
                     continue
                 admitted += 1
@@ -114,7 +115,8 @@ class Scheduler:
         missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
             return
-        if plan.budget <= 0 or len(plan.sequences) >= self._config.max_num_seqs:
+        is_full = len(plan.sequences) >= self._config.max_num_seqs and not sequence.is_scored
+        if plan.budget <= 0 or is_full:
             return
         scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
             sequence.request.prompt_ids
@@ -140,6 +142,7 @@ class Scheduler:
                 if is_whole and sequence.schedule.placeholder is not None
                 else None,
                 prefix_slots=None if sequence.schedule.prefix is None else sequence.schedule.prefix.table.slots(),
+                adapter=sequence.request.asked.adapter,
             )
         )
         plan.sequences.append(sequence)

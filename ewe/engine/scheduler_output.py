@@ -50,6 +50,7 @@ class SchedulerOutput:
             context_slots=unit.table.slots()[: unit.num_planned],
             wants_logits=False,
             prefix_slots=None if prefix is None else prefix.table.slots(),
+            adapter=unit.adapter,
         )
         self.rows.insert(len(self.units), row)
         self.units.append(unit)

@@ -150,6 +150,11 @@ class Sequence:
         return None if seconds is None else self.arrived + seconds
 
     @property
+    def is_scored(self) -> bool:
+        """Whether its prompt is only scored: others may wait for that, so it goes before them and takes no place."""
+        return bool(self.request.asked.label_token_ids)
+
+    @property
     def num_tokens(self) -> int:
         """Tokens of the context: prompt after the prefix, and text, the placeholder token included."""
         return len(self.request.prompt_ids) + self.num_drawn

@@ -31,7 +31,8 @@ class Load(Enum):
 
 
 class PrecomputedUnits:
-    """The units of one folder, for one pool. Units that follow another prefix than the folder's are absent from it.
+    """The units of one folder, for one pool. Units that follow another prefix than the folder's, or have an
+    adapter, are absent from it.
 
     host_bytes: host memory that may hold units once they have been read, pinned beside a GPU. changed: called from
     another thread when a unit has been read. cache: keeps what comes from far away. Raises PrecomputedError as
@@ -68,6 +69,8 @@ class PrecomputedUnits:
         """
         key = unit_key(unit.token_ids)
         stored = self._units.get(key)
+        if unit.adapter:
+            return Load.ABSENT
         if unit.prefix_ids != self._prefix_ids:
             self._tell_of_another_prefix(unit)
             return Load.ABSENT

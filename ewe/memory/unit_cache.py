@@ -13,7 +13,7 @@ from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
 
 UnitKey = tuple[int, ...]
-_Place = tuple[str, UnitKey, UnitKey]
+_Place = tuple[str, str, UnitKey, UnitKey]
 
 
 @dataclass(eq=False, slots=True)
@@ -22,7 +22,8 @@ class EncodedUnit:
     later, may attend to it. Immutable from then on.
 
     prefix_ids: the tokens that it was encoded after, at positions from len(prefix_ids) on; its KV depends on them. A
-    prefix itself is a unit without one. salt: who shares it; the same content under another salt is another unit.
+    prefix itself is a unit without one. adapter: the LoRA adapter that computes it. salt: who shares it; the same
+    content under another salt is another unit.
     num_planned: tokens whose pass is planned, of a long one that takes several. was_loaded: whether its KV came from
     a file instead of the model; reading: while it is being read from there.
     """
@@ -33,6 +34,7 @@ class EncodedUnit:
     references: int = 1
     salt: str = ""
     prefix_ids: UnitKey = ()
+    adapter: str = ""
     num_planned: int = 0
     was_loaded: bool = False
     reading: Future[Tensor] | None = None
@@ -44,8 +46,8 @@ class EncodedUnit:
 
     @property
     def place(self) -> _Place:
-        """What the cache knows it by: who shares it, what it follows, what it holds."""
-        return self.salt, self.prefix_ids, self.token_ids
+        """What the cache knows it by: what computes it, who shares it, what it follows, what it holds."""
+        return self.adapter, self.salt, self.prefix_ids, self.token_ids
 
 
 class UnitCache:
@@ -76,15 +78,15 @@ class UnitCache:
         """Units in the pool, held or not."""
         return len(self._units)
 
-    def acquire(self, token_ids: UnitKey, salt: str = "", prefix_ids: UnitKey = ()) -> EncodedUnit:
-        """The unit with this content, salt and prefix, one reference more.
+    def acquire(self, token_ids: UnitKey, salt: str = "", prefix_ids: UnitKey = (), adapter: str = "") -> EncodedUnit:
+        """The unit with this content, salt, prefix and adapter, one reference more.
 
         A new one has blocks but is not ready: the caller encodes it. Unused units are given up if a new one needs their
         blocks. Raises OutOfBlocksError, and then changes nothing, if that is not enough; ValueError without tokens.
         """
         if not token_ids:
             raise ValueError("a unit needs at least one token")
-        place = (salt, prefix_ids, token_ids)
+        place = (adapter, salt, prefix_ids, token_ids)
         unit = self._units.get(place)
         if unit is not None:
             if not unit.references:
@@ -98,7 +100,7 @@ class UnitCache:
             raise OutOfBlocksError(f"a unit of {len(token_ids)} tokens needs {missing} blocks more than are free")
         self.evict(missing)
         table.extend(len(token_ids))
-        unit = self._units[place] = EncodedUnit(token_ids, table, salt=salt, prefix_ids=prefix_ids)
+        unit = self._units[place] = EncodedUnit(token_ids, table, salt=salt, prefix_ids=prefix_ids, adapter=adapter)
         self.misses += 1
         return unit
 

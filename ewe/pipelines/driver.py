@@ -113,7 +113,7 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
-        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt)
+        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt, adapter=asked.adapter)
         sequence = self._engine.input_processor.build(request.request.id, inner)
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None
         return sequence

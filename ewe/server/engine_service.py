@@ -87,7 +87,7 @@ class Service:
         components, settings = llm.client.components, self.settings
         places = llm.config.scheduler.max_num_seqs
         self.admission = AdmissionControl(places + settings.max_waiting, settings.max_per_key, places)
-        names = ModelNames(llm.config.model.name, settings.served_model_name)
+        names = ModelNames(llm.config.model.name, settings.served_model_name, llm.config.model.adapters)
         models = SentenceModels(llm.config.retrieval, components.retriever)
         # Last: from here on requests are let in.
         self._served = Served(llm, names, models, TextVerifiers(llm.config, components))
@@ -150,6 +150,7 @@ class Service:
         """
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
+        adapter = self.served.names.adapter(wanted.model)
         settings, field = self.settings, order.length_field
         limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
         params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
@@ -164,6 +165,7 @@ class Service:
             question=order.question,
             memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
             tools=order.tools,
+            adapter=adapter,
         )
         count = order.count * params.n
         in_batch = bool(request.scope["state"].get("in_batch"))

@@ -54,9 +54,10 @@ async def version() -> schemas.Version:
 
 @router.get("/v1/models", tags=["OpenAI"])
 async def list_models(request: Request) -> schemas.ModelList:
-    """The one model that is served, under each of its names."""
+    """The one model that is served, under each of its names, and with each of its adapters."""
     service = service_of(request)
-    return schemas.ModelList(data=[_model(service, name) for name in service.served.names.listed])
+    names = service.served.names
+    return schemas.ModelList(data=[_model(service, name) for name in (*names.listed, *names.adapters)])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
@@ -106,4 +107,6 @@ def _text(llm: LLM, tokens: list[int]) -> str:
 
 
 def _model(service: Service, name: str) -> schemas.Model:
-    return schemas.Model(id=name, created=service.created, max_model_len=service.max_model_len)
+    names = service.served.names
+    parent = names.listed[0] if names.adapter(name) else None
+    return schemas.Model(id=name, created=service.created, max_model_len=service.max_model_len, parent=parent)

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,24 +19,33 @@ from ewe.server.errors import RefusedError
 class ModelNames:
     """The names of one model. given: its hub id or folder; served: what it is called instead (none: as it is given).
 
-    listed: the names that everybody is told, the first of them where a request names none.
+    adapters: names that stand for the model with an adapter. listed: the model's own names that everybody is told, the
+    first of them where a request names none. Raises ConfigError for an adapter with a name of the model.
     """
 
-    def __init__(self, given: str, served: Sequence[str] = ()) -> None:
+    def __init__(self, given: str, served: Sequence[str] = (), adapters: Collection[str] = ()) -> None:
         folder = Path(given).expanduser()
         is_folder = folder.is_dir()
         last = (folder.resolve() if is_folder else folder).name
         shown = (last,) if is_folder else tuple(dict.fromkeys((given, last)))
         self.listed: tuple[str, ...] = tuple(dict.fromkeys(served)) or shown
-        self._accepted = frozenset(self.listed if served else (*self.listed, given))
+        self.adapters = tuple(adapters)
+        own = frozenset(self.listed if served else (*self.listed, given))
+        if taken := own.intersection(adapters):
+            raise ConfigError(f"model.adapters: the model itself is called {min(taken)!r}: name the adapter otherwise")
+        self._accepted = own.union(adapters)
 
     def __contains__(self, name: str) -> bool:
         return name in self._accepted
 
+    def adapter(self, name: str | None) -> str:
+        """The adapter that a name stands for; empty for the model itself."""
+        return name if name is not None and name in self.adapters else ""
+
 
 def no_model(name: str, names: ModelNames) -> RefusedError:
     """The refusal of a name that is none of these."""
-    here = " or ".join(map(repr, names.listed))
+    here = " or ".join(map(repr, (*names.listed, *names.adapters)))
     return RefusedError(404, f"there is no model {name!r} here; {here} is", param="model", code="model_not_found")
 
 

@@ -10,6 +10,7 @@ from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
 from ewe.verification.decision import rule_of
 from ewe.verification.endpoint import is_endpoint, open_endpoint
 from ewe.verification.judges.load import check_judge, load_judge
+from ewe.verification.judges.protocol import Judge
 
 
 def open_verifier(
@@ -20,8 +21,11 @@ def open_verifier(
     device: str = "auto",
     veracity_weighting: bool = False,
     assume_complete: bool = False,
+    judge: Judge | None = None,
 ) -> Verifier:
     """The verifier of this name; the rest is what its factory may ask for. device: for judges that are models.
+
+    judge: in place of the one that the settings name.
 
     Raises ConfigError for an unknown name or no retriever, JudgeError for a judge that cannot be had.
     """
@@ -33,18 +37,24 @@ def open_verifier(
         device=device,
         veracity_weighting=veracity_weighting,
         assume_complete=assume_complete,
+        judge=judge,
     )
     return verifier
 
 
 def make_claim_verifier(
-    retriever: Retriever, settings: VerificationConfig, device: str, veracity_weighting: bool, assume_complete: bool
+    retriever: Retriever,
+    settings: VerificationConfig,
+    device: str,
+    veracity_weighting: bool,
+    assume_complete: bool,
+    judge: Judge | None,
 ) -> ClaimVerifier:
     """The verifier "claims": finds claims and asks a judge, as the settings say."""
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),
-        load_judge(settings.judge, device=device, labels=settings.judge_labels),
+        judge or load_judge(settings.judge, device=device, labels=settings.judge_labels),
         rule_of(settings.judge),
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,

@@ -8,8 +8,13 @@ import torch
 from small_causal import write_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ewe.errors import JudgeError
+from ewe.checked import NO_CLAIM
+from ewe.errors import EngineDeadError, JudgeError
 from ewe.known_models import KNOWN_MODELS
+from ewe.llm import LLM
+from ewe.retrieval.datastore import Datastore
+from ewe.sampling import SamplingParams
+from ewe.types import Passage
 from ewe.verification import load_judge
 from ewe.verification.judges import checkpoints
 from ewe.verification.judges.base import ANSWERS, CausalJudge, load_base
@@ -71,12 +76,64 @@ def test_batches_do_not_change_the_answers(parts, monkeypatch):
 
 
 def test_evidence_is_cut_and_the_claim_is_kept(parts):
-    judge = CausalJudge(load_base("cpu")._model, parts.tokenizer, TEMPERATURE, max_tokens=40)
+    judge = CausalJudge(load_base("cpu")._score, parts.tokenizer, TEMPERATURE, max_tokens=40)
     long = "it is true " * 400
     first, other, wordy, empty = judge.judge([(long, "it is"), (long, "is it"), ("it", "it is " * 40), ("it", " ")])
     assert np.abs(first - other).max() > 1e-3
     assert wordy[INCONCLUSIVE] == empty[INCONCLUSIVE] == 1.0
     np.testing.assert_allclose(judge.judge([(long + "unknown", "it is")])[0], first, atol=1e-2)
+
+
+def engine(**groups):
+    """An engine of the judge's own model, with what it checks by."""
+    memory = {"retrieval_units": 1, "verification_units": 1, "unit_tokens": 16}
+    values = {"memory": memory, "verification": {"judge": "base"}, "retrieval": {"retriever": "bm25"}, **groups}
+    config = {**values, "model": {"name": "smollm2", "device": "cpu", **groups.get("model", {})}}
+    config["cache"] = {"num_blocks": 80}
+    return LLM(config=config, datastore=Datastore([Passage("a", "it is true"), Passage("b", "it is false")]))
+
+
+def refuse_to_load(*_):
+    raise AssertionError("the judge was loaded beside the model")
+
+
+@pytest.fixture
+def shared(parts, monkeypatch):
+    """The judge's parts, in a world where no second copy of its model can be loaded."""
+    monkeypatch.setattr(checkpoints, "base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
+    return parts
+
+
+@pytest.mark.parametrize("mode", ["blocking", "optimistic"])
+def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
+    """Sentences are checked while they are written, with one place in the batch; pairs have the same probabilities."""
+    tokenizer = shared.tokenizer
+    words = {tokenizer(word)["input_ids"][0]: 90.0 for word in (" is", " true", " false", " it", ".")}
+    params = SamplingParams(max_tokens=24, temperature=1.0, seed=5, logit_bias=words)
+    with engine(feedback={"mode": mode, "timeout": 20.0}, scheduler={"max_num_seqs": 1}) as llm:
+        rows = llm.client.components.verifier.judge.judge(PAIRS)
+        written = llm.generate(["Claim: ", "Evidence: "], params)
+        llm.check_integrity()
+    for row, pair in zip(rows, PAIRS, strict=True):
+        np.testing.assert_allclose(row, expected(shared, *pair), atol=1e-5)
+    reasons = [sentence.reason for answer in written for sentence in answer.sentences]
+    assert "" in reasons
+    assert not [reason for reason in reasons if reason not in ("", NO_CLAIM)], reasons
+
+
+def test_it_is_loaded_where_the_weights_are_not_its_own(shared):
+    for model in ({"weights": "int8"}, {"adapter": str(shared.folder)}):
+        with engine(model=model) as llm, pytest.raises(AssertionError, match="beside the model"):
+            llm.client.components.verifier.judge.warm()
+
+
+def test_nobody_waits_for_an_engine_that_is_closed(shared):
+    llm = engine()
+    judge = llm.client.components.verifier.judge
+    llm.close()
+    with pytest.raises(EngineDeadError):
+        judge.judge(PAIRS)
 
 
 def test_what_is_missing_is_named_before_anything_is_loaded(parts, tmp_path, monkeypatch):

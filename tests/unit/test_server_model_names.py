@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+from ewe.errors import ConfigError
 from ewe.server.served_models import ModelNames
 from ewe.server.settings import ServerSettings, resolve_settings
 
@@ -41,6 +42,15 @@ def test_names_that_are_served_replace_the_models_own() -> None:
     assert names.listed == ("gpt-4", "gpt-4o")
     assert "a/b" not in names
     assert "b" not in names
+
+
+def test_an_adapter_is_a_name_of_its_own() -> None:
+    names = ModelNames("a/b", ("gpt",), {"law": "somewhere"})
+    assert [names.adapter(name) for name in ("law", "gpt", None)] == ["law", "", ""]
+    assert "law" in names
+    assert names.listed == ("gpt",)
+    with pytest.raises(ConfigError, match="the model itself is called 'b'"):
+        ModelNames("a/b", adapters=["b"])
 
 
 def test_the_setting_takes_one_name_or_several_from_everywhere(tmp_path: Path) -> None:

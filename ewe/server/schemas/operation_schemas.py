@@ -39,13 +39,17 @@ class Version(AnswerModel):
 
 
 class Model(AnswerModel):
-    """A model as OpenAI and vLLM list it; created: when the server was started, in unix seconds."""
+    """A model as OpenAI and vLLM list it; created: when the server was started, in unix seconds.
+
+    parent: the model under an adapter, null for the model itself.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "ewe"
     max_model_len: int
+    parent: str | None = None
 
 
 class ModelList(AnswerModel):

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -78,16 +79,20 @@ _MAX_TOKENS = 448  # Those of the longest pair in training.
 _BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain nothing on CPUs and take memory on GPUs.
 
 
+Score = Callable[[Sequence[Sequence[int]], Sequence[int]], ArrayLike]
+"""Prompts and token ids to the logits, or log-probabilities, of these tokens after each prompt [prompts, tokens]."""
+
+
 class CausalJudge:
     """Probabilities of the next word of a causal language model after the prompt, among its three answers.
 
-    model: a causal model of transformers, adapter merged; temperature divides the logits. Evidence that makes the
-    prompt longer than max_tokens is cut at its end, the claim never is: one that leaves no room is inconclusive. Safe
-    to call from several threads.
+    score: asks the model, with the adapter in it; temperature divides the logits. Evidence that makes the prompt longer
+    than max_tokens is cut at its end, the claim never is: one that leaves no room is inconclusive. As safe to call from
+    several threads as `score`.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, temperature: float, max_tokens: int = _MAX_TOKENS) -> None:
-        self._model = model.eval()
+    def __init__(self, score: Score, tokenizer: Any, temperature: float, max_tokens: int = _MAX_TOKENS) -> None:
+        self._score = score
         self._tokenizer = tokenizer
         self._answers = answer_ids(tokenizer)
         self._head = Head(tuple(range(len(ANSWERS))), temperature)
@@ -100,28 +105,38 @@ class CausalJudge:
         ids = encode_pairs(self._tokenizer, pairs, self._max_tokens)
         if without := sum(not one for one in ids):
             _log.warning("%d claims are empty or too long for %s: inconclusive", without, _NAME)
-        for rows in _batches(ids):
-            result[rows] = self._head.probabilities(self._logits([ids[row] for row in rows]).cpu().numpy())
+        asked = [row for row, one in enumerate(ids) if one]
+        if asked:
+            logits = np.asarray(self._score([ids[row] for row in asked], self._answers), np.float32)
+            result[asked] = self._head.probabilities(logits)
         return checked(result, len(pairs), _NAME)
 
-    @torch.inference_mode()
-    def _logits(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """float32 logits [pairs, 3] of the answers after the prompts; what pads their ends is never attended to."""
-        place = self._model.device
-        padded = torch.zeros(len(ids), max(map(len, ids)), dtype=torch.long)
-        for row, one in enumerate(ids):
-            padded[row, : len(one)] = torch.as_tensor(one)
-        ends = torch.tensor([len(one) - 1 for one in ids], device=place)
-        states = self._model.model(input_ids=padded.to(place), use_cache=False).last_hidden_state
-        last = states[torch.arange(len(ids), device=place), ends].float()
-        logits: Tensor = last @ self._model.lm_head.weight[self._answers].float().T
-        return logits
+
+def _score_in_batches(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]) -> NDArray[np.float32]:
+    logits = np.zeros((len(prompts), len(answers)), np.float32)
+    for rows in _batches(prompts):
+        logits[rows] = _logits(model, [prompts[row] for row in rows], answers).cpu().numpy()
+    return logits
+
+
+@torch.inference_mode()
+def _logits(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]) -> Tensor:
+    """float32 logits [prompts, answers] after the prompts; what pads their ends is never attended to."""
+    place = model.device
+    padded = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
+    for row, one in enumerate(prompts):
+        padded[row, : len(one)] = torch.as_tensor(one)
+    ends = torch.tensor([len(one) - 1 for one in prompts], device=place)
+    states = model.model(input_ids=padded.to(place), use_cache=False).last_hidden_state
+    last = states[torch.arange(len(prompts), device=place), ends].float()
+    logits: Tensor = last @ model.lm_head.weight[list(answers)].float().T
+    return logits
 
 
 def _batches(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Rows of prompts of like length, so that little is spent on padding; prompts without ids are left out."""
+    """Rows of prompts of like length, so that little is spent on padding."""
     rows: list[int] = []
-    for row in sorted((row for row, one in enumerate(ids) if one), key=lambda row: len(ids[row]), reverse=True):
+    for row in sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True):
         if rows and len(ids[rows[0]]) * (len(rows) + 1) > _BATCH_TOKENS:
             yield rows
             rows = []
@@ -141,11 +156,40 @@ def load_base(device: str = "auto", folder: Path | None = None, model: Path | No
     place = choose_device(device)
     dtype = torch.bfloat16 if place.type == "cuda" or multiplies_bfloat16(place) else torch.float32
     try:
-        temperature = float(json.loads((folder / BASE_SETTINGS).read_bytes())["temperature"])
+        temperature = read_temperature(folder)
         tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
         chat = AutoModelForCausalLM.from_pretrained(
             model, local_files_only=True, use_safetensors=True, dtype=torch.float32
         )
-        return CausalJudge(merge_adapter(chat, folder, dtype).to(place), tokenizer, temperature)
+        merged = merge_adapter(chat, folder, dtype).to(place).eval()
+        return CausalJudge(partial(_score_in_batches, merged), tokenizer, temperature)
     except (OSError, ValueError, KeyError, RuntimeError, ConfigError) as error:
         raise JudgeError(f"the base judge cannot be read ({folder} on the model in {model}): {error}") from error
+
+
+def read_temperature(folder: Path) -> float:
+    """What divides the logits of the adapter in `folder`; raises OSError, ValueError or KeyError."""
+    return float(json.loads((folder / BASE_SETTINGS).read_bytes())["temperature"])
+
+
+class EngineJudge:
+    """The base judge as rows of an engine's own batch, over the weights that the engine has in memory.
+
+    It judges once it is attached to the engine. folder: of the adapter, which the engine applies to the prompts.
+    """
+
+    name = _NAME
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._judge: CausalJudge | None = None
+
+    def attach(self, score: Score, tokenizer: Any, max_tokens: int) -> None:
+        """score: asks the engine, from any thread but its own; max_tokens: of a prompt, at most."""
+        self._judge = CausalJudge(score, tokenizer, read_temperature(self.folder), min(max_tokens, _MAX_TOKENS))
+
+    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive."""
+        if self._judge is None:
+            raise JudgeError("the judge in the engine's batch was asked before there was an engine")
+        return self._judge.judge(pairs)
