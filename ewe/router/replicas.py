@@ -13,7 +13,7 @@ READY = "ready"
 UNREACHABLE = "unreachable"
 ENGINE_DEAD = "engine_dead"
 
-_LOOK_AGAIN_S = 0.5
+_LOOK_AGAIN_S = 1.0
 _PATIENCE_S = 5.0  # for a server that is busy to say that it is ready
 
 

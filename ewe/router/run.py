@@ -17,6 +17,7 @@ from ewe.server.middleware import set_up_logs
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import address, say
 
+_END_S = 30.0  # for replicas without requests to end in
 _log = logging.getLogger("ewe.server")
 
 
@@ -73,7 +74,7 @@ class _Router(DrainingServer):
             process.stop()
         await self._replicas.wait_until_idle(self._drain_s + FLUSH_S)
         if self._running:
-            await asyncio.wait(self._running, timeout=FLUSH_S)
+            await asyncio.wait(self._running, timeout=_END_S)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
