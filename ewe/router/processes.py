@@ -57,9 +57,7 @@ class ReplicaProcess:
     def stop(self, kill: bool = False) -> None:
         """Has it drain and end, or end at once."""
         self._stopping.set()
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        self._send(signal.SIGKILL if kill else signal.SIGTERM)
 
     async def _run_once(self) -> int:
         port = _free_port()
@@ -77,7 +75,12 @@ class ReplicaProcess:
             with suppress(TimeoutError):
                 return await asyncio.wait_for(process.wait(), _LOOK_AGAIN_S)
             if self._replica.state == ENGINE_DEAD:
-                process.kill()
+                self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
 
 
 def device_environment(number: int, num_replicas: int, gpus_each: int, environ: Mapping[str, str]) -> dict[str, str]:

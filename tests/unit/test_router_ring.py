@@ -13,7 +13,7 @@ NAMES = st.lists(st.text("abc012", min_size=1, max_size=4), min_size=2, max_size
 KEYS = st.lists(st.text(max_size=8), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(NAMES, KEYS, st.data())
 def test_only_the_keys_of_who_leaves_move(names: list[str], keys: list[str], data: st.DataObject) -> None:
     gone = data.draw(st.sampled_from(names))
@@ -26,7 +26,7 @@ def test_only_the_keys_of_who_leaves_move(names: list[str], keys: list[str], dat
         assert after == before or before == gone
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(NAMES, st.lists(st.tuples(st.sampled_from("xyz"), st.booleans()), max_size=60), st.floats(1.0, 2.0))
 def test_nobody_gets_more_than_the_bound(names: list[str], steps: list[tuple[str, bool]], factor: float) -> None:
     ring = HashRing(names, 16)
