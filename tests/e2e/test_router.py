@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from server_rig import events_of, http, httpx, serving, wait_for
+from stand_in_servers import Actor, Server, running
 
 from ewe.router.app import create_router
 from ewe.router.replicas import Replica, ReplicaSet
@@ -18,89 +18,10 @@ CHAT = "/v1/chat/completions"
 OPENING, NEWS = 'data: {"delta": ""}\n\n', 'data: {"delta": "Hello"}\n\n'
 
 
-class Actor(BaseHTTPRequestHandler):
-    """A server's side of one connection; what it does with a request is `play` of its server."""
-
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_GET(self) -> None:
-        if self.path == "/ping":
-            self.answer(self.server.ping_status, {"error": {"code": "loading"}})
-        else:
-            self._act()
-
-    def do_POST(self) -> None:
-        self._act()
-
-    def _act(self) -> None:
-        self.server.seen.append((self.command, self.path, dict(self.headers), self._body()))
-        self.server.play(self)
-
-    def _body(self) -> bytes:
-        if self.headers.get("transfer-encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length", "0")))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
-
-    def answer(self, status: int, content: Any, **headers: str) -> None:
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"content-length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def stream(self, *pieces: str, whole: bool) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        for piece in pieces:
-            self.wfile.write(f"{len(piece.encode()):x}\r\n{piece}\r\n".encode())
-            self.wfile.flush()
-        if whole:
-            self.wfile.write(b"0\r\n\r\n")
-        self.lose(silently=whole)
-
-    def lose(self, silently: bool = False) -> None:
-        self.close_connection = not silently
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    """A server that does what the test says, and remembers what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Actor)
-        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
-        self.ping_status = 200
-        self.play: Callable[[Actor], None] = lambda actor: actor.answer(200, {"by": self.server_port})
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
 @pytest.fixture
 def servers() -> Iterator[list[Server]]:
-    made = [Server(), Server()]
-    threads = [threading.Thread(target=server.serve_forever, args=(0.01,)) for server in made]
-    for thread in threads:
-        thread.start()
-    yield made
-    for server, thread in zip(made, threads, strict=True):
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(2) as made:
+        yield made
 
 
 @pytest.fixture
@@ -125,6 +46,16 @@ def owner_first(servers: list[Server], url: str) -> tuple[Server, Server]:
     for server in servers:
         server.seen.clear()
     return servers[name], servers[1 - name]
+
+
+def lose_after(actor: Actor, *pieces: str) -> None:
+    actor.begin_stream(*pieces)
+    actor.lose()
+
+
+def whole_stream(actor: Actor) -> None:
+    actor.begin_stream(OPENING, NEWS)
+    actor.end_stream("data: [DONE]\n\n")
 
 
 def test_requests_and_answers_go_through_as_they_are(servers: list[Server], url: str) -> None:
@@ -187,8 +118,8 @@ def test_a_stream_that_is_lost_before_its_first_news_is_begun_again(
     servers: list[Server], url: str, pieces: tuple[str, ...]
 ) -> None:
     owner, other = owner_first(servers, url)
-    owner.play = lambda actor: actor.stream(*pieces, whole=False)
-    other.play = lambda actor: actor.stream(OPENING, NEWS, "data: [DONE]\n\n", whole=True)
+    owner.play = lambda actor: lose_after(actor, *pieces)
+    other.play = whole_stream
     answer = ask(url, stream=True)
     assert answer.text == f"{OPENING}{NEWS}data: [DONE]\n\n"
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -196,7 +127,7 @@ def test_a_stream_that_is_lost_before_its_first_news_is_begun_again(
 
 def test_a_stream_that_is_lost_later_says_so(servers: list[Server], url: str) -> None:
     owner, _ = owner_first(servers, url)
-    owner.play = lambda actor: actor.stream(OPENING, NEWS, whole=False)
+    owner.play = lambda actor: lose_after(actor, OPENING, NEWS)
     *told, error, end = events_of(ask(url, stream=True).text)
     assert told == [event for piece in (OPENING, NEWS) for event in events_of(piece)]
     assert json.loads(error)["error"]["code"] == "replica_lost"

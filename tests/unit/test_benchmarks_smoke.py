@@ -22,6 +22,7 @@ SHARED |= {
     "serve_client",
     "serve_guidellm",
     "overhead_client",
+    "replicas_stand_in",
 }
 
 
