@@ -36,7 +36,7 @@ from ewe.retrieval.bm25 import BM25Retriever
 from ewe.retrieval.open_retriever import open_source
 from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
-PLACES, CLIENTS = 8, 32
+PLACES, CLIENTS = 2, 16
 EXPONENT = 0.8
 UNITS_PER_REQUEST = 4
 
@@ -73,7 +73,7 @@ class Seen:
 def main() -> None:
     """Runs the benchmark."""
     arguments = parse_arguments(__doc__)
-    load = Load(16, 0.05, 30) if arguments.smoke else Load(600, 1.0, 150)
+    load = Load(16, 0.05, 30) if arguments.smoke else Load(400, 1.0, 150)
     bodies, figures = requests(load.requests), dict[str, float]()
     with stack(1, load) as url:
         one = ask_all(bodies, [url])
@@ -84,7 +84,8 @@ def main() -> None:
             routed = ask_all(bodies, [url])
             killed = ask_all(bodies, [url], kill_after=load.requests // 4)
         name = f"replicas_{count}"
-        figures[f"{name}_speedup"] = round(one.seconds / routed.seconds, 3)
+        if count == 2:  # with more, two cores have no time for all processes
+            figures[f"{name}_speedup"] = round(one.seconds / routed.seconds, 3)
         figures[f"{name}_imbalance"] = round(routed.imbalance, 3)
         figures[f"{name}_hits_of_one"] = round(routed.hit_rate / one.hit_rate, 4)
         figures[f"{name}_lost"] = routed.lost

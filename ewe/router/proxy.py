@@ -12,7 +12,7 @@ import httpx
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from ewe.router.replicas import UNREACHABLE, Replica, ReplicaSet
+from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
 from ewe.router.routing_key import FindPassage, routing_key
 from ewe.server.errors import RefusedError
 from ewe.server.streaming import DONE, PING, record, unless_gone
@@ -20,7 +20,8 @@ from ewe.server.streaming import DONE, PING, record, unless_gone
 _OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
 _WITH_EFFECTS = (*_OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost
 _OF_THE_CONNECTION = frozenset(
-    {b"connection", b"host", b"keep-alive", b"proxy-authenticate", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+    (b"connection", b"expect", b"host", b"keep-alive", b"proxy-authenticate")
+    + (b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
 # Servers close connections after 5 s without a request; one that is taken up just then would break.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=2.0)
@@ -33,7 +34,9 @@ _log = logging.getLogger("ewe.server")
 
 def open_client() -> httpx.AsyncClient:
     """The connections to the replicas. How long an answer may take is theirs to say."""
-    return httpx.AsyncClient(limits=_LIMITS, timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
+    client = httpx.AsyncClient(limits=_LIMITS, timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
+    del client.headers["accept-encoding"]  # that is for our clients to say
+    return client
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,11 @@ class _Call:
 
     def is_under(self, paths: Iterable[str]) -> bool:
         return any(self.target.startswith(path.encode()) for path in paths)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether nothing is done twice if it is asked twice."""
+        return self.method in ("GET", "HEAD") or not self.is_under(_WITH_EFFECTS)
 
 
 class _Refusal(NamedTuple):
@@ -111,9 +119,13 @@ class Proxy:
             return ""
 
     async def _serve(self, call: _Call, send: Send) -> _Refusal | None:
-        """Asks one replica after the other until one answers; gives the last refusal if none takes the request."""
+        """Asks one replica after the other until one answers; gives the last refusal if none takes the request.
+
+        A request that two were lost over is asked no more: it may be what they were lost over.
+        """
         tried: set[str] = set()
         refusal: _Refusal | None = None
+        was_lost = False
         while (replica := self._next(call, tried)) is not None:
             tried.add(replica.name)
             try:
@@ -124,9 +136,10 @@ class Proxy:
             except httpx.ConnectError:
                 replica.state = UNREACHABLE  # until it is looked at again
             except httpx.TransportError as error:
-                if call.is_under(_WITH_EFFECTS) and call.method != "GET":
-                    message = "the connection broke before the answer came: look whether it was done"
+                if was_lost or not call.may_repeat:
+                    message = "the server was lost before it answered: look whether it did what it was asked"
                     raise RefusedError(502, message, code="replica_lost", may_retry=False) from error
+                was_lost = True
             replica.failed += 1
             _log.warning("not answered", extra={"fields": {"replica": replica.name, "state": replica.state}})
         if refusal is None:
@@ -137,7 +150,7 @@ class Proxy:
         if not call.is_under(_OF_THE_FIRST):
             return self._replicas.choose(call.key, tried)
         first = self._replicas.replicas[0]
-        return None if first.name in tried else first
+        return None if first.name in tried or first.state != READY else first
 
     async def _ask(self, replica: Replica, call: _Call, send: Send) -> _Refusal | None:
         """Passes an answer on, or gives the refusal; raises httpx.TransportError if all broke before it was sent."""

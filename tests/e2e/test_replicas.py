@@ -1,4 +1,4 @@
-"""`ewe serve --replicas 2`: one address, two real servers; nothing is lost when one is killed, nothing is left behind."""
+"""`ewe serve --replicas 2`: one address, two real servers; nothing is lost if one is killed, nothing is left behind."""
 
 from __future__ import annotations
 

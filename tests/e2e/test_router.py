@@ -101,7 +101,8 @@ def test_what_is_lost_before_its_answer_is_asked_again(servers: list[Server], ur
     assert ask(url).json()["by"] == other.server_port
     assert len(owner.seen) == 1
     other.play = Actor.lose
-    assert ask(url).json()["error"]["code"] == "no_replica"
+    answer = ask(url)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "replica_lost")
 
 
 def test_what_has_effects_is_not_asked_twice(servers: list[Server], url: str) -> None:

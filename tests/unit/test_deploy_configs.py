@@ -33,9 +33,9 @@ RAY_SERVICE = {
     **{"apiVersion": str, "kind": str, "metadata": {"name": str}},
     "spec": {"serveConfigV2": str, "rayClusterConfig": CLUSTER},
 }
-SCALING = dict.fromkeys(("min_replicas", "max_replicas", "target_ongoing_requests", "upscale_delay_s"), int) | {
-    "downscale_delay_s": int
-}
+SCALING = dict.fromkeys(
+    ("min_replicas", "max_replicas", "target_ongoing_requests", "upscale_delay_s", "downscale_delay_s"), int
+)
 DEPLOYMENT = {"name": str, "ray_actor_options": {"num_cpus": int, "num_gpus": int}, "autoscaling_config": SCALING}
 APPLICATION = {"name": str, "import_path": str, "route_prefix": str, "args": dict, "deployments": [DEPLOYMENT]}
 SERVE_CONFIG = {"http_options": {"host": str, "port": int}, "applications": [APPLICATION]}
