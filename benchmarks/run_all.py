@@ -30,6 +30,7 @@ BENCHMARKS = (
     "verification_overhead",
     "serve",
     "server_overhead",
+    "replicas",
     "policy_throughput",
     "kept_context_staleness",
     "fp8_cache",

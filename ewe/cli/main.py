@@ -20,6 +20,7 @@ from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
 from ewe.cli.model import doctor, model_app
+from ewe.cli.route import route
 from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
 from ewe.cli.verify import verify
@@ -105,6 +106,7 @@ app.command("demo")(demo)
 app.command("generate")(generate)
 app.command("chat")(chat)
 app.command("serve")(serve)
+app.command("route")(route)
 app.command("batch")(batch)
 app.command("verify")(verify)
 app.add_typer(index_app, name="index")

@@ -12,6 +12,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import as_assignments, engine_assignments, server_packages
+from ewe.cli.route import serve_replicas
 from ewe.components import preflight
 from ewe.loading import OnLoad
 
@@ -33,6 +34,7 @@ def serve(
         Path | None,
         _server(help="Keys that open the server, one a line.", show_default=False),
     ] = None,
+    replicas: Annotated[int, _server(help="Servers to start, behind one router on the port.", min=1)] = 1,
     adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
@@ -55,6 +57,10 @@ def serve(
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
     report_choice(chosen)
     preflight(chosen)
+    if replicas > 1:
+        given = ["serve", *([] if model is None else [model]), *([] if config is None else ["--config", str(config)])]
+        serve_replicas(chosen, server, replicas, given, [*first, *(settings or ())], notes)
+        return
     say("phase importing the server")
     with server_packages("ewe serve"):
         from ewe.server.process import serve as run

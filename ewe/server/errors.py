@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError
@@ -64,7 +65,7 @@ def answer_of(refused: RefusedError, headers: Mapping[str, str] | None = None) -
     return JSONResponse(refused.body, refused.status, {**refused.headers, **(headers or {})})
 
 
-def add_handlers(app: FastAPI) -> None:
+def add_handlers(app: Starlette) -> None:
     """Has every error of the app, its framework's own included, answered in the one shape."""
 
     async def on_refusal(request: Request, error: Exception) -> JSONResponse:

@@ -23,7 +23,7 @@ from ewe.server.errors import RefusedError, answer_of, refusal_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 
 _log = logging.getLogger("ewe.server")
-_QUIET = frozenset({"/health", "/ready", "/metrics"})
+_QUIET = frozenset({"/health", "/metrics", "/ping", "/ready"})
 
 
 def set_up_logs(form: Literal["text", "json"]) -> None:

@@ -70,8 +70,7 @@ def report_choice(config: Config) -> None:
 
 def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Sequence[str] = ()) -> None:
     """Prints where the server listens and what it answers, before anything is loaded."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    say(f"ewe {VERSION} listens on http://{host}:{port}; /ready says when the model is loaded")
+    say(f"ewe {VERSION} listens on {address(settings.host, port)}; /ready says when the model is loaded")
     for line in (*_warnings(settings), *notes):
         say(line)
     for line in changed("server", settings):
@@ -79,6 +78,11 @@ def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Seque
     for path, methods in sorted(app.openapi()["paths"].items()):
         say(f"route {', '.join(methods).upper()} {path}")
     say("route GET / (the page), /openapi.json")
+
+
+def address(host: str, port: int) -> str:
+    """Where a server is reached."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def report_engine(llm: LLM, seconds: float) -> None:

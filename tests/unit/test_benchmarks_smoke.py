@@ -23,6 +23,7 @@ SHARED |= {
     "serve_guidellm",
     "overhead_client",
     "capacity_engines",
+    "replicas_stand_in",
 }
 
 

@@ -1,0 +1,103 @@
+"""`ewe route`, and `ewe serve --replicas`: one address for many servers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ewe.cli import options
+from ewe.cli.engine import as_assignments, engine_assignments, server_packages
+from ewe.components import open_datastore
+from ewe.config import Config
+from ewe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ewe.router.routing_key import FindPassage
+    from ewe.server.settings import ServerSettings
+
+_server = partial(typer.Option, rich_help_panel="Server")
+
+
+def route(
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Servers, e.g. http://10.0.0.2:8000.")],
+    host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
+    datastore: options.Datastore = None,
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+) -> None:
+    """Stand before servers that run already: requests that need the same passages go to the same one.
+
+    With --datastore, the servers' own, the router looks the passages up; else it goes by the words of the question.
+    """
+    from ewe.server.settings import resolve_settings
+
+    # Without one the built-in model's settings would bring theirs.
+    named = datastore if datastore is not None or config is not None else "none"
+    first = engine_assignments(None, named, None, None)
+    first += as_assignments({f"server.{key}": value for key, value in {"host": host, "port": port}.items()})
+    chosen, server, _ = resolve_settings(None, config, os.environ, [*first, *(settings or ())])
+    with server_packages("ewe route"):
+        from ewe.router.replicas import Replica, ReplicaSet
+        from ewe.router.run import serve_router
+    wrong = [url for url in urls if not url.startswith(("http://", "https://"))]
+    if wrong:
+        raise ConfigError(f"a server's address begins with http:// or https://, got {', '.join(wrong)}")
+    names = [url.rstrip("/") for url in urls]
+    serve_router(server, ReplicaSet([Replica(name, name) for name in names]), find_passage=_find_passage(chosen))
+
+
+def serve_replicas(
+    config: Config,
+    server: ServerSettings,
+    count: int,
+    given: Sequence[str],
+    assignments: Sequence[str],
+    notes: Sequence[str],
+) -> None:
+    """Starts `count` servers with the same settings and a router before them, until it is told to stop.
+
+    given, assignments: the command line that the settings came from. notes: to be printed. Raises ConfigError.
+    """
+    if config.longterm.path is not None:
+        message = "--replicas: a folder of memories (longterm.path) has one writer; start one server, or leave it out"
+        raise ConfigError(message)
+    with server_packages("ewe serve --replicas"):
+        from ewe.router.processes import ReplicaProcess, device_environment
+        from ewe.router.replicas import Replica, ReplicaSet
+        from ewe.router.run import serve_router
+    from ewe.server.start_report import say
+
+    for line in notes:
+        say(line)
+    gpus_each = 0 if config.model.device == "cpu" else config.model.tensor_parallel
+    command = [sys.executable, "-m", "ewe.cli.main", *given]
+    replicas, processes = [], []
+    for number in range(count):
+        own = ["server.host=127.0.0.1", *(["server.batch_folder=null"] if number else [])]
+        settings = [part for item in [*assignments, *own] for part in ("--set", item)]
+        replicas.append(Replica(str(number)))
+        environment = device_environment(number, count, gpus_each, os.environ)
+        processes.append(ReplicaProcess(replicas[-1], [*command, *settings], environment))
+    serve_router(server, ReplicaSet(replicas), processes, _find_passage(config))
+
+
+def _find_passage(config: Config) -> FindPassage | None:
+    """Looks up by words, without a model, what the best passage for a question is about; None without a datastore."""
+    if config.retrieval.retriever == "dense":
+        return None
+    lexical = config.retrieval.model_copy(update={"retriever": "bm25", "reranker": None})
+    retriever, _ = open_datastore(config.datastore, lexical)
+    if retriever is None:
+        return None
+
+    def find(question: str) -> str:
+        [found] = retriever.retrieve([question], 1)
+        return (found[0].passage.title or found[0].passage.id) if found else ""
+
+    return find

@@ -1,0 +1,195 @@
+"""Requests go to a replica and answers come back piece by piece; what breaks unseen is asked again elsewhere."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import httpx
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
+from ewe.router.routing_key import FindPassage, routing_key
+from ewe.server.errors import RefusedError
+from ewe.server.streaming import DONE, PING, record, unless_gone
+
+_OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
+_WITH_EFFECTS = (*_OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost
+_OF_THE_CONNECTION = frozenset(
+    (b"connection", b"expect", b"host", b"keep-alive", b"proxy-authenticate")
+    + (b"te", b"trailer", b"transfer-encoding", b"upgrade")
+)
+# Servers close connections after 5 s without a request; one that is taken up just then would break.
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=2.0)
+_CONNECT_S = 5.0
+_LOST = RefusedError(502, "the server that wrote this answer is gone; ask again", code="replica_lost")
+_END_OF_LOST_STREAM = f"\n\n{record(_LOST.body)}{DONE}".encode()
+
+_log = logging.getLogger("ewe.server")
+
+
+def open_client() -> httpx.AsyncClient:
+    """The connections to the replicas. How long an answer may take is theirs to say."""
+    client = httpx.AsyncClient(limits=_LIMITS, timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
+    del client.headers["accept-encoding"]  # that is for our clients to say
+    return client
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request to be passed on. content: its whole body, or what comes of it, which can be read only once."""
+
+    method: str
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    content: bytes | AsyncIterator[bytes]
+    key: str = ""
+
+    def is_under(self, paths: Iterable[str]) -> bool:
+        return any(self.target.startswith(path.encode()) for path in paths)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether nothing is done twice if it is asked twice."""
+        return self.method in ("GET", "HEAD") or not self.is_under(_WITH_EFFECTS)
+
+
+class _Refusal(NamedTuple):
+    """How a replica says that it takes nothing now."""
+
+    start: Message
+    body: bytes
+
+
+class Proxy:
+    """An ASGI app; the server's middleware around it bounds bodies and answers errors.
+
+    find_passage: what the key of a question is made with, called in a thread (None: with its words).
+    """
+
+    def __init__(
+        self, replicas: ReplicaSet, client: httpx.AsyncClient, find_passage: FindPassage | None = None
+    ) -> None:
+        self._replicas = replicas
+        self._client = client
+        self._find_passage = find_passage
+        self._finder = ThreadPoolExecutor(1, thread_name_prefix="ewe-router")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request; raises RefusedError, then nothing was sent."""
+        if self._replicas.is_draining:
+            raise RefusedError(503, "the server is shutting down", code="shutting_down")
+        request = Request(scope, receive)
+        call = await self._read(request)
+        work = asyncio.ensure_future(self._serve(call, send))
+        # While a body is still read, that tells of a client who has gone.
+        refusal = await (unless_gone(request, work) if isinstance(call.content, bytes) else work)
+        if refusal is not None:
+            await send(refusal.start)
+            await send({"type": "http.response.body", "body": refusal.body})
+
+    async def _read(self, request: Request) -> _Call:
+        target: bytes = request.scope["raw_path"]
+        if not target.startswith(b"/"):  # it would change whom we ask
+            raise RefusedError(400, "the target of a request must be a path")
+        if request.scope["query_string"]:
+            target += b"?" + request.scope["query_string"]
+        headers = [item for item in _passed_on(request.headers.raw) if item[0] != b"x-request-id"]
+        headers.append((b"x-request-id", request.scope["state"]["request_id"].encode()))
+        if request.url.path == _OF_THE_FIRST[0]:
+            return _Call(request.method, target, headers, request.stream())
+        content = await request.body()
+        return _Call(request.method, target, headers, content, await self._key(content))
+
+    async def _key(self, content: bytes) -> str:
+        """The key of a body; empty for none, or one that every replica refuses."""
+        try:
+            body = json.loads(content or b"null")
+            if not isinstance(body, dict):
+                return ""
+            if self._find_passage is None:
+                return routing_key(body)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._finder, routing_key, body, self._find_passage)
+        except (ValueError, RecursionError):
+            return ""
+
+    async def _serve(self, call: _Call, send: Send) -> _Refusal | None:
+        """Asks one replica after the other until one answers; gives the last refusal if none takes the request.
+
+        A request that two were lost over is asked no more: it may be what they were lost over.
+        """
+        tried: set[str] = set()
+        refusal: _Refusal | None = None
+        was_lost = False
+        while (replica := self._next(call, tried)) is not None:
+            tried.add(replica.name)
+            try:
+                with replica.serving():
+                    refusal = await self._ask(replica, call, send)
+                if refusal is None:
+                    return None
+            except httpx.ConnectError:
+                replica.state = UNREACHABLE  # until it is looked at again
+            except httpx.TransportError as error:
+                if was_lost or not call.may_repeat:
+                    message = "the server was lost before it answered: look whether it did what it was asked"
+                    raise RefusedError(502, message, code="replica_lost", may_retry=False) from error
+                was_lost = True
+            replica.failed += 1
+            _log.warning("not answered", extra={"fields": {"replica": replica.name, "state": replica.state}})
+        if refusal is None:
+            raise RefusedError(503, "no server that could answer is ready; try again in a moment", code="no_replica")
+        return refusal
+
+    def _next(self, call: _Call, tried: set[str]) -> Replica | None:
+        if not call.is_under(_OF_THE_FIRST):
+            return self._replicas.choose(call.key, tried)
+        first = self._replicas.replicas[0]
+        return None if first.name in tried or first.state != READY else first
+
+    async def _ask(self, replica: Replica, call: _Call, send: Send) -> _Refusal | None:
+        """Passes an answer on, or gives the refusal; raises httpx.TransportError if all broke before it was sent."""
+        url = httpx.URL(replica.url).copy_with(raw_path=call.target)
+        async with self._client.stream(call.method, url, headers=call.headers, content=call.content) as response:
+            headers = [*_passed_on(response.headers.raw), (b"x-ewe-replica", replica.name.encode())]
+            start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+            pieces = response.aiter_raw()
+            if response.status_code == 503 and "retry-after" in response.headers:
+                return _Refusal(start, b"".join([piece async for piece in pieces]))
+            held = await anext(pieces, b"")
+            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+            if is_stream:  # its first piece only opens it: whoever is lost before the first news can be replaced
+                held += await _news(pieces)
+            await send(start)
+            await send({"type": "http.response.body", "body": held, "more_body": True})
+            end: bytes | None = b""
+            try:
+                async for piece in pieces:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            except httpx.TransportError:
+                replica.failed += 1
+                _log.warning("broken off", extra={"fields": {"replica": replica.name, "state": replica.state}})
+                end = _END_OF_LOST_STREAM if is_stream else None
+            if end is not None:  # else there is none, so that nobody takes the answer for whole
+                await send({"type": "http.response.body", "body": end})
+        return None
+
+
+async def _news(pieces: AsyncIterator[bytes]) -> bytes:
+    """The pieces of a stream up to the first that holds a record, or that says for a long silence that all is well."""
+    found = b""
+    async for piece in pieces:
+        found += piece
+        if b"data:" in piece or PING.encode() in piece:
+            break
+    return found
+
+
+def _passed_on(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers that are not about one connection only."""
+    return [(name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION]
