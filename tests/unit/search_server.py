@@ -1,4 +1,4 @@
-"""A stand-in for Elasticsearch and OpenSearch: the calls that the engine makes, over HTTP, and a refusal of all else."""
+"""A stand-in for Elasticsearch and OpenSearch: the calls that the engine makes, over HTTP, and a refusal of others."""
 
 import json
 import math

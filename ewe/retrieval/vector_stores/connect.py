@@ -19,7 +19,7 @@ def is_address(source: object) -> TypeGuard[str]:
 
 
 def connect(uri: str) -> VectorStore:
-    """The store at an address; nothing is made there.
+    """The store at an address; no collection is made there.
 
     Raises ConfigError for an address that is none or holds secrets, DatastoreError for a server that cannot be reached.
     """

@@ -1,4 +1,4 @@
-"""Elasticsearch (8.12 or newer) and OpenSearch (2.4 or newer), by their HTTP interface."""
+"""Elasticsearch (8.11 or newer) and OpenSearch (2.13 or newer), by their HTTP interface."""
 
 import json
 import os

@@ -31,14 +31,16 @@ class MilvusStore:
 
     def __init__(self, server: str, collection: str, uri: str) -> None:
         try:
+            import grpc
             import pymilvus
         except ImportError as error:
             raise ConfigError("Milvus needs pymilvus: install it with pip install 'ewe-engine[milvus]'") from error
         self.uri, self._collection, self._pymilvus = uri, collection, pymilvus
+        self._failures = pymilvus.MilvusException, grpc.RpcError
         try:
             self._client = pymilvus.MilvusClient(server, token=os.environ.get(TOKEN_VARIABLE, ""), timeout=_SECONDS)
-        except pymilvus.MilvusException as error:
-            raise DatastoreError(f"{uri} cannot be opened: {error.message}") from error
+        except self._failures as error:
+            raise DatastoreError(f"{uri} cannot be opened: {error}") from error
 
     def __len__(self) -> int:
         [row] = self._call("query", filter="", output_fields=["count(*)"])
@@ -80,7 +82,7 @@ class MilvusStore:
 
     def digests(self, keys: Sequence[str]) -> dict[str, str]:
         """The digests of the documents with these keys, as far as they are there."""
-        rows = self._call("get", ids=list(keys), output_fields=["key", "digest"], consistency_level="Strong")
+        rows = self._call("get", ids=list(keys), output_fields=["key", "digest"])
         return {row["key"]: row["digest"] for row in rows}
 
     def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
@@ -118,8 +120,8 @@ class MilvusStore:
     def _call(self, method: str, **arguments: Any) -> Any:
         try:
             return getattr(self._client, method)(self._collection, timeout=_SECONDS, **arguments)
-        except self._pymilvus.MilvusException as error:
-            raise DatastoreError(f"{self.uri}: {error.message}") from error
+        except self._failures as error:
+            raise DatastoreError(f"{self.uri}: {error}") from error
 
 
 def _expression(filters: FilterConfig) -> str:
