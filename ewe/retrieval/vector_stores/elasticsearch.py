@@ -22,7 +22,7 @@ _CONNECTIONS = 16
 _RETRY = urllib3.Retry(
     3, backoff_factor=0.5, status_forcelist=(429, 502, 503, 504), allowed_methods=None, raise_on_status=False
 )
-_TIMEOUT = urllib3.Timeout(connect=5, read=30)
+_TIMEOUT = urllib3.Timeout(connect=5, read=60)
 Json = dict[str, Any]
 
 
@@ -46,7 +46,7 @@ class ElasticsearchStore:
         found = self._call("GET", "_mapping", may_lack=True)
         if not found:
             return None
-        [index] = found.values()  # under an alias the index has a name of its own
+        index = next(iter(found.values()))  # under an alias the index has a name of its own
         metadata: Json | None = index["mappings"].get("_meta", {}).get("ewe")
         if metadata is None:
             raise DatastoreError(f"{self.uri} was not made by `ewe index push`")

@@ -14,7 +14,7 @@ from ewe.retrieval.source import day_range
 from ewe.retrieval.vector_stores.store import FIELDS, TOKEN_VARIABLE
 from ewe.types import Passage, ScoredPassage
 
-_SECONDS = 30.0
+_SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write
 _LONGEST = 65_535  # bytes of a text, Milvus's own limit
 _LINKS, _CONSTRUCTION, _CANDIDATES = 32, 120, 200
 _NUMBERS = ("veracity", "first_day", "last_day")
@@ -87,11 +87,11 @@ class MilvusStore:
 
     def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
         """Adds documents, in the place of those with the same keys."""
-        self._call("upsert", data=list(documents))
+        self._call("upsert", data=list(documents), timeout=_WRITE_SECONDS)
 
     def flush(self) -> None:
         """Makes what was added visible to searches."""
-        self._call("flush")
+        self._call("flush", timeout=_WRITE_SECONDS)
 
     def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         """Per query the best passages by BM25."""
@@ -119,7 +119,7 @@ class MilvusStore:
 
     def _call(self, method: str, **arguments: Any) -> Any:
         try:
-            return getattr(self._client, method)(self._collection, timeout=_SECONDS, **arguments)
+            return getattr(self._client, method)(self._collection, **{"timeout": _SECONDS, **arguments})
         except self._failures as error:
             raise DatastoreError(f"{self.uri}: {error}") from error
 
