@@ -40,6 +40,7 @@ BENCHMARKS = (
     "longterm_locomo",
     "longterm_conflicts",
     "retrieval_speed",
+    "stores",
     "judge_quality",
     "judge_speed",
     "verdicts",

@@ -134,6 +134,7 @@ def open_datastore(
     on_load(LoadStep("opening the datastore"))
     from ewe.retrieval.open_retriever import open_retriever
     from ewe.retrieval.source import PassageSource
+    from ewe.retrieval.vector_stores.connect import connect, is_address
 
     if not isinstance(source, str | Path | PassageSource):
         if not isinstance(source, Retriever):
@@ -141,7 +142,7 @@ def open_datastore(
             raise ConfigError(f"the datastore must be one of {known}, or a Retriever, got {type(source).__name__}")
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
-    opened = open_passages(source)
+    opened = connect(source) if is_address(source) else open_passages(source)
     retriever = open_retriever(opened, settings, partial(_tell_of_passages, on_load))
     name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
     return retriever, DatastoreSummary(name, len(opened), retriever.description)

@@ -44,7 +44,8 @@ __all__ = [
 class Config(Settings):
     """All settings of one engine.
 
-    datastore: None or "none", "builtin", "wikipedia-sample", a folder made by `ewe index build` or a JSONL file.
+    datastore: None or "none", "builtin", "wikipedia-sample", a folder made by `ewe index build`, a JSONL file, or the
+        address of a store that `ewe index push` filled.
     verifier: "claims" (any text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in
     world), "none" or "auto", which is "claims" wherever there are a datastore, a policy that checks and room for what
     is found.

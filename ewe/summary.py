@@ -53,5 +53,7 @@ def public_name(name: str) -> str:
     """A model, judge or datastore as others may know it: without its place on this machine or in this network."""
     if name.startswith("openai:"):
         return name.rpartition("@")[0] or name
+    if "://" in name or name.startswith("milvus+file:"):
+        return name.rpartition("/")[2]
     path = Path(name).expanduser()
     return Path(os.path.abspath(path)).name if path.exists() else name

@@ -8,7 +8,10 @@ AUTO, NONE = "auto", "none"
 
 WIKIPEDIA_SAMPLE = "wikipedia-sample"
 """The datastore of real text that is part of the package."""
-DATASTORES = ("builtin", WIKIPEDIA_SAMPLE, NONE, "a folder made by `ewe index build`", "a JSONL file of passages")
+DATASTORES = (
+    *("builtin", WIKIPEDIA_SAMPLE, NONE),
+    *("a folder made by `ewe index build`", "a JSONL file of passages", "the address of a store"),
+)
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:

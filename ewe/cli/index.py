@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli.index_precompute import precompute_command
+from ewe.cli.index_push import push_command
 from ewe.cli.index_report import indexing, reading, tell
 from ewe.cli.options import AsJSON, Settings
 from ewe.cli.terminal import clean, output_console, say
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
 index_app.command("precompute")(precompute_command)
+index_app.command("push")(push_command)
 
 
 class Dedup(StrEnum):
@@ -139,7 +141,14 @@ def remove_command(
 
 @index_app.command("search")
 def search_command(
-    store: Store,
+    store: Annotated[
+        str,
+        typer.Argument(
+            help="The folder of a datastore, or the address that it was pushed to.",
+            metavar="DATASTORE",
+            show_default=False,
+        ),
+    ],
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most passages to show.")] = 5,
     settings: Settings = None,
@@ -147,12 +156,10 @@ def search_command(
 ) -> None:
     """Find passages, best first. Indexes that are missing or stale are made first."""
     from ewe.retrieval.open_retriever import open_retriever
-    from ewe.retrieval.store import PassageStore
 
-    with PassageStore.open(store) as opened:
-        with indexing() as show:
-            retriever = open_retriever(opened, _retrieval(settings), show)
-        [results] = retriever.retrieve([query], top_k)
+    with indexing() as show:
+        retriever = open_retriever(store, _retrieval(settings), show)
+    [results] = retriever.retrieve([query], top_k)
     if as_json:
         found = [{"score": result.score, **asdict(result.passage)} for result in results]
         print(json.dumps(found, ensure_ascii=False))

@@ -55,7 +55,7 @@ Datastore = Annotated[
     str | None,
     _setting(
         help="What to retrieve from: a folder made by `ewe index build`, a .jsonl file of passages, wikipedia-sample, "
-        "or builtin."
+        "builtin, or the address that `ewe index push` filled."
     ),
 ]
 Verifier = Annotated[

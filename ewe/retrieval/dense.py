@@ -48,7 +48,9 @@ class DenseRetriever:
             if isinstance(source, PassageStore):
                 self._index, rowids = _stored(source, encoder, kind, recall, progress)
             else:
-                self._index, rowids = _made(source, Vectors(encoder), kind, encoder.dimension, recall, progress)
+                self._index, rowids = _made(
+                    source, vectors_of(source, encoder), kind, encoder.dimension, recall, progress
+                )
             self._rows = Rows(source, rowids, keep)
         self.description = f"{encoder.name.rsplit('/', 1)[-1]} ({kind})"
 
@@ -65,6 +67,11 @@ class DenseRetriever:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
         found = self._index.search(self.encoder.encode_queries(queries), top_k, self._rows.allowed)
         return [self._rows.fetch(positions, scores) for positions, scores in found]
+
+
+def vectors_of(source: PassageSource, encoder: Encoder) -> Vectors:
+    """An encoder's vectors of a source: a store's in its folder, any other's in memory."""
+    return Vectors(encoder, _folder(source, encoder.name) if isinstance(source, PassageStore) else None)
 
 
 def stored_vectors(store: PassageStore, encoder_name: str) -> int:
@@ -93,7 +100,7 @@ def _stored(
             raise IndexStale(f"{folder} is not this encoder's")
         return _load(fresh_index(folder, "dense", store, parameters))
     except IndexStale:
-        vectors = Vectors(encoder, folder)
+        vectors = vectors_of(store, encoder)
         with publish_index(folder, "dense", store, parameters) as data, file_errors(data):
             index, rowids = _made(store, vectors, kind, encoder.dimension, recall, progress)
             index.save(data / "index.faiss")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ewe.config import FilterConfig, RetrievalConfig
-from ewe.errors import DatastoreError
+from ewe.errors import ConfigError, DatastoreError
 from ewe.protocols import Retriever
 from ewe.registry import RETRIEVERS
 from ewe.retrieval.bm25 import BM25Retriever
@@ -20,10 +20,14 @@ from ewe.retrieval.ingest.fields import read_sources
 from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
 from ewe.retrieval.source import Keep, PassageSource, Progress, as_source, passes
 from ewe.retrieval.store import PassageStore
+from ewe.retrieval.vector_stores.connect import connect, is_address
+from ewe.retrieval.vector_stores.search import StoredBM25, StoredDense, metadata_of
+from ewe.retrieval.vector_stores.store import VectorStore
 from ewe.retrieval.veracity import ConfidenceScorer, SourceTable, Weighed
 from ewe.types import Passage
 from ewe.vocabulary import DATASTORES, WIKIPEDIA_SAMPLE, hint
 
+_NO_ENCODER = f"no sentence encoder: {EXTRA}"
 _ENCODE_UNASKED = 2000  # passages, some 20 s on two cores
 
 
@@ -34,23 +38,26 @@ class DescribedRetriever(Retriever, Protocol):
 
 
 def open_retriever(
-    source: str | Path | PassageSource | Iterable[Passage],
+    source: str | Path | PassageSource | VectorStore | Iterable[Passage],
     settings: RetrievalConfig | None = None,
     progress: Progress | None = None,
 ) -> DescribedRetriever:
     """The retriever that the settings ask for; its `description` says which it is, and why no better one.
 
-    source: the folder of a datastore, a JSONL file of passages, "wikipedia-sample", an open datastore, or passages.
+    source: the folder of a datastore, a JSONL file of passages, "wikipedia-sample", the address of a store that
+    `ewe index push` filled, an open datastore or store, or passages.
     Indexes of a folder are made on the way if they are missing or stale; `progress` hears of (passages done, in all) of
     each. Raises DatastoreError for the source, ConfigError for settings that cannot be had here.
     """
     settings = settings or RetrievalConfig()
-    opened = open_source(source)
-    kind, reason = _choose(opened, settings)
-    keep = partial(passes, settings.filters) if settings.filters != FilterConfig() else None
-    retriever: DescribedRetriever = RETRIEVERS.make(
-        kind, source=opened, settings=settings, keep=keep, progress=progress
-    )
+    opened = connect(source) if is_address(source) else source
+    if isinstance(opened, VectorStore):
+        retriever, reason = _over_store(opened, settings)
+    else:
+        opened = open_source(opened)
+        kind, reason = _choose(opened, settings)
+        keep = partial(passes, settings.filters) if settings.filters != FilterConfig() else None
+        retriever = RETRIEVERS.make(kind, source=opened, settings=settings, keep=keep, progress=progress)
     if settings.reranker is not None:
         retriever = Reranked(retriever, CrossEncoderScorer(settings.reranker))
     scorer = veracity_scorer(settings)
@@ -62,9 +69,11 @@ def open_retriever(
 
 
 def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> PassageSource:
-    """What `open_retriever` reads its passages from. Raises DatastoreError."""
+    """What `open_retriever` reads its passages from. Raises DatastoreError, also for what can only be searched."""
     if not isinstance(source, str | Path):
         return as_source(source)
+    if is_address(source):
+        raise DatastoreError(f"{source} can only be searched: name the datastore that was pushed there")
     if source == WIKIPEDIA_SAMPLE:
         return Datastore.from_jsonl(Path(str(files("ewe"))) / "retrieval" / "wikipedia_sample" / "passages.jsonl")
     path = Path(source)
@@ -77,7 +86,7 @@ def open_source(source: str | Path | PassageSource | Iterable[Passage]) -> Passa
 
 def models_of(retriever: object) -> tuple[SentenceEncoder | None, CrossEncoderScorer | None]:
     """The sentence encoder and the reranker that a retriever works with; None where it has none of ours."""
-    if isinstance(retriever, DenseRetriever):
+    if isinstance(retriever, DenseRetriever | StoredDense):
         return retriever.encoder if isinstance(retriever.encoder, SentenceEncoder) else None, None
     if isinstance(retriever, HybridRetriever):
         found = [models_of(part) for part in retriever.retrievers]
@@ -97,13 +106,18 @@ def veracity_scorer(settings: RetrievalConfig) -> ConfidenceScorer | SourceTable
     return ConfidenceScorer(table, settings.half_life_days, weights)
 
 
+def encoder_for(source: PassageSource, settings: RetrievalConfig) -> tuple[SentenceEncoder | None, str]:
+    """The encoder of the retriever that the settings ask for; None and, if nobody asked for that, why, for BM25."""
+    kind, reason = _choose(source, settings)
+    return (None, reason) if kind == "bm25" else (_encoder(settings), "")
+
+
 def _choose(source: PassageSource, settings: RetrievalConfig) -> tuple[str, str]:
     """The kind of retriever, and why it is not hybrid although nobody asked for less."""
     if settings.retriever != "auto":
         return settings.retriever, ""
-    absent = [name for name in ("sentence_transformers", "faiss") if find_spec(name) is None]
-    if absent or (settings.encoder is None and builtin_encoder_path() is None):
-        return "bm25", f"no sentence encoder: {EXTRA}"
+    if _lacks_encoder(settings, "faiss"):
+        return "bm25", _NO_ENCODER
     name = settings.encoder or BUILTIN_NAME
     missing = len(source) - (stored_vectors(source, name) if isinstance(source, PassageStore) else 0)
     if missing > _ENCODE_UNASKED:
@@ -115,8 +129,7 @@ def make_dense(
     source: PassageSource, settings: RetrievalConfig, keep: Keep | None, progress: Progress | None
 ) -> DenseRetriever:
     """The retriever "dense". Raises ConfigError without an encoder."""
-    encoder = SentenceEncoder(settings.encoder, settings.query_prefix, settings.passage_prefix)
-    return DenseRetriever(source, encoder, settings.index, settings.recall, keep, progress)
+    return DenseRetriever(source, _encoder(settings), settings.index, settings.recall, keep, progress)
 
 
 def make_hybrid(
@@ -125,3 +138,27 @@ def make_hybrid(
     """The retriever "hybrid": both, fused by rank. Raises ConfigError without an encoder."""
     dense = make_dense(source, settings, keep, progress)
     return HybridRetriever([BM25Retriever(source, keep, progress), dense], LEXICAL_AND_DENSE)
+
+
+def _over_store(store: VectorStore, settings: RetrievalConfig) -> tuple[DescribedRetriever, str]:
+    """The retriever over a store outside this process, and why it is not hybrid although nobody asked for less.
+
+    Raises ConfigError for a kind that reads passages itself.
+    """
+    kind, has_vectors = settings.retriever, metadata_of(store)["encoder"] is not None
+    lexical = StoredBM25(store, settings.filters)
+    if kind == "bm25" or (kind == "auto" and (not has_vectors or _lacks_encoder(settings))):
+        return lexical, "" if kind == "bm25" else _NO_ENCODER if has_vectors else "no vectors were pushed"
+    if kind not in ("auto", "dense", "hybrid"):
+        raise ConfigError(f"{store.uri} is searched by bm25, dense or hybrid, not by the retriever {kind!r}")
+    dense = StoredDense(store, _encoder(settings), settings.filters)
+    return dense if kind == "dense" else HybridRetriever([lexical, dense], LEXICAL_AND_DENSE), ""
+
+
+def _lacks_encoder(settings: RetrievalConfig, *packages: str) -> bool:
+    absent = [name for name in ("sentence_transformers", *packages) if find_spec(name) is None]
+    return bool(absent) or (settings.encoder is None and builtin_encoder_path() is None)
+
+
+def _encoder(settings: RetrievalConfig) -> SentenceEncoder:
+    return SentenceEncoder(settings.encoder, settings.query_prefix, settings.passage_prefix)

@@ -99,17 +99,18 @@ def passes(filters: FilterConfig, passage: Passage) -> bool:
     )
 
 
-def _in_time(date: str, since: str, until: str) -> bool:
-    if not since and not until:
-        return True
+def day_range(date: str) -> tuple[int, int]:
+    """The first and the last day, as the number YYYYMMDD, that an ISO date, month or year may mean.
+
+    Months and years may begin and end on days that no calendar has. Without a date: a range beyond every limit.
+    """
     found = _DATE.match(date)
     if found is None:
-        return False
-    # ISO dates order as texts; a shorter one means all of its days.
-    first, last = _common(since, found[0]), _common(until, found[0])
-    return first[0] <= first[1] and (not until or last[1] <= last[0])
+        return 10**8, -1
+    digits = found[0].replace("-", "")
+    return int(digits.ljust(8, "0")), int(digits.ljust(8, "9"))
 
 
-def _common(limit: str, date: str) -> tuple[str, str]:
-    length = min(len(limit), len(date))
-    return limit[:length], date[:length]
+def _in_time(date: str, since: str, until: str) -> bool:
+    first, last = day_range(date)
+    return (not since or last >= day_range(since)[0]) and (not until or first <= day_range(until)[1])

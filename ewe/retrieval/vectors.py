@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,11 @@ class Vectors:
     def _open(self, folder: Path) -> None:
         """Takes over what lies in the folder, or empties it if another encoder made it."""
         keys, vectors = folder / "keys.u64", folder / "vectors.f32"
-        probe = self._encoder.encode_passages([_PROBE])[0]
-        if not _is_same(folder, probe):
+        note = encoder_note(self._encoder)
+        if not _is_same(_noted(folder), np.array(note["probe"])):
             for path in (keys, vectors):
                 path.unlink(missing_ok=True)
-            _note_encoder(folder, self._encoder, probe)
+            _write_note(folder, note)
         for path in (keys, vectors):
             path.touch()
         row = 4 * self._encoder.dimension
@@ -104,9 +104,19 @@ class Vectors:
 
 def made_by(encoder: Encoder, folder: Path) -> bool:
     """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
+    return is_made_by(encoder, _noted(folder))
+
+
+def is_made_by(encoder: Encoder, note: Mapping[str, Any]) -> bool:
+    """Whether a note of `encoder_note` is of an encoder whose vectors are the same."""
     fingerprint = _fingerprint(encoder)
-    is_known = bool(fingerprint) and _noted(folder, "fingerprint") == fingerprint
-    return is_known or _is_same(folder, encoder.encode_passages([_PROBE])[0])
+    is_known = bool(fingerprint) and note.get("fingerprint") == fingerprint
+    return is_known or _is_same(note, _probe(encoder))
+
+
+def encoder_note(encoder: Encoder) -> dict[str, Any]:
+    """What tells the encoder from others, as JSON: name, fingerprint and the vector of a probe."""
+    return {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": _probe(encoder).tolist()}
 
 
 def count_vectors(folder: Path) -> int:
@@ -123,10 +133,9 @@ def _check(vector: np.ndarray) -> int:
     return zlib.crc32(vector.tobytes())
 
 
-def _note_encoder(folder: Path, encoder: Encoder, probe: np.ndarray) -> None:
-    values = {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe.tolist()}
+def _write_note(folder: Path, note: Mapping[str, Any]) -> None:
     partial = folder / f"{_ENCODER}.partial"
-    partial.write_text(json.dumps(values), encoding="utf-8")
+    partial.write_text(json.dumps(note), encoding="utf-8")
     partial.replace(folder / _ENCODER)
 
 
@@ -134,21 +143,27 @@ def _fingerprint(encoder: Encoder) -> str:
     return str(getattr(encoder, "fingerprint", ""))
 
 
-def _is_same(folder: Path, probe: np.ndarray) -> bool:
-    """Whether the encoder that made the folder turns the probe into (nearly) the vector that `probe` is."""
+def _probe(encoder: Encoder) -> np.ndarray:
+    probe: np.ndarray = encoder.encode_passages([_PROBE])[0]
+    return probe
+
+
+def _is_same(note: Mapping[str, Any], probe: np.ndarray) -> bool:
+    """Whether the noted encoder turns the probe into (nearly) the vector that `probe` is."""
     try:
-        stored = np.array(_noted(folder, "probe") or [], dtype=np.float64)
+        stored = np.array(note.get("probe") or [], dtype=np.float64)
     except (ValueError, TypeError):
         return False
     return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
 
 
-def _noted(folder: Path, name: str) -> Any:
-    """What the folder says of its encoder; None where it says nothing that can be read."""
+def _noted(folder: Path) -> dict[str, Any]:
+    """What the folder says of its encoder; empty where it says nothing that can be read."""
     try:
-        return json.loads((folder / _ENCODER).read_bytes())[name]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        note = json.loads((folder / _ENCODER).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def _key(text: str) -> int:

@@ -34,6 +34,8 @@ SHARED |= {
 def test_benchmark_ends_in_one_json_document(
     name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    if name == "stores":
+        pytest.importorskip("pymilvus", reason="Milvus Lite needs the extra 'milvus'")
     benchmark, picture = importlib.import_module(f"benchmarks.{name}"), tmp_path / "new folder" / "picture.png"
     draws = hasattr(benchmark, "panels")
     plot = ["--plot", str(picture)] if draws else []

@@ -1,0 +1,196 @@
+"""Elasticsearch (8.11 or newer) and OpenSearch (2.13 or newer), by their HTTP interface."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import urllib3
+
+from ewe.config import FilterConfig
+from ewe.errors import DatastoreError
+from ewe.retrieval.bm25 import K1, B
+from ewe.retrieval.source import day_range
+from ewe.retrieval.vector_stores.store import FIELDS, TOKEN_VARIABLE
+from ewe.types import Passage, ScoredPassage
+
+_LINKS, _CONSTRUCTION, _CANDIDATES, _MOST_CANDIDATES = 32, 120, 200, 10_000
+_ONLY_KEPT = {"type": "keyword", "index": False, "doc_values": False}
+_FILTERED = {"type": "keyword", "ignore_above": 8191}  # characters: at four bytes each, what Lucene takes
+_CONNECTIONS = 16
+_RETRY = urllib3.Retry(
+    3, backoff_factor=0.5, status_forcelist=(429, 502, 503, 504), allowed_methods=None, raise_on_status=False
+)
+_TIMEOUT = urllib3.Timeout(connect=5, read=60)
+Json = dict[str, Any]
+
+
+class ElasticsearchStore:
+    """An index of Elasticsearch or OpenSearch: BM25 over our words, vectors in an HNSW graph. Is a `VectorStore`.
+
+    server: its URL. The two differ in how vectors are stored and asked for.
+    """
+
+    def __init__(self, server: str, index: str, uri: str, is_opensearch: bool) -> None:
+        self.uri, self._url, self._is_opensearch = uri, f"{server}/{index}", is_opensearch
+        self.kind = "OpenSearch" if is_opensearch else "Elasticsearch"
+        headers = _authorization(os.environ.get(TOKEN_VARIABLE, ""))
+        self._pool = urllib3.PoolManager(maxsize=_CONNECTIONS, headers=headers, retries=_RETRY, timeout=_TIMEOUT)
+
+    def __len__(self) -> int:
+        return int(self._call("GET", "_count")["count"])
+
+    def metadata(self) -> Json | None:
+        """What `create` was given; None if the index is not there."""
+        found = self._call("GET", "_mapping", may_lack=True)
+        if not found:
+            return None
+        index = next(iter(found.values()))  # under an alias the index has a name of its own
+        metadata: Json | None = index["mappings"].get("_meta", {}).get("ewe")
+        if metadata is None:
+            raise DatastoreError(f"{self.uri} was not made by `ewe index push`")
+        return metadata
+
+    def create(self, metadata: Mapping[str, Any], dimension: int | None) -> None:
+        """Makes the index; dimension: of its vectors, None for an index without."""
+        properties: Json = dict.fromkeys(("digest", *FIELDS), _ONLY_KEPT)
+        properties |= {
+            "source": _FILTERED,
+            "url": _FILTERED,
+            "veracity": {"type": "double"},
+            "first_day": {"type": "integer"},
+            "last_day": {"type": "integer"},
+            "words": {"type": "text", "analyzer": "whitespace"},
+        }
+        index: Json = {"similarity": {"default": {"type": "BM25", "k1": K1, "b": B}}}
+        if dimension is not None:
+            properties["vector"] = self._vector_field(dimension)
+            if self._is_opensearch:
+                index["knn"] = True
+        mappings = {
+            "_meta": {"ewe": metadata},
+            "_source": {"excludes": ["words", "vector"]},
+            "dynamic": "strict",
+            "properties": properties,
+        }
+        self._call("PUT", "", {"settings": {"index": index}, "mappings": mappings})
+
+    def digests(self, keys: Sequence[str]) -> dict[str, str]:
+        """The digests of the documents with these keys, as far as they are there."""
+        found = self._call("POST", "_mget?_source=digest", {"ids": list(keys)})["docs"]
+        return {item["_id"]: item["_source"]["digest"] for item in found if item.get("found")}
+
+    def upsert(self, documents: Sequence[Json]) -> None:
+        """Adds documents, in the place of those with the same keys. Raises DatastoreError for the first refusal."""
+        lines: list[Json] = []
+        for document in documents:
+            content = dict(document)
+            lines += [{"index": {"_id": content.pop("key")}}, content]
+        answer = self._call("POST", "_bulk", lines)
+        if answer["errors"]:
+            refused = next(item["index"] for item in answer["items"] if "error" in item["index"])
+            raise DatastoreError(f"{self.uri} refused a passage: {_excerpt(refused['error'])}")
+
+    def flush(self) -> None:
+        """Makes what was added visible to searches."""
+        self._call("POST", "_refresh")
+
+    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query the best passages by BM25."""
+        asked = _conditions(filters)
+        bodies = [{"query": {"bool": {"must": {"match": {"words": query}}, "filter": asked}}} for query in queries]
+        return [[_scored(hit, hit["_score"]) for hit in hits] for hits in self._search(bodies, top_k)]
+
+    def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query (float32 [n, dimension]) the passages with the largest inner products."""
+        bodies = [self._nearest(query, top_k, _conditions(filters)) for query in queries.tolist()]
+        return [[_scored(hit, _inner_product(hit["_score"])) for hit in hits] for hits in self._search(bodies, top_k)]
+
+    def _vector_field(self, dimension: int) -> Json:
+        graph = {"m": _LINKS, "ef_construction": _CONSTRUCTION}
+        if self._is_opensearch:
+            method = {"name": "hnsw", "engine": "lucene", "space_type": "innerproduct", "parameters": graph}
+            return {"type": "knn_vector", "dimension": dimension, "method": method}
+        # The type is named because newer versions else keep only a few bits of each number.
+        options = {"type": "hnsw", **graph}
+        kind = {"type": "dense_vector", "similarity": "max_inner_product", "index": True}
+        return {**kind, "dims": dimension, "index_options": options}
+
+    def _nearest(self, query: list[float], top_k: int, conditions: list[Json]) -> Json:
+        candidates = min(max(_CANDIDATES, 2 * top_k), _MOST_CANDIDATES)
+        if self._is_opensearch:
+            asked: Json = {"bool": {"filter": conditions}}
+            return {"query": {"knn": {"vector": {"vector": query, "k": candidates, "filter": asked}}}}
+        sizes = {"k": top_k, "num_candidates": candidates}
+        return {"knn": {"field": "vector", "query_vector": query, **sizes, "filter": conditions}}
+
+    def _search(self, bodies: list[Json], top_k: int) -> list[list[Json]]:
+        """Per search its hits, best first."""
+        lines = [line for body in bodies for line in ({}, {**body, "size": top_k, "_source": list(FIELDS)})]
+        found = []
+        for answer in self._call("POST", "_msearch", lines)["responses"]:
+            if "error" in answer:
+                raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
+            found.append(answer["hits"]["hits"])
+        return found
+
+    def _call(self, method: str, path: str, body: Json | list[Json] | None = None, may_lack: bool = False) -> Json:
+        """The answer; a list is sent as one line each. may_lack: an index that is not there gives an empty answer."""
+        lines: Iterable[Json] = body if isinstance(body, list) else () if body is None else (body,)
+        sent = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        kind = {"Content-Type": "application/x-ndjson" if isinstance(body, list) else "application/json"}
+        try:
+            response = self._pool.request(
+                method,
+                f"{self._url}/{path}".rstrip("/"),
+                body=sent or None,
+                headers={**self._pool.headers, **kind},
+                redirect=False,
+            )
+            if response.status == 404 and may_lack:
+                return {}
+            if response.status >= 300:
+                raise DatastoreError(f"{self.uri} answered HTTP {response.status}: {_excerpt(response.data.decode())}")
+            answer: Json = json.loads(response.data)
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
+            raise DatastoreError(f"{self.uri} cannot be reached, or is no {self.kind}: {error}") from error
+        return answer
+
+
+def _conditions(filters: FilterConfig) -> list[Json]:
+    """The conditions as queries that all have to match."""
+    conditions: list[Json] = []
+    if filters.sources:
+        conditions.append({"terms": {"source": filters.sources}})
+    if filters.without:
+        conditions.append({"bool": {"must_not": {"terms": {"source": filters.without}}}})
+    if filters.url_prefix:
+        conditions.append({"prefix": {"url": filters.url_prefix}})
+    if filters.min_veracity:
+        conditions.append({"range": {"veracity": {"gte": filters.min_veracity}}})
+    if filters.since:
+        conditions.append({"range": {"last_day": {"gte": day_range(filters.since)[0]}}})
+    if filters.until:
+        conditions.append({"range": {"first_day": {"lte": day_range(filters.until)[1]}}})
+    return conditions
+
+
+def _scored(hit: Json, score: float) -> ScoredPassage:
+    return ScoredPassage(Passage(**hit["_source"]), score)
+
+
+def _inner_product(score: float) -> float:
+    """Of a score, which both servers make positive: x + 1 for x >= 0, else 1 / (1 - x)."""
+    return score - 1.0 if score >= 1.0 else 1.0 - 1.0 / score
+
+
+def _authorization(token: str) -> dict[str, str]:
+    """The header for "user:password", or for an API key."""
+    if ":" in token:
+        return dict(urllib3.make_headers(basic_auth=token))
+    return {"Authorization": f"ApiKey {token}"} if token else {}
+
+
+def _excerpt(said: object) -> str:
+    return str(said)[:300]

@@ -1,0 +1,148 @@
+"""Milvus: Milvus Lite in a file, or a server."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ewe.config import FilterConfig
+from ewe.errors import ConfigError, DatastoreError
+from ewe.retrieval.bm25 import K1, B
+from ewe.retrieval.source import day_range
+from ewe.retrieval.vector_stores.store import FIELDS, TOKEN_VARIABLE
+from ewe.types import Passage, ScoredPassage
+
+_SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write
+_LONGEST = 65_535  # bytes of a text, Milvus's own limit
+_LINKS, _CONSTRUCTION, _CANDIDATES = 32, 120, 200
+_NUMBERS = ("veracity", "first_day", "last_day")
+
+
+class MilvusStore:
+    """A collection of Milvus: BM25 by its own function, vectors in an HNSW graph. Implements `VectorStore`.
+
+    server: a URL, or the path of a file that ends with .db, which one process at a time may open. Raises ConfigError
+    without pymilvus, DatastoreError for a server that cannot be reached.
+    """
+
+    kind = "Milvus"
+
+    def __init__(self, server: str, collection: str, uri: str) -> None:
+        try:
+            import grpc
+            import pymilvus
+        except ImportError as error:
+            raise ConfigError("Milvus needs pymilvus: install it with pip install 'ewe-engine[milvus]'") from error
+        self.uri, self._collection, self._pymilvus = uri, collection, pymilvus
+        self._failures = pymilvus.MilvusException, grpc.RpcError
+        try:
+            self._client = pymilvus.MilvusClient(server, token=os.environ.get(TOKEN_VARIABLE, ""), timeout=_SECONDS)
+        except self._failures as error:
+            raise DatastoreError(f"{uri} cannot be opened: {error}") from error
+
+    def __len__(self) -> int:
+        [row] = self._call("query", filter="", output_fields=["count(*)"])
+        return int(row["count(*)"])
+
+    def metadata(self) -> dict[str, Any] | None:
+        """What `create` was given; None if the collection is not there."""
+        if not self._call("has_collection"):
+            return None
+        noted = self._call("describe_collection").get("properties", {}).get("ewe")
+        if noted is None:
+            raise DatastoreError(f"{self.uri} was not made by `ewe index push`")
+        metadata: dict[str, Any] = json.loads(noted)
+        return metadata
+
+    def create(self, metadata: Mapping[str, Any], dimension: int | None) -> None:
+        """Makes the collection; dimension: of its vectors, None for a collection without."""
+        types = self._pymilvus.DataType
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("key", types.VARCHAR, is_primary=True, max_length=64)
+        for name in ("digest", *FIELDS):
+            if name not in _NUMBERS:
+                schema.add_field(name, types.VARCHAR, max_length=_LONGEST)
+        for name in _NUMBERS:
+            schema.add_field(name, types.DOUBLE if name == "veracity" else types.INT64)
+        schema.add_field("words", types.VARCHAR, max_length=_LONGEST, enable_analyzer=True)
+        schema.add_field("weights", types.SPARSE_FLOAT_VECTOR)
+        function = self._pymilvus.Function("bm25", self._pymilvus.FunctionType.BM25, ["words"], ["weights"])
+        schema.add_function(function)
+        indexes = self._client.prepare_index_params()
+        parameters = {"bm25_k1": K1, "bm25_b": B}
+        indexes.add_index("weights", "SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
+        if dimension is not None:
+            schema.add_field("vector", types.FLOAT_VECTOR, dim=dimension)
+            parameters = {"M": _LINKS, "efConstruction": _CONSTRUCTION}
+            indexes.add_index("vector", "HNSW", metric_type="IP", params=parameters)
+        noted = {"ewe": json.dumps(metadata)}
+        self._call("create_collection", schema=schema, index_params=indexes, properties=noted)
+
+    def digests(self, keys: Sequence[str]) -> dict[str, str]:
+        """The digests of the documents with these keys, as far as they are there."""
+        rows = self._call("get", ids=list(keys), output_fields=["key", "digest"])
+        return {row["key"]: row["digest"] for row in rows}
+
+    def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
+        """Adds documents, in the place of those with the same keys."""
+        self._call("upsert", data=list(documents), timeout=_WRITE_SECONDS)
+
+    def flush(self) -> None:
+        """Makes what was added visible to searches."""
+        self._call("flush", timeout=_WRITE_SECONDS)
+
+    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query the best passages by BM25."""
+        # Milvus Lite hands out these scores with a minus sign.
+        return self._search(list(queries), "weights", top_k, filters, abs)
+
+    def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query (float32 [n, dimension]) the passages with the largest inner products."""
+        return self._search(queries.tolist(), "vector", top_k, filters, float)
+
+    def _search(
+        self, queries: list[Any], field: str, top_k: int, filters: FilterConfig, score: Callable[[float], float]
+    ) -> list[list[ScoredPassage]]:
+        parameters = {"ef": max(_CANDIDATES, 2 * top_k)} if field == "vector" else {}
+        found = self._call(
+            "search",
+            data=queries,
+            anns_field=field,
+            limit=top_k,
+            filter=_expression(filters),
+            output_fields=list(FIELDS),
+            search_params={"params": parameters},
+        )
+        return [[ScoredPassage(Passage(**hit["entity"]), score(hit["distance"])) for hit in hits] for hits in found]
+
+    def _call(self, method: str, **arguments: Any) -> Any:
+        try:
+            return getattr(self._client, method)(self._collection, **{"timeout": _SECONDS, **arguments})
+        except self._failures as error:
+            raise DatastoreError(f"{self.uri}: {error}") from error
+
+
+def _expression(filters: FilterConfig) -> str:
+    """The conditions in Milvus's language; empty without any."""
+    conditions = []
+    if filters.sources:
+        conditions.append(f"source in {_quoted(filters.sources)}")
+    if filters.without:
+        conditions.append(f"source not in {_quoted(filters.without)}")
+    if filters.url_prefix:
+        # As a range: in a pattern, "_" and "%" would stand for anything.
+        first, last = _quoted(filters.url_prefix), _quoted(filters.url_prefix + "\U0010ffff")
+        conditions.append(f"url >= {first} and url < {last}")
+    if filters.min_veracity:
+        conditions.append(f"veracity >= {filters.min_veracity}")
+    if filters.since:
+        conditions.append(f"last_day >= {day_range(filters.since)[0]}")
+    if filters.until:
+        conditions.append(f"first_day <= {day_range(filters.until)[1]}")
+    return " and ".join(conditions)
+
+
+def _quoted(value: str | tuple[str, ...]) -> str:
+    return json.dumps(value, ensure_ascii=False)

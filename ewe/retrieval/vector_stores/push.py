@@ -1,0 +1,64 @@
+"""Copying a datastore into a store outside this process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from ewe.retrieval.dense import vectors_of
+from ewe.retrieval.encoders import Encoder
+from ewe.retrieval.source import PassageSource, Progress, snapshot
+from ewe.retrieval.vector_stores.search import LAYOUT, check_encoder, metadata_of
+from ewe.retrieval.vector_stores.store import VectorStore, document
+from ewe.retrieval.vectors import Vectors, encoder_note
+from ewe.types import Passage
+
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PushReport:
+    """pushed: passages that are new or changed. found: those that were there already. stored: all that are there."""
+
+    pushed: int
+    found: int
+    stored: int
+
+
+def push(
+    source: PassageSource, store: VectorStore, encoder: Encoder | None, progress: Progress | None = None
+) -> PushReport:
+    """Copies all passages of `source`, with the vectors that `encoder` makes of them (None: without).
+
+    A passage replaces the one with its id, and is left alone if it is there as it is: an interrupted push goes on, and
+    a second one changes nothing. Passages that the source no longer has stay. Vectors in the datastore's folder are
+    used, missing ones are made there. Raises DatastoreError, also for a store that holds another encoder's vectors.
+    """
+    if store.metadata() is None:
+        note = None if encoder is None else encoder_note(encoder)
+        store.create({"layout": LAYOUT, "encoder": note}, None if encoder is None else encoder.dimension)
+    check_encoder(store, metadata_of(store), encoder)
+    vectors = None if encoder is None else vectors_of(source, encoder)
+    done = pushed = 0
+    with snapshot(source):
+        rows, total = source.scan(), len(source)
+        while batch := list(islice(rows, _BATCH)):
+            pushed += _push(batch, store, vectors)
+            done += len(batch)
+            if progress is not None:
+                progress(done, total)
+    store.flush()
+    return PushReport(pushed, done - pushed, len(store))
+
+
+def _push(batch: Sequence[tuple[int, Passage]], store: VectorStore, vectors: Vectors | None) -> int:
+    """Adds what is not there as it is; how many passages that were."""
+    documents = [document(passage) for _, passage in batch]
+    there = store.digests([each["key"] for each in documents])
+    new = [place for place, each in enumerate(documents) if there.get(each["key"]) != each["digest"]]
+    if vectors is not None:
+        _, places = vectors.place([batch[place] for place in new], len(new))
+        for place, vector in zip(new, vectors.array()[places], strict=True):
+            documents[place]["vector"] = vector.tolist()
+    if new:
+        store.upsert([documents[place] for place in new])
+    return len(new)

@@ -1,0 +1,87 @@
+"""What is asked of a store of passages outside this process, and what it holds of each passage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ewe.config import FilterConfig
+from ewe.retrieval.source import day_range, searched_text
+from ewe.retrieval.store.integrity import passage_digest
+from ewe.text.words import words
+from ewe.types import Passage, ScoredPassage
+
+FIELDS = tuple(field.name for field in fields(Passage))
+TOKEN_VARIABLE = "EWE_DATASTORE_TOKEN"  # noqa: S105 - the name of a variable
+_MOST_WORDS = 1024  # of a query; servers refuse more
+# Analyzers may cut at what stands inside our words: "it's", "3.5".
+_UNCUT = str.maketrans({"'": "", ".": "p", ",": "c"})
+
+
+@runtime_checkable
+class VectorStore(Protocol):
+    """A collection of passages on a server or in a database of its own.
+
+    uri: its address, without secrets. kind: the product, for people. Safe to call from several threads. All methods
+    raise DatastoreError, naming the address, for a server that cannot be reached or refuses.
+    """
+
+    uri: str
+    kind: str
+
+    def __len__(self) -> int: ...
+
+    def metadata(self) -> dict[str, Any] | None:
+        """What `create` was given; None if the collection is not there."""
+        ...
+
+    def create(self, metadata: Mapping[str, Any], dimension: int | None) -> None:
+        """Makes the collection; dimension: of its vectors, None for a collection without."""
+        ...
+
+    def digests(self, keys: Sequence[str]) -> dict[str, str]:
+        """The digests of the documents with these keys, as far as they are there."""
+        ...
+
+    def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
+        """Adds documents, in the place of those with the same keys."""
+        ...
+
+    def flush(self) -> None:
+        """Makes what was added visible to searches."""
+        ...
+
+    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query (as `plain_words` makes them, not empty) the best passages by BM25."""
+        ...
+
+    def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
+        """Per query (float32 [n, dimension]) the passages with the largest inner products."""
+        ...
+
+
+def document(passage: Passage) -> dict[str, Any]:
+    """What a store holds of a passage beside a vector, as JSON: its fields, and what they are found and filtered by."""
+    first, last = day_range(passage.date)
+    return {
+        "key": hashlib.blake2b(passage.id.encode(), digest_size=16).hexdigest(),  # ids may be long and odd
+        "digest": passage_digest(passage).hex(),
+        **asdict(passage),
+        "first_day": first,
+        "last_day": last,
+        "words": " ".join(plain_words(searched_text(passage))),
+    }
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of the embedded BM25, spelled so that any server's analyzer leaves them whole."""
+    return [word.translate(_UNCUT) for word in words(text)]
+
+
+def query_words(query: str) -> str:
+    """The words of a query, each once."""
+    return " ".join(sorted(set(plain_words(query)))[:_MOST_WORDS])
