@@ -114,6 +114,11 @@ class OutputText:
         self._find_calls()
         self._reopen(len(self.text) - self.held_back_chars())
 
+    def sentence_end(self, begin: str) -> int | None:
+        """The code point where the sentence that `begin` has begun surely ends; None while it may go on."""
+        ends = (end - len(begin) for _, end in self._splitter.completed(begin + self.text))
+        return next((end for end in ends if end > 0), None)
+
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""
         return self._detokenizer.tokens_ending_by(position)

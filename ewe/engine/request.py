@@ -24,7 +24,8 @@ class Request:
     documents: texts or passages that fill the memory at the start. question: what retrieval and verification are told
     in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
     settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
-    salt: requests with different salts share no encoded units. is_plain: only decoding, whatever the policy.
+    salt: requests with different salts share no encoded units. shared_prefix: how the prompt begins, if others do, too:
+    without memory, this is encoded once for all of them. is_plain: only decoding, whatever the policy.
     """
 
     prompt: Prompt
@@ -36,6 +37,7 @@ class Request:
     listener: Callable[[StreamEvent], None] | None = None
     add_special_tokens: bool = True
     salt: str = ""
+    shared_prefix: str = ""
     is_plain: bool = False
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:

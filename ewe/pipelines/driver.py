@@ -113,8 +113,10 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
-        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt)
+        shared = self._prompts.shared(prompt, passages) if ask.shares_passages else ""
+        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt, shared_prefix=shared)
         sequence = self._engine.input_processor.build(request.request.id, inner)
+        sequence.sentence = ask.sentence
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None
         return sequence
 
@@ -144,7 +146,8 @@ class PipelineDriver:
     def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
         top = tuple(self._by_text(scores) for scores in generation.top_logprobs)
-        logprobs = generation.logprobs
+        end = None if sequence.sentence is None else sequence.output_text.sentence_end(sequence.sentence)
+        logprobs = generation.logprobs[: None if end is None else sequence.output_text.tokens_before(end)]
         mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
         return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
 

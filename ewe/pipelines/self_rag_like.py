@@ -101,7 +101,10 @@ class SelfRAGLike:
 
 
 class YesNo:
-    """Questions to any model, answered by P(yes) / (P(yes) + P(no)) at the first token."""
+    """Questions to any model, answered by P(yes) / (P(yes) + P(no)) at the first token; for one answer."""
+
+    def __init__(self) -> None:
+        self._relevance: dict[str, float] = {}  # by passage: neither it nor the question changes
 
     def need(self, question: str, text: str) -> Answer:
         """One question."""
@@ -110,7 +113,7 @@ class YesNo:
 
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage where memory would stand."""
-        return Ask(None, passages, text, max_tokens)
+        return Ask(None, passages, text, max_tokens, sentence="", shares_passages=True)
 
     def written(self, reply: Reply, text: str) -> str:
         """All of it."""
@@ -119,16 +122,17 @@ class YesNo:
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
     ) -> Answer:
-        """Three questions for each candidate."""
-        asks = []
+        """Two questions for each candidate, and one for each passage that is new."""
+        new = [passage for passage in given if passage.id not in self._relevance]
+        asks = [_yes_or_no(RELEVANT.format(question=question), passage) for passage in new]
         for passage, sentence in zip(given, sentences, strict=True):
-            asks += [
-                _yes_or_no(RELEVANT.format(question=question), passage),
-                _yes_or_no(SUPPORTED.format(sentence=sentence.strip()), passage),
-                _yes_or_no(USEFUL.format(question=question, text=text, sentence=sentence)),
-            ]
-        said = yield Generate("critique", tuple(asks))
-        return [yes_probability(reply) for reply in said]
+            asks.append(_yes_or_no(SUPPORTED.format(sentence=sentence.strip()), passage))
+            asks.append(_yes_or_no(USEFUL.format(question=question, text=text, sentence=sentence)))
+        said = [yes_probability(reply) for reply in (yield Generate("critique", tuple(asks)))]
+        self._relevance.update(zip((passage.id for passage in new), said, strict=False))
+        pairs = zip(said[len(new) :: 2], said[len(new) + 1 :: 2], strict=True)
+        both = zip((self._relevance[passage.id] for passage in given), pairs, strict=True)
+        return [value for relevant, pair in both for value in (relevant, *pair)]
 
 
 class ReflectionTokens:
@@ -163,7 +167,7 @@ class ReflectionTokens:
 
 
 def _yes_or_no(text: str, *passages: Passage) -> Ask:
-    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST)
+    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST, shares_passages=bool(passages))
 
 
 def yes_probability(reply: Reply) -> float:

@@ -19,7 +19,9 @@ class Ask:
     what follows is written. max_tokens: None for as many as the request's answer may still have. top_logprobs: how many
     of the likeliest tokens the reply names. attention: whether it tells how its text was read. What is asked with the
     request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
-    min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand.
+    min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand. sentence:
+    how the sentence began that `begin` ends in ("" if it has yet to begin): the text goes on until that has surely
+    ended; None: to its limit. shares_passages: others are asked under the same ones, which are then encoded once.
     """
 
     text: str | None = None
@@ -29,6 +31,8 @@ class Ask:
     top_logprobs: int = 0
     attention: bool = False
     frame: str = ""
+    sentence: str | None = None
+    shares_passages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,9 @@ class Reading:
 class Reply:
     """What the model wrote.
 
-    mean_prob: the geometric mean of its tokens' probabilities. top_logprobs: per token, {text: natural-log
-    probability}, if asked for. generation: the same as the engine gave it; None in tests. reading: if it was asked for
-    and a policy's engine keeps it.
+    mean_prob: the geometric mean of its tokens' probabilities, up to the end of a sentence that was asked for.
+    top_logprobs: per token, {text: natural-log probability}, if asked for. generation: the same as the engine gave it;
+    None in tests. reading: if it was asked for and a policy's engine keeps it.
     """
 
     text: str
