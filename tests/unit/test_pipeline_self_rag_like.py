@@ -120,7 +120,19 @@ def test_candidates_go_on_with_the_text_under_one_passage_each() -> None:
     log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table()))
     second = [asks for name, asks in log.asked if name == "sentence"][1]
     assert [(ask.text, ask.begin, ask.max_tokens, len(ask.passages)) for ask in second] == [(None, " A1.", 30, 1)] * 2
+    assert {ask.sentence for ask in second} == {""}
     assert log.queries[:2] == [((QUESTION,), 2), ((f"{QUESTION}  A1.",), 2)]
+
+
+def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
+    found = passages("x", 2)
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table("relevant")), search=lambda *_: found)
+    asked = [ask.passages for ask in log.asks if "helps to answer" in (ask.text or "")]
+    assert asked == [(found[0],), (found[1],)]
+    assert all(ask.shares_passages == bool(ask.passages) for ask in log.asks)
+    candidates = [decision.data for decision in log.decided if decision.about == "candidate"]
+    assert [data["critique"][::3] for data in candidates] == [pytest.approx([0.7, 0.4])] * 3
+    assert [data["chosen"] for data in candidates] == [found[0].id] * 3
 
 
 def test_the_threshold_is_exceeded_not_met() -> None:
