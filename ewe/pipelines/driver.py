@@ -149,7 +149,9 @@ class PipelineDriver:
         end = None if sequence.sentence is None else sequence.output_text.sentence_end(sequence.sentence)
         logprobs = generation.logprobs[: None if end is None else sequence.output_text.tokens_before(end)]
         mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
-        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
+        tokens = tuple(map(self._text_of, generation.token_ids)) if top else ()
+        reading = self._reading(sequence)
+        return Reply(generation.text, generation.finish_reason, mean_prob, top, tokens, generation, reading)
 
     def _reading(self, sequence: Sequence) -> Reading | None:
         attention, draft = sequence.attention, sequence.output_text

@@ -142,7 +142,7 @@ class ReflectionTokens:
         """What the model would write next."""
         ask = Ask(begin=text, max_tokens=1, top_logprobs=_LIKELIEST)
         [reply] = yield Generate("retrieve?", (ask,))
-        return [_expected(reply.top_logprobs[:1], _NEED)]
+        return [_expected(reply.top_logprobs[0], _NEED)]
 
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage after the text, as in training."""
@@ -157,12 +157,12 @@ class ReflectionTokens:
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
     ) -> Answer:
-        """What stands in the candidates already: relevance first, the others where they are the likeliest tokens."""
+        """What stands in the candidates already: relevance first, the others where they are first written."""
         yield from ()  # asks nothing
         found = []
         for reply in replies:
-            scores = reply.top_logprobs
-            found += [_expected(scores[:1], _RELEVANCE), _expected(scores, _SUPPORT), _expected(scores, _USE)]
+            found.append(_expected(reply.top_logprobs[0], _RELEVANCE))
+            found += [_expected(_first(reply, group), group) for group in (_SUPPORT, _USE)]
         return found
 
 
@@ -181,10 +181,13 @@ def yes_probability(reply: Reply) -> float:
     return total["yes"] / both if both else 0.5
 
 
-def _expected(places: Sequence[Mapping[str, float]], group: Mapping[str, float]) -> float:
-    """What the group's tokens count on average where one of them is likeliest (or at the only place); 0 without."""
-    for scores in places:
-        own = {name: math.exp(scores[name]) for name in group if name in scores}
-        if own and (len(places) == 1 or max(scores, key=scores.__getitem__) in own):
-            return sum(group[name] * prob for name, prob in own.items()) / sum(own.values())
-    return 0.0
+def _expected(scores: Mapping[str, float], group: Mapping[str, float]) -> float:
+    """What the group's tokens count on average, by their probabilities within the group; 0 without them."""
+    own = {name: math.exp(scores[name]) for name in group if name in scores}
+    return sum(group[name] * prob for name, prob in own.items()) / sum(own.values()) if own else 0.0
+
+
+def _first(reply: Reply, group: Mapping[str, float]) -> Mapping[str, float]:
+    """The likeliest tokens where the first of the group has been written; none without one."""
+    places = zip(reply.tokens, reply.top_logprobs, strict=True)
+    return next((scores for token, scores in places if token in group), {})

@@ -56,14 +56,15 @@ class Reply:
     """What the model wrote.
 
     mean_prob: the geometric mean of its tokens' probabilities, up to the end of a sentence that was asked for.
-    top_logprobs: per token, {text: natural-log probability}, if asked for. generation: the same as the engine gave it;
-    None in tests. reading: if it was asked for and a policy's engine keeps it.
+    top_logprobs: per token, {text: natural-log probability}, if asked for; tokens: then, their own texts. generation:
+    the same as the engine gave it; None in tests. reading: if it was asked for and a policy's engine keeps it.
     """
 
     text: str
     finish_reason: FinishReason = "stop"
     mean_prob: float = 1.0
     top_logprobs: tuple[Mapping[str, float], ...] = ()
+    tokens: tuple[str, ...] = ()
     generation: Generation | None = None
     reading: Reading | None = None
 

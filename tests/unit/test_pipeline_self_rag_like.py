@@ -172,8 +172,9 @@ def reflected(kind: str, number: int) -> Reply:
     word = {"A": -0.1, **dict.fromkeys(said, -9.0)}
     told = {name: math.log(probability) for name, probability in said.items()}
     places = (told, word) if kind == "relevance" else ({"A": -0.1}, word, told)
+    tokens = tuple(next(iter(place)) for place in places)
     text = f"[Relevant]A{number}.[Fully supported][Utility:5]"
-    return Reply(text, "stop", 0.5, places)
+    return Reply(text, "stop", 0.5, places, tokens)
 
 
 @pytest.mark.parametrize("kind", CRITIQUES)
