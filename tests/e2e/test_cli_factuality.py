@@ -103,6 +103,8 @@ WRONG = {
     "two sets": (["--set", "good.txt", "--set", "fava"], "name one prompt set with --set"),
     "missing file": (["--set", "nowhere.txt"], "cannot read prompts from nowhere.txt"),
     "bad line": (["--set", "bad.jsonl"], "bad.jsonl:1: expected an object"),
+    "conversation": (["--set", "talk.jsonl"], "talk.jsonl: '0' is a conversation"),
+    "empty prompt": (["--set", "empty.jsonl"], "prompt '1' is empty"),
     "judge": (["--set", "good.txt", "--judge", ""], "name who grades the answers with --judge"),
     "policy": (["--set", "good.txt", "--policies", "plane"], "did you mean plain"),
     "both": (["--set", "good.txt", "--sweep", "good.txt", "--policies", "plain"], "not both"),
@@ -120,6 +122,8 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     monkeypatch.setattr(factuality_run, "load_model", lambda _: pytest.fail("a model was loaded"))
     Path("good.txt").write_text("Who is Ada?\n")
     Path("bad.jsonl").write_text('{"question": "Who?"}\n')
+    Path("talk.jsonl").write_text('{"messages": [{"role": "user", "content": "Who?"}]}\n')
+    Path("empty.jsonl").write_text('{"prompt": "Who?"}\n{"prompt": " "}\n')
     arguments, reason = WRONG[case]
     told = {"--judge": "values", "--datastore": "builtin", "--output": "out.jsonl"}
     rest = [item for pair in told.items() if pair[0] not in arguments for item in pair]
