@@ -122,17 +122,17 @@ class YesNo:
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
     ) -> Answer:
-        """Two questions for each candidate, and one for each passage that is new."""
+        """A question for each candidate, each passage that is new, and each wording."""
         new = [passage for passage in given if passage.id not in self._relevance]
+        pairs, wordings = list(zip(given, sentences, strict=True)), dict.fromkeys(sentences)
         asks = [_yes_or_no(RELEVANT.format(question=question), passage) for passage in new]
-        for passage, sentence in zip(given, sentences, strict=True):
-            asks.append(_yes_or_no(SUPPORTED.format(sentence=sentence.strip()), passage))
-            asks.append(_yes_or_no(USEFUL.format(question=question, text=text, sentence=sentence)))
-        said = [yes_probability(reply) for reply in (yield Generate("critique", tuple(asks)))]
-        self._relevance.update(zip((passage.id for passage in new), said, strict=False))
-        pairs = zip(said[len(new) :: 2], said[len(new) + 1 :: 2], strict=True)
-        both = zip((self._relevance[passage.id] for passage in given), pairs, strict=True)
-        return [value for relevant, pair in both for value in (relevant, *pair)]
+        asks += [_yes_or_no(SUPPORTED.format(sentence=words.strip()), passage) for passage, words in pairs]
+        asks += [_yes_or_no(USEFUL.format(question=question, text=text, sentence=words)) for words in wordings]
+        said = map(yes_probability, (yield Generate("critique", tuple(asks))))
+        self._relevance |= {passage.id: next(said) for passage in new}
+        supported, useful = [next(said) for _ in pairs], {words: next(said) for words in wordings}
+        rows = zip(pairs, supported, strict=True)
+        return [value for (passage, words), own in rows for value in (self._relevance[passage.id], own, useful[words])]
 
 
 class ReflectionTokens:

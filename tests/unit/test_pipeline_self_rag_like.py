@@ -135,6 +135,13 @@ def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
     assert [data["chosen"] for data in candidates] == [found[0].id] * 3
 
 
+def test_use_is_asked_once_for_candidates_of_the_same_words() -> None:
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(lambda ask: Reply(" So."), table("supported")))
+    assert [sum(words in (ask.text or "") for ask in log.asks) for words in KINDS] == [1, 2, 2, 1]
+    [candidate] = [decision.data for decision in log.decided if decision.about == "candidate"]
+    assert candidate["critique"] == pytest.approx([0.4] * 6)
+
+
 def test_the_threshold_is_exceeded_not_met() -> None:
     even = Reply("yes", top_logprobs=({"yes": -1.0, "no": -1.0},))
     pipeline = SelfRAGLike(PipelineConfig(retrieve_prob=0.5))
