@@ -113,7 +113,7 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
-        shared = self._prompts.shared(prompt, passages) if ask.shares_passages else ""
+        shared = "" if ask.shared is None else self._prompts.shared(prompt, passages, ask.shared)
         inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt, shared_prefix=shared)
         sequence = self._engine.input_processor.build(request.request.id, inner)
         sequence.sentence = ask.sentence

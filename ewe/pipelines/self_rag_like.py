@@ -113,7 +113,7 @@ class YesNo:
 
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage where memory would stand."""
-        return Ask(None, passages, text, max_tokens, sentence="", shares_passages=True)
+        return Ask(None, passages, text, max_tokens, sentence="", shared="")
 
     def written(self, reply: Reply, text: str) -> str:
         """All of it."""
@@ -127,7 +127,9 @@ class YesNo:
         pairs, wordings = list(zip(given, sentences, strict=True)), dict.fromkeys(sentences)
         asks = [_yes_or_no(RELEVANT.format(question=question), passage) for passage in new]
         asks += [_yes_or_no(SUPPORTED.format(sentence=words.strip()), passage) for passage, words in pairs]
-        asks += [_yes_or_no(USEFUL.format(question=question, text=text, sentence=words)) for words in wordings]
+        asks += [
+            _yes_or_no(USEFUL.format(question=question, text=text, sentence=words), shared=text) for words in wordings
+        ]
         said = map(yes_probability, (yield Generate("critique", tuple(asks))))
         self._relevance |= {passage.id: next(said) for passage in new}
         supported, useful = [next(said) for _ in pairs], {words: next(said) for words in wordings}
@@ -166,8 +168,8 @@ class ReflectionTokens:
         return found
 
 
-def _yes_or_no(text: str, *passages: Passage) -> Ask:
-    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST, shares_passages=bool(passages))
+def _yes_or_no(text: str, *passages: Passage, shared: str = "") -> Ask:
+    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST, shared=shared)
 
 
 def yes_probability(reply: Reply) -> float:

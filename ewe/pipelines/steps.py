@@ -21,7 +21,8 @@ class Ask:
     request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
     min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand. sentence:
     how the sentence began that `begin` ends in ("" if it has yet to begin): the text goes on until that has surely
-    ended; None: to its limit. shares_passages: others are asked under the same ones, which are then encoded once.
+    ended; None: to its limit. shared: the words up to whose end other prompts begin like this one ("": up to the end of
+    the passages), which is then encoded once; None: nothing is shared.
     """
 
     text: str | None = None
@@ -32,7 +33,7 @@ class Ask:
     attention: bool = False
     frame: str = ""
     sentence: str | None = None
-    shares_passages: bool = False
+    shared: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

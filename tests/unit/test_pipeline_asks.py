@@ -66,19 +66,29 @@ def test_the_probability_is_that_of_the_sentence() -> None:
     assert reply.mean_prob != pytest.approx(math.exp(fmean(logprobs)), abs=1e-4)
 
 
-@pytest.mark.parametrize("shares", [True, False])
-def test_shared_passages_are_encoded_once(shares: bool) -> None:
-    passages = (Passage("p", "a bee fell in"),)
-    texts = ("so it did:", "did it so:")
-    asks = tuple(Ask(text, passages, max_tokens=2, shares_passages=shares) for text in texts)
-    _, bench = replies_to(*asks, Ask(None, passages, shares_passages=shares))
-
-    prompts, num_encoded = set(), 0
+def prompts_and_encodings(bench: PipelineBench, words: str) -> tuple[set[str], int]:
+    """All prompts as the model saw them, and how often it encoded these words."""
+    prompts, count = set(), 0
     for row in (row for rows in bench.runner.rows_run for row in rows):
         prefix = [] if row.prefix_slots is None else bench.runner._read(row.prefix_slots)[0]
         if row.wants_logits and len(row.token_ids) > 1:
             prompts.add("".join(ALPHABET[token] for token in [*prefix, *row.token_ids]))
             assert row.start_position == len(prefix), "the positions have a hole"
-        num_encoded += "a bee fell in" in "".join(ALPHABET[token] for token in row.token_ids)
-    assert prompts == {f"Context: a bee fell in\n{text}" for text in (*texts, "q:")}
-    assert num_encoded == (1 if shares else 3)
+        count += words in "".join(ALPHABET[token] for token in row.token_ids)
+    return prompts, count
+
+
+@pytest.mark.parametrize(("shared", "count"), [("", 1), (None, 3)])
+def test_shared_passages_are_encoded_once(shared: str | None, count: int) -> None:
+    passages, texts = (Passage("p", "a bee fell in"),), ("so it did:", "did it so:")
+    asks = tuple(Ask(text, passages, max_tokens=2, shared=shared) for text in texts)
+    _, bench = replies_to(*asks, Ask(None, passages, shared=shared))
+    prompts = {f"Context: a bee fell in\n{text}" for text in (*texts, "q:")}
+    assert prompts_and_encodings(bench, "a bee fell in") == (prompts, count)
+
+
+@pytest.mark.parametrize(("shared", "count"), [("it fell", 1), ("nowhere", 2)])
+def test_prompts_that_begin_alike_are_encoded_once_up_to_where_they_differ(shared: str, count: int) -> None:
+    texts = ("is it: it fell in.", "is it: it fell on it.")
+    _, bench = replies_to(*(Ask(text, max_tokens=2, shared=shared) for text in texts))
+    assert prompts_and_encodings(bench, "is it: it fell") == (set(texts), count)

@@ -129,7 +129,10 @@ def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
     log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table("relevant")), search=lambda *_: found)
     asked = [ask.passages for ask in log.asks if "helps to answer" in (ask.text or "")]
     assert asked == [(found[0],), (found[1],)]
-    assert all(ask.shares_passages == bool(ask.passages) for ask in log.asks)
+    # What the prompts of a question share: their passages, or the text so far.
+    so_far = ["", " A0.", " A0. B0."]
+    assert [ask.shared for ask in log.asks if "useful" in (ask.text or "")] == [text for text in so_far for _ in "ab"]
+    assert {ask.shared for ask in log.asks if ask.passages} == {""}
     candidates = [decision.data for decision in log.decided if decision.about == "candidate"]
     assert [data["critique"][::3] for data in candidates] == [pytest.approx([0.7, 0.4])] * 3
     assert [data["chosen"] for data in candidates] == [found[0].id] * 3
