@@ -155,7 +155,9 @@ def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, 
         first, *others = (json.loads(line) for line in content[:kept].split(b"\n") if line)
         records = [by_name[kind](**values) for line in others for kind, values in line.items()]
         return dict(first["settings"]), records, kept
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise InvalidRequestError(f"cannot read {path}: {error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidRequestError(f"{path} is not what this evaluation wrote; choose another file") from error
 
 

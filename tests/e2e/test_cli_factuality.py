@@ -139,6 +139,7 @@ def test_a_file_of_something_else_is_no_report(tmp_path: Path) -> None:
     result = ewe("eval", "report", other)
     assert result.exit_code == 2
     assert "holds no answer of" in result.stderr
+    assert "cannot read" in ewe("eval", "report", tmp_path / "nowhere.jsonl").stderr
 
 
 def test_the_public_prompt_files_are_read(tmp_path: Path, tiny: None) -> None:
