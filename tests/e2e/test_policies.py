@@ -180,7 +180,7 @@ def reflecting_model() -> tuple[Any, Any]:
     tokenizer = deepcopy(sentencepiece_like())
     tokenizer.add_special_tokens({"additional_special_tokens": list(TOKENS)})
     trained = deepcopy(model("eager", len(tokenizer)))
-    trained.lm_head.weight[tokenizer.convert_tokens_to_ids(list(TOKENS))] *= 2
+    trained.lm_head.weight[tokenizer.convert_tokens_to_ids(list(TOKENS))] *= 3
     trained.lm_head.weight[tokenizer.eos_token_id] = 0  # and does not stop
     return tokenizer, trained
 
@@ -189,7 +189,7 @@ def reflected(tokenizer: Any, trained: Any, prompt: str, num_tokens: int) -> tup
     """Relevance, support and usefulness of what the model writes greedily, and its score (appendix A.3 of the paper).
 
     Each group's tokens count by their probabilities, normalised within the group: at the first place (relevance), or
-    where the model first writes one of them.
+    where the model first writes one of them; 0 where it writes none.
     """
     groups: list[tuple[float, dict[str, float]]] = [
         (1.0, {"[Relevant]": 1.0, "[Irrelevant]": 0.0}),
@@ -207,9 +207,9 @@ def reflected(tokenizer: Any, trained: Any, prompt: str, num_tokens: int) -> tup
     values, score = [], float(chosen.log().mean().exp())
     for number, (weight, group) in enumerate(groups):
         worth = {tokenizer.convert_tokens_to_ids(name): value for name, value in group.items()}
-        place = 0 if number == 0 else next(at for at, token in enumerate(written) if token in worth)
-        total = sum(float(places[place][token]) for token in worth)
-        values.append(sum(value * float(places[place][token]) for token, value in worth.items()) / total)
+        found = [0] if number == 0 else [at for at, token in enumerate(written) if token in worth]
+        probs = {token: float(places[found[0]][token]) for token in worth} if found else {}
+        values.append(sum(worth[token] * prob for token, prob in probs.items()) / (sum(probs.values()) or 1.0))
         score += weight * values[-1]
     return values, score
 
