@@ -110,16 +110,22 @@ class InputProcessor:
         )
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
-        params, memory = request.params, self._config.memory
+        asked, params, memory = request.asked, request.params, self._config.memory
         return Sequence(
             request=request,
             index=index,
             output_text=OutputText(
-                self._tokenizer, self._splitter, request.prompt_ids, params.stop, params.min_tokens, request.asked.tools
+                self._tokenizer,
+                self._splitter,
+                request.prompt_ids,
+                params.stop,
+                params.min_tokens,
+                asked.tools,
+                asked.kept,
             ),
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
-            listener=request.asked.listener,
+            listener=asked.listener,
             grammar=grammar and grammar.copy(),
             neighbours=self._neighbours(),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 
@@ -25,7 +25,8 @@ class Request:
     in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
     settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
     salt: requests with different salts share no encoded units. shared_prefix: how the prompt begins, if others do, too:
-    without memory, this is encoded once for all of them. is_plain: only decoding, whatever the policy.
+    without memory, this is encoded once for all of them. kept: special tokens whose texts are not left out, by id.
+    is_plain: only decoding, whatever the policy.
     """
 
     prompt: Prompt
@@ -38,6 +39,7 @@ class Request:
     add_special_tokens: bool = True
     salt: str = ""
     shared_prefix: str = ""
+    kept: Mapping[int, str] = field(default_factory=dict)
     is_plain: bool = False
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:

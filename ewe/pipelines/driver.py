@@ -114,7 +114,10 @@ class PipelineDriver:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
         shared = "" if ask.shared is None else self._prompts.shared(prompt, passages, ask.shared)
-        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt, shared_prefix=shared)
+        kept = {self._tokenizer.convert_tokens_to_ids(name): name for name in ask.kept}
+        inner = Request(
+            prompt, params, documents, add_special_tokens=special, salt=asked.salt, shared_prefix=shared, kept=kept
+        )
         sequence = self._engine.input_processor.build(request.request.id, inner)
         sequence.sentence = ask.sentence
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None

@@ -149,7 +149,7 @@ class ReflectionTokens:
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage after the text, as in training."""
         frame = "[Retrieval]<paragraph>{passages}</paragraph>" if passages else "[No Retrieval]"
-        return Ask(None, passages, text, max_tokens, _LIKELIEST, frame=frame)
+        return Ask(None, passages, text, max_tokens, _LIKELIEST, frame=frame, kept=TOKENS)
 
     def written(self, reply: Reply, text: str) -> str:
         """Without reflection tokens, which stand where a space would."""

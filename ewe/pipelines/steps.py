@@ -22,7 +22,7 @@ class Ask:
     min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand. sentence:
     how the sentence began that `begin` ends in ("" if it has yet to begin): the text goes on until that has surely
     ended; None: to its limit. shared: the words up to whose end other prompts begin like this one ("": up to the end of
-    the passages), which is then encoded once; None: nothing is shared.
+    the passages), which is then encoded once; None: nothing is shared. kept: special tokens that stay in the text.
     """
 
     text: str | None = None
@@ -34,6 +34,7 @@ class Ask:
     frame: str = ""
     sentence: str | None = None
     shared: str | None = None
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

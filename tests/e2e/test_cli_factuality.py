@@ -161,13 +161,13 @@ def test_killed_in_the_middle_and_resumed_the_table_is_the_same(tmp_path: Path) 
     output = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "ewe.cli.main", *world, "--output", str(output)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}"}
-    for lines in (4, 9, 27):
+    for lines in (4, 8, 12):
         child = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         while child.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < lines):
             time.sleep(0.01)
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
-    assert 27 <= output.read_bytes().count(b"\n") < 49
+    assert 12 <= output.read_bytes().count(b"\n") < 49
     resumed = ewe(*world, "--output", output, "--json", tmp_path / "resumed.json")
     assert resumed.exit_code == 0, resumed.output
     assert figures(tmp_path / "resumed.json") == figures(tmp_path / "whole.json")

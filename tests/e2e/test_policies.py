@@ -226,6 +226,9 @@ def test_a_folder_of_a_model_trained_to_reflect_is_scored_as_in_the_paper(
     with LLM(str(tmp_path), config=config, datastore=Shelf()) as llm:
         [answer] = llm.generate(PROMPT, SamplingParams(max_tokens=16))
     needed, chosen = [event.data for event in answer.trace if event.kind == "decision"][:2]
+    [_, written, *_] = [event.data["texts"] for event in answer.trace if event.kind == "answered"]
+    assert all(any(token in text for token in TOKENS) for text in written), "they tell where a segment ends"
+    assert not any(token in answer.text for token in TOKENS)
     first = trained(input_ids=torch.tensor([tokenizer(PROMPT)["input_ids"]])).logits[0, -1].double()
     both = first[tokenizer.convert_tokens_to_ids(["[Retrieval]", "[No Retrieval]"])].softmax(-1)
     assert needed["probability"] == pytest.approx(float(both[0]), abs=1e-4)
