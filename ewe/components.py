@@ -168,7 +168,7 @@ def open_checker(config: Config, retriever: Retriever, is_complete: bool | None 
 def writing_judge(config: Config) -> str | None:
     """By whose word sentences are checked while they are written, None where the settings have nothing checked."""
     chosen = _chosen(config.verifier, config.datastore is not None, config)
-    if chosen == NONE:
+    if chosen == NONE or not verifies(config.policy):
         return None
     return config.verification.judge if chosen == _UNASKED else "values"
 

@@ -14,7 +14,7 @@ from ewe.cli.engine import settings_of
 from ewe.cli.eval_run import Evaluation, Judges
 from ewe.cli.prompts import read_prompts
 from ewe.client import resolve_config
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, InvalidRequestError
 from ewe.eval.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
 from ewe.eval.systems import Sweep, read_sweep, systems_of
 from ewe.registry import POLICIES
@@ -170,4 +170,7 @@ def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | 
         )
     path = prompts or Path(name)
     read = read_prompts(None, path)[:limit]
+    talk = next((item.id for item in read if item.messages), None)
+    if talk is not None:
+        raise InvalidRequestError(f'{path}: {talk!r} is a conversation, and answers are graded alone: give "prompt"')
     return prompt_set(name if name in KS else path.stem, [(item.id, item.text) for item in read], suffix)

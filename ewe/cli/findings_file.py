@@ -20,7 +20,7 @@ from ewe.types import Passage
 
 # What decides where and how fast an answer is computed, not what it says: a run may go on with less memory.
 _NO_MATTER: dict[str, Any] = {
-    "model": {"device", "compile"},
+    "model": {"device", "compile", "tensor_parallel"},
     "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "disk_gib", "gpu_share"},
     "scheduler": True,
 }
@@ -155,7 +155,9 @@ def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, 
         first, *others = (json.loads(line) for line in content[:kept].split(b"\n") if line)
         records = [by_name[kind](**values) for line in others for kind, values in line.items()]
         return dict(first["settings"]), records, kept
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise InvalidRequestError(f"cannot read {path}: {error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidRequestError(f"{path} is not what this evaluation wrote; choose another file") from error
 
 

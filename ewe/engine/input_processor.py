@@ -7,13 +7,14 @@ import secrets
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.request import Prompt, Request, TokenizedRequest
+from ewe.engine.request import Request, TokenizedRequest
 from ewe.engine.sequence import Sequence
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
@@ -104,7 +105,7 @@ class InputProcessor:
     def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
         params, uses_memory = request.params, self._uses_memory and not request.is_plain
         has_memory = uses_memory or num_documents > 0
-        text, prefix_ids, prompt_ids = self._prompt(request.prompt, request.add_special_tokens, has_memory)
+        text, prefix_ids, prompt_ids = self._prompt(request, has_memory)
         self.check_ids("logit_bias", params.logit_bias)
         self.check_ids("stop_token_ids", params.stop_token_ids)
         self.check_ids("label_token_ids", request.label_token_ids)
@@ -129,16 +130,22 @@ class InputProcessor:
         )
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
-        params, memory = request.params, self._config.memory
+        asked, params, memory = request.asked, request.params, self._config.memory
         return Sequence(
             request=request,
             index=index,
             output_text=OutputText(
-                self._tokenizer, self._splitter, request.prompt_ids, params.stop, params.min_tokens, request.asked.tools
+                self._tokenizer,
+                self._splitter,
+                request.prompt_ids,
+                params.stop,
+                params.min_tokens,
+                asked.tools,
+                asked.kept,
             ),
             table=BlockTable(self._manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
-            listener=request.asked.listener,
+            listener=asked.listener,
             grammar=grammar and grammar.copy(),
             neighbours=self._neighbours(),
         )
@@ -162,25 +169,33 @@ class InputProcessor:
             raise InvalidRequestError("memory: this engine keeps no memories: set longterm.path to a folder for them")
         return memory or MemoryOptions(settings.user, settings.agent)
 
-    def _prompt(
-        self, prompt: Prompt, add_special_tokens: bool, has_memory: bool
-    ) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    def _prompt(self, request: Request, has_memory: bool) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
         """The prompt's text, the tokens up to its memory and those after it.
 
-        The former are none where units are bare: for prompts without a place for memory, and for requests without any.
+        The former are none where units are bare: for prompts without a place for memory. Without memory they are those
+        of what the prompt shares with others.
         """
+        prompt, add_special_tokens = request.prompt, request.add_special_tokens
         if isinstance(prompt, str) and self._config.memory.placement == "in_prompt":
             prompt = split_at_mark(prompt)
+        if isinstance(prompt, PlacedPrompt) and not has_memory:
+            prompt = prompt.text
         if not isinstance(prompt, PlacedPrompt):
             ids = self._prompt_ids(prompt, add_special_tokens)
-            return prompt if isinstance(prompt, str) else self._decode(ids), (), ids
-        if not has_memory:
-            return prompt.text, (), self._prompt_ids(prompt.text, add_special_tokens)
+            cut = 0 if has_memory else self._num_shared(request, ids)
+            return prompt if isinstance(prompt, str) else self._decode(ids), ids[:cut], ids[cut:]
         if not prompt.after.strip():
             raise InvalidRequestError("nothing follows the memory in the prompt: give it some text there")
         prefix_ids = tuple(self.encode(prompt.before, add_special_tokens))
         self.check_ids("the prompt", prefix_ids)
         return prompt.before + prompt.after, prefix_ids, self._prompt_ids(prompt.after, add_special_tokens=False)
+
+    def _num_shared(self, request: Request, ids: tuple[int, ...]) -> int:
+        """How many of a prompt's tokens, but for its last, are those of what it shares with others."""
+        if not request.shared_prefix:
+            return 0
+        pairs = zip(ids[:-1], self.encode(request.shared_prefix, request.add_special_tokens), strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def _prompt_ids(self, prompt: str | Batch[int], add_special_tokens: bool) -> tuple[int, ...]:
         if isinstance(prompt, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,8 @@ class OutputText:
     """Generated tokens with their text, sentences and stop-string state.
 
     stop: strings that end the text; they are looked for once `min_tokens` tokens are there. tools: how calls of tools
-    are written, if there may be any. From the first call on a text is no prose and has no sentences.
+    are written, if there may be any. From the first call on a text is no prose and has no sentences. kept: special
+    tokens that the text has, by id, beside those of tools.
     """
 
     def __init__(
@@ -38,13 +39,14 @@ class OutputText:
         stop: Sequence[str] = (),
         min_tokens: int = 0,
         tools: ToolUse | None = None,
+        kept: Mapping[int, str] | None = None,
     ) -> None:
         self.tokens: list[Token] = []
         self.ids: list[int] = []
         self.sentences: list[Span] = []
         self.text_end: int | None = None
-        kept = {} if tools is None else {token_id: text for text, token_id in tools.token_ids.items()}
-        self._detokenizer = Detokenizer(tokenizer, prompt_ids, kept)
+        of_tools = {} if tools is None else {token_id: text for text, token_id in tools.token_ids.items()}
+        self._detokenizer = Detokenizer(tokenizer, prompt_ids, {**(kept or {}), **of_tools})
         self._tools = tools
         self._prose_end: int | None = None
         self._splitter = splitter
@@ -113,6 +115,11 @@ class OutputText:
         self._prose_end = None
         self._find_calls()
         self._reopen(len(self.text) - self.held_back_chars())
+
+    def sentence_end(self, begin: str) -> int | None:
+        """The code point where the sentence that `begin` has begun surely ends; None while it may go on."""
+        ends = (end - len(begin) for _, end in self._splitter.completed(begin + self.text))
+        return next((end for end in ends if end > 0), None)
 
     def tokens_before(self, position: int) -> int:
         """How many tokens a rewind to the code point `position` keeps: those that end at or before it."""

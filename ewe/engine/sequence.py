@@ -113,7 +113,8 @@ class Sequence:
     the working memory. grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
     and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
-    for. wants_attention: whether to note, when it ends, what its text attended to; attention: this.
+    for. sentence: how a sentence began that the text is to end with; None: it goes on. wants_attention: whether to
+    note, when it ends, what its text attended to; attention: this.
     """
 
     request: TokenizedRequest
@@ -140,6 +141,7 @@ class Sequence:
     trace: list[TraceEvent] = field(default_factory=list)
     stats: GenerationStats = field(default_factory=GenerationStats)
     prompt_scores: dict[int, PromptScore] = field(default_factory=dict)
+    sentence: str | None = None
     wants_attention: bool = False
     attention: TextAttention | None = None
 
@@ -168,6 +170,11 @@ class Sequence:
     def is_full(self) -> bool:
         """Whether the placeholder token is the last that the text may have."""
         return self.schedule.placeholder is not None and self.num_drawn >= self.request.max_tokens
+
+    @property
+    def has_sentence(self) -> bool:
+        """Whether the sentence has ended that the text is to end with."""
+        return self.sentence is not None and self.output_text.sentence_end(self.sentence) is not None
 
     @property
     def num_to_run(self) -> int:
@@ -220,7 +227,7 @@ class Sequence:
         """Ends the text if something stopped it or it is as long as it may be."""
         if stopped:
             self.finish = "stop"
-        elif len(self.output_text) >= self.request.max_tokens:
+        elif len(self.output_text) >= self.request.max_tokens or self.has_sentence:
             self.finish = "length"
         if self.finish is not None:
             self.output_text.finish()

@@ -143,8 +143,8 @@ def _patient(take: Callable[[Record], None]) -> Callable[[Grade | Preference], N
         failures = failures + 1 if record.error else 0
         if failures == _MOST_FAILURES:
             raise JudgeError(
-                f"the judge failed {failures} times in a row, the last time with: {record.error}. What is there by now "
-                "is kept in --output: run again to go on"
+                f"the judge failed {failures} times in a row, the last time with: {record.error}. With --output all "
+                "that is there by now is kept: run again to go on"
             )
 
     return passed

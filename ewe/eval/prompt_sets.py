@@ -53,10 +53,13 @@ class PromptSet:
 def prompt_set(name: str, prompts: Iterable[tuple[str, str]], suffix: str = DETAIL) -> PromptSet:
     """The set of this name made of (id, prompt); for "biography" a prompt is a person's name, or already a request.
 
-    suffix: what is added to every prompt for the model, but not to the question.
+    suffix: what is added to every prompt for the model, but not to the question. Raises InvalidRequestError without
+    prompts, or for an empty one.
     """
     items = []
     for number, (key, prompt) in enumerate(prompts):
+        if not prompt.strip():
+            raise InvalidRequestError(f"prompt {key!r} is empty: give it some text, or leave it out")
         is_name = name == "biography" and not prompt.startswith("Tell me")
         question = _BIOGRAPHY.format(prompt) if is_name else prompt
         items.append(Item(key, question, f"{question} {suffix}".strip(), number))

@@ -47,6 +47,11 @@ class PromptMaker:
         whole = (self._template.render([{"role": "user", "content": words}]) if self.has_template else words) + begin
         return PlacedPrompt(whole, "", whole)
 
+    def shared(self, prompt: PlacedPrompt | str, passages: Sequence[Passage], words: str) -> str:
+        """A prompt up to the end of these words in it, or of its passages without any; "" where they are not in it."""
+        text, last = prompt if isinstance(prompt, str) else prompt.text, words or self._listed(passages).strip()
+        return text[: text.find(last) + len(last)] if last in text else ""
+
     def _framed(self, text: str, passages: Sequence[Passage]) -> str:
         if not passages:
             return text

@@ -44,8 +44,10 @@ class DRAGIN:
                 yield Decide("need", {**data, "threshold": settings.dragin_threshold, "query": query})
                 [passages] = yield Retrieve((query,), _PASSAGES)
                 begin = (text + draft.text[: hit.word.start]).rstrip()
-                [reply] = yield Generate("sentence", (Ask(None, passages, begin, settings.step_tokens),))
-                new = self._one_sentence(begin + reply.text, len(text) + hit.sentence, len(begin))[len(text) :]
+                start = len(text) + hit.sentence
+                ask = Ask(None, passages, begin, settings.step_tokens, sentence=begin[start:])
+                [reply] = yield Generate("sentence", (ask,))
+                new = self._one_sentence(begin + reply.text, start, len(begin))[len(text) :]
             for sentence in self._sentences(new):
                 yield Write(sentence)
             text += new

@@ -113,8 +113,20 @@ class PipelineDriver:
         else:
             prompt, special = self._prompts.turn(ask.text, passages, ask.begin), not self._prompts.has_template
         documents = [unit.passage for unit in request.schedule.pending_units]
-        inner = Request(prompt, params, documents, add_special_tokens=special, salt=asked.salt, adapter=asked.adapter)
+        shared = "" if ask.shared is None else self._prompts.shared(prompt, passages, ask.shared)
+        kept = {self._tokenizer.convert_tokens_to_ids(name): name for name in ask.kept}
+        inner = Request(
+            prompt,
+            params,
+            documents,
+            add_special_tokens=special,
+            salt=asked.salt,
+            adapter=asked.adapter,
+            shared_prefix=shared,
+            kept=kept,
+        )
         sequence = self._engine.input_processor.build(request.request.id, inner)
+        sequence.sentence = ask.sentence
         sequence.wants_attention = ask.attention and self._engine.pool.states is not None
         return sequence
 
@@ -144,9 +156,12 @@ class PipelineDriver:
     def _reply(self, sequence: Sequence, generation: Generation) -> Reply:
         """A generation as pipelines read it: the likeliest tokens by their text."""
         top = tuple(self._by_text(scores) for scores in generation.top_logprobs)
-        logprobs = generation.logprobs
+        end = None if sequence.sentence is None else sequence.output_text.sentence_end(sequence.sentence)
+        logprobs = generation.logprobs[: None if end is None else sequence.output_text.tokens_before(end)]
         mean_prob = math.exp(sum(logprobs) / len(logprobs)) if logprobs else 1.0
-        return Reply(generation.text, generation.finish_reason, mean_prob, top, generation, self._reading(sequence))
+        tokens = tuple(map(self._text_of, generation.token_ids)) if top else ()
+        reading = self._reading(sequence)
+        return Reply(generation.text, generation.finish_reason, mean_prob, top, tokens, generation, reading)
 
     def _reading(self, sequence: Sequence) -> Reading | None:
         attention, draft = sequence.attention, sequence.output_text

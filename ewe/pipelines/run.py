@@ -20,7 +20,10 @@ from ewe.types import FinishReason, Generation, Passage, Query, VerificationResu
 if TYPE_CHECKING:
     from ewe.pipelines.driver import PipelineDriver
 
-_SUMMED = ("prompt_tokens", "passes", "decode_s", "refreshes", "units_encoded", "unit_tokens_encoded", "units_loaded")
+_SUMMED = (
+    "prompt_tokens", "prefix_tokens_encoded", "passes", "decode_s", "refreshes", "units_encoded", "unit_tokens_encoded",
+    "units_loaded",
+)  # fmt: skip
 
 
 class Run:

@@ -101,7 +101,10 @@ class SelfRAGLike:
 
 
 class YesNo:
-    """Questions to any model, answered by P(yes) / (P(yes) + P(no)) at the first token."""
+    """Questions to any model, answered by P(yes) / (P(yes) + P(no)) at the first token; for one answer."""
+
+    def __init__(self) -> None:
+        self._relevance: dict[str, float] = {}  # by passage: neither it nor the question changes
 
     def need(self, question: str, text: str) -> Answer:
         """One question."""
@@ -110,7 +113,7 @@ class YesNo:
 
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage where memory would stand."""
-        return Ask(None, passages, text, max_tokens)
+        return Ask(None, passages, text, max_tokens, sentence="", shared="")
 
     def written(self, reply: Reply, text: str) -> str:
         """All of it."""
@@ -119,16 +122,19 @@ class YesNo:
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
     ) -> Answer:
-        """Three questions for each candidate."""
-        asks = []
-        for passage, sentence in zip(given, sentences, strict=True):
-            asks += [
-                _yes_or_no(RELEVANT.format(question=question), passage),
-                _yes_or_no(SUPPORTED.format(sentence=sentence.strip()), passage),
-                _yes_or_no(USEFUL.format(question=question, text=text, sentence=sentence)),
-            ]
-        said = yield Generate("critique", tuple(asks))
-        return [yes_probability(reply) for reply in said]
+        """A question for each candidate, each passage that is new, and each wording."""
+        new = [passage for passage in given if passage.id not in self._relevance]
+        pairs, wordings = list(zip(given, sentences, strict=True)), dict.fromkeys(sentences)
+        asks = [_yes_or_no(RELEVANT.format(question=question), passage) for passage in new]
+        asks += [_yes_or_no(SUPPORTED.format(sentence=words.strip()), passage) for passage, words in pairs]
+        asks += [
+            _yes_or_no(USEFUL.format(question=question, text=text, sentence=words), shared=text) for words in wordings
+        ]
+        said = map(yes_probability, (yield Generate("critique", tuple(asks))))
+        self._relevance |= {passage.id: next(said) for passage in new}
+        supported, useful = [next(said) for _ in pairs], {words: next(said) for words in wordings}
+        rows = zip(pairs, supported, strict=True)
+        return [value for (passage, words), own in rows for value in (self._relevance[passage.id], own, useful[words])]
 
 
 class ReflectionTokens:
@@ -138,12 +144,12 @@ class ReflectionTokens:
         """What the model would write next."""
         ask = Ask(begin=text, max_tokens=1, top_logprobs=_LIKELIEST)
         [reply] = yield Generate("retrieve?", (ask,))
-        return [_expected(reply.top_logprobs[:1], _NEED)]
+        return [_expected(reply.top_logprobs[0], _NEED)]
 
     def candidate(self, text: str, passages: tuple[Passage, ...], max_tokens: int) -> Ask:
         """With the passage after the text, as in training."""
         frame = "[Retrieval]<paragraph>{passages}</paragraph>" if passages else "[No Retrieval]"
-        return Ask(None, passages, text, max_tokens, _LIKELIEST, frame=frame)
+        return Ask(None, passages, text, max_tokens, _LIKELIEST, frame=frame, kept=TOKENS)
 
     def written(self, reply: Reply, text: str) -> str:
         """Without reflection tokens, which stand where a space would."""
@@ -153,17 +159,17 @@ class ReflectionTokens:
     def critique(
         self, question: str, text: str, given: Sequence[Passage], replies: Sequence[Reply], sentences: Sequence[str]
     ) -> Answer:
-        """What stands in the candidates already: relevance first, the others where they are the likeliest tokens."""
+        """What stands in the candidates already: relevance first, the others where they are first written."""
         yield from ()  # asks nothing
         found = []
         for reply in replies:
-            scores = reply.top_logprobs
-            found += [_expected(scores[:1], _RELEVANCE), _expected(scores, _SUPPORT), _expected(scores, _USE)]
+            found.append(_expected(reply.top_logprobs[0], _RELEVANCE))
+            found += [_expected(_first(reply, group), group) for group in (_SUPPORT, _USE)]
         return found
 
 
-def _yes_or_no(text: str, *passages: Passage) -> Ask:
-    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST)
+def _yes_or_no(text: str, *passages: Passage, shared: str = "") -> Ask:
+    return Ask(text, passages, max_tokens=1, top_logprobs=_LIKELIEST, shared=shared)
 
 
 def yes_probability(reply: Reply) -> float:
@@ -177,10 +183,13 @@ def yes_probability(reply: Reply) -> float:
     return total["yes"] / both if both else 0.5
 
 
-def _expected(places: Sequence[Mapping[str, float]], group: Mapping[str, float]) -> float:
-    """What the group's tokens count on average where one of them is likeliest (or at the only place); 0 without."""
-    for scores in places:
-        own = {name: math.exp(scores[name]) for name in group if name in scores}
-        if own and (len(places) == 1 or max(scores, key=scores.__getitem__) in own):
-            return sum(group[name] * prob for name, prob in own.items()) / sum(own.values())
-    return 0.0
+def _expected(scores: Mapping[str, float], group: Mapping[str, float]) -> float:
+    """What the group's tokens count on average, by their probabilities within the group; 0 without them."""
+    own = {name: math.exp(scores[name]) for name in group if name in scores}
+    return sum(group[name] * prob for name, prob in own.items()) / sum(own.values()) if own else 0.0
+
+
+def _first(reply: Reply, group: Mapping[str, float]) -> Mapping[str, float]:
+    """The likeliest tokens where the first of the group has been written; none without one."""
+    places = zip(reply.tokens, reply.top_logprobs, strict=True)
+    return next((scores for token, scores in places if token in group), {})

@@ -19,7 +19,10 @@ class Ask:
     what follows is written. max_tokens: None for as many as the request's answer may still have. top_logprobs: how many
     of the likeliest tokens the reply names. attention: whether it tells how its text was read. What is asked with the
     request's prompt is drawn under all of its sampling parameters, anything else with its temperature, top_p, top_k and
-    min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand.
+    min_p. frame: follows `begin`, with the passages at its {passages} instead of where memory would stand. sentence:
+    how the sentence began that `begin` ends in ("" if it has yet to begin): the text goes on until that has surely
+    ended; None: to its limit. shared: the words up to whose end other prompts begin like this one ("": up to the end of
+    the passages), which is then encoded once; None: nothing is shared. kept: special tokens that stay in the text.
     """
 
     text: str | None = None
@@ -29,6 +32,9 @@ class Ask:
     top_logprobs: int = 0
     attention: bool = False
     frame: str = ""
+    sentence: str | None = None
+    shared: str | None = None
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +57,16 @@ class Reading:
 class Reply:
     """What the model wrote.
 
-    mean_prob: the geometric mean of its tokens' probabilities. top_logprobs: per token, {text: natural-log
-    probability}, if asked for. generation: the same as the engine gave it; None in tests. reading: if it was asked for
-    and a policy's engine keeps it.
+    mean_prob: the geometric mean of its tokens' probabilities, up to the end of a sentence that was asked for.
+    top_logprobs: per token, {text: natural-log probability}, if asked for; tokens: then, their own texts. generation:
+    the same as the engine gave it; None in tests. reading: if it was asked for and a policy's engine keeps it.
     """
 
     text: str
     finish_reason: FinishReason = "stop"
     mean_prob: float = 1.0
     top_logprobs: tuple[Mapping[str, float], ...] = ()
+    tokens: tuple[str, ...] = ()
     generation: Generation | None = None
     reading: Reading | None = None
 

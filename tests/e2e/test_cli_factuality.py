@@ -103,6 +103,8 @@ WRONG = {
     "two sets": (["--set", "good.txt", "--set", "fava"], "name one prompt set with --set"),
     "missing file": (["--set", "nowhere.txt"], "cannot read prompts from nowhere.txt"),
     "bad line": (["--set", "bad.jsonl"], "bad.jsonl:1: expected an object"),
+    "conversation": (["--set", "talk.jsonl"], "talk.jsonl: '0' is a conversation"),
+    "empty prompt": (["--set", "empty.jsonl"], "prompt '1' is empty"),
     "judge": (["--set", "good.txt", "--judge", ""], "name who grades the answers with --judge"),
     "policy": (["--set", "good.txt", "--policies", "plane"], "did you mean plain"),
     "both": (["--set", "good.txt", "--sweep", "good.txt", "--policies", "plain"], "not both"),
@@ -120,6 +122,8 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     monkeypatch.setattr(factuality_run, "load_model", lambda _: pytest.fail("a model was loaded"))
     Path("good.txt").write_text("Who is Ada?\n")
     Path("bad.jsonl").write_text('{"question": "Who?"}\n')
+    Path("talk.jsonl").write_text('{"messages": [{"role": "user", "content": "Who?"}]}\n')
+    Path("empty.jsonl").write_text('{"prompt": "Who?"}\n{"prompt": " "}\n')
     arguments, reason = WRONG[case]
     told = {"--judge": "values", "--datastore": "builtin", "--output": "out.jsonl"}
     rest = [item for pair in told.items() if pair[0] not in arguments for item in pair]
@@ -135,6 +139,7 @@ def test_a_file_of_something_else_is_no_report(tmp_path: Path) -> None:
     result = ewe("eval", "report", other)
     assert result.exit_code == 2
     assert "holds no answer of" in result.stderr
+    assert "cannot read" in ewe("eval", "report", tmp_path / "nowhere.jsonl").stderr
 
 
 def test_the_public_prompt_files_are_read(tmp_path: Path, tiny: None) -> None:
@@ -156,13 +161,13 @@ def test_killed_in_the_middle_and_resumed_the_table_is_the_same(tmp_path: Path) 
     output = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "ewe.cli.main", *world, "--output", str(output)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}"}
-    for lines in (4, 9, 27):
+    for lines in (4, 8, 12):
         child = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         while child.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < lines):
             time.sleep(0.01)
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
-    assert 27 <= output.read_bytes().count(b"\n") < 49
+    assert 12 <= output.read_bytes().count(b"\n") < 49
     resumed = ewe(*world, "--output", output, "--json", tmp_path / "resumed.json")
     assert resumed.exit_code == 0, resumed.output
     assert figures(tmp_path / "resumed.json") == figures(tmp_path / "whole.json")

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,72 @@ class Shelf:
 
     def retrieve(self, queries: list[str], top_k: int) -> list[list[ScoredPassage]]:
         return [[ScoredPassage(passage, 1.0) for passage in self.found] for _ in queries]
+
+
+def reflecting_model() -> tuple[Any, Any]:
+    """A tokenizer with the reflection tokens and a model, with transformers' attention, that writes them often."""
+    tokenizer = deepcopy(sentencepiece_like())
+    tokenizer.add_special_tokens({"additional_special_tokens": list(TOKENS)})
+    trained = deepcopy(model("eager", len(tokenizer)))
+    trained.lm_head.weight[tokenizer.convert_tokens_to_ids(list(TOKENS))] *= 3
+    trained.lm_head.weight[tokenizer.eos_token_id] = 0  # and does not stop
+    return tokenizer, trained
+
+
+def reflected(tokenizer: Any, trained: Any, prompt: str, num_tokens: int) -> tuple[list[float], float]:
+    """Relevance, support and usefulness of what the model writes greedily, and its score (appendix A.3 of the paper).
+
+    Each group's tokens count by their probabilities, normalised within the group: at the first place (relevance), or
+    where the model first writes one of them; 0 where it writes none.
+    """
+    groups: list[tuple[float, dict[str, float]]] = [
+        (1.0, {"[Relevant]": 1.0, "[Irrelevant]": 0.0}),
+        (1.0, {"[Fully supported]": 1.0, "[Partially supported]": 0.5, "[No support / Contradictory]": 0.0}),
+        (0.5, {"[Utility:1]": -1.0, "[Utility:2]": -0.5, "[Utility:3]": 0.0, "[Utility:4]": 0.5, "[Utility:5]": 1.0}),
+    ]
+    ids = tokenizer(prompt)["input_ids"]
+    written: list[int] = []
+    places: list[torch.Tensor] = []
+    for _ in range(num_tokens):
+        logits = trained(input_ids=torch.tensor([ids + written]), use_cache=False).logits[0, -1]
+        places.append(logits.double().softmax(-1))
+        written.append(int(logits.argmax()))
+    chosen = torch.stack([place[token] for place, token in zip(places, written, strict=True)])
+    values, score = [], float(chosen.log().mean().exp())
+    for number, (weight, group) in enumerate(groups):
+        worth = {tokenizer.convert_tokens_to_ids(name): value for name, value in group.items()}
+        found = [0] if number == 0 else [at for at, token in enumerate(written) if token in worth]
+        probs = {token: float(places[found[0]][token]) for token in worth} if found else {}
+        values.append(sum(worth[token] * prob for token, prob in probs.items()) / (sum(probs.values()) or 1.0))
+        score += weight * values[-1]
+    return values, score
+
+
+def test_a_folder_of_a_model_trained_to_reflect_is_scored_as_in_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer, trained = reflecting_model()
+    tokenizer.save_pretrained(tmp_path)
+    trained.save_pretrained(tmp_path)
+    monkeypatch.setattr("ewe.pipelines.self_rag_like._LIKELIEST", len(tokenizer))  # these weights are less sure
+    settings = {**PIPELINE, "step_tokens": 16, "retrieve_prob": 0.0}
+    config = {"policy": "self-rag-like", "pipeline": settings, "memory": {"unit_tokens": 60}, "verifier": "none"}
+    with LLM(str(tmp_path), config=config, datastore=Shelf()) as llm:
+        [answer] = llm.generate(PROMPT, SamplingParams(max_tokens=16))
+    needed, chosen = [event.data for event in answer.trace if event.kind == "decision"][:2]
+    [_, written, *_] = [event.data["texts"] for event in answer.trace if event.kind == "answered"]
+    assert all(any(token in text for token in TOKENS) for text in written), "they tell where a segment ends"
+    assert not any(token in answer.text for token in TOKENS)
+    first = trained(input_ids=torch.tensor([tokenizer(PROMPT)["input_ids"]])).logits[0, -1].double()
+    both = first[tokenizer.convert_tokens_to_ids(["[Retrieval]", "[No Retrieval]"])].softmax(-1)
+    assert needed["probability"] == pytest.approx(float(both[0]), abs=1e-4)
+    texts = ["River: The river [ Fully supported] flows.", "To the sea."]
+    expected = [
+        reflected(tokenizer, trained, f"{PROMPT}[Retrieval]<paragraph>{text}</paragraph>", 16) for text in texts
+    ]
+    assert chosen["critique"] == pytest.approx([value for values, _ in expected for value in values], abs=1e-4)
+    assert chosen["scores"] == pytest.approx([score for _, score in expected], abs=1e-4)
+    assert chosen["chosen"] == ("a" if expected[0][1] > expected[1][1] else "b")
 
 
 def test_a_model_that_has_reflection_tokens_is_asked_with_them() -> None:

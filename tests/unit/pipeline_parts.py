@@ -36,7 +36,12 @@ class Log:
     @property
     def prompts(self) -> list[str | None]:
         """All texts that the model was given, in order."""
-        return [ask.text for _, asks in self.asked for ask in asks]
+        return [ask.text for ask in self.asks]
+
+    @property
+    def asks(self) -> list[Ask]:
+        """All that was asked, in order."""
+        return [ask for _, asks in self.asked for ask in asks]
 
 
 def drive(

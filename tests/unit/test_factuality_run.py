@@ -230,12 +230,15 @@ def judges(judge: str = "values", **more: object) -> Judges:
 
 def test_who_checks_the_writing_does_not_grade_it() -> None:
     checked = Config.from_mapping({"datastore": "builtin", "verifier": "builtin"})
-    unchecked = Config.from_mapping({"datastore": "builtin", "policy": "rag"})
+    unchecked = [
+        Config.from_mapping({"datastore": "builtin", "policy": "rag", "verifier": verifier})
+        for verifier in ("auto", "builtin")
+    ]
     own = judges()
-    own.check([unchecked])
+    own.check(unchecked)
     assert not own.same
     with pytest.raises(ConfigError, match="values also checks sentences while they are written"):
-        judges().check([unchecked, checked])
+        judges().check([*unchecked, checked])
     allowed = judges(same=True)
     allowed.check([checked])
     assert allowed.as_settings()["same"]

@@ -99,7 +99,7 @@ def test_one_sentence_is_written_again_under_passages_and_then_the_text_goes_on_
 
     def model(ask: Ask) -> Reply:
         if ask.passages:
-            assert ask.begin == "Tall towers stood. Walls of"
+            assert (ask.begin, ask.sentence) == ("Tall towers stood. Walls of", "Walls of")
             return Reply(" stone rose. It was a wonder.", "length")
         text = answers.get(ask.begin, " It was 1390.")
         assert ask.attention

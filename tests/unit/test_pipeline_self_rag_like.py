@@ -120,7 +120,29 @@ def test_candidates_go_on_with_the_text_under_one_passage_each() -> None:
     log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table()))
     second = [asks for name, asks in log.asked if name == "sentence"][1]
     assert [(ask.text, ask.begin, ask.max_tokens, len(ask.passages)) for ask in second] == [(None, " A1.", 30, 1)] * 2
+    assert {ask.sentence for ask in second} == {""}
     assert log.queries[:2] == [((QUESTION,), 2), ((f"{QUESTION}  A1.",), 2)]
+
+
+def test_relevance_is_asked_once_for_a_passage_that_is_found_again() -> None:
+    found = passages("x", 2)
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(sentences_of, table("relevant")), search=lambda *_: found)
+    asked = [ask.passages for ask in log.asks if "helps to answer" in (ask.text or "")]
+    assert asked == [(found[0],), (found[1],)]
+    # What the prompts of a question share: their passages, or the text so far.
+    so_far = ["", " A0.", " A0. B0."]
+    assert [ask.shared for ask in log.asks if "useful" in (ask.text or "")] == [text for text in so_far for _ in "ab"]
+    assert {ask.shared for ask in log.asks if ask.passages} == {""}
+    candidates = [decision.data for decision in log.decided if decision.about == "candidate"]
+    assert [data["critique"][::3] for data in candidates] == [pytest.approx([0.7, 0.4])] * 3
+    assert [data["chosen"] for data in candidates] == [found[0].id] * 3
+
+
+def test_use_is_asked_once_for_candidates_of_the_same_words() -> None:
+    log = drive(SelfRAGLike(SETTINGS), QUESTION, Model(lambda ask: Reply(" So."), table("supported")))
+    assert [sum(words in (ask.text or "") for ask in log.asks) for words in KINDS] == [1, 2, 2, 1]
+    [candidate] = [decision.data for decision in log.decided if decision.about == "candidate"]
+    assert candidate["critique"] == pytest.approx([0.4] * 6)
 
 
 def test_the_threshold_is_exceeded_not_met() -> None:
@@ -160,8 +182,9 @@ def reflected(kind: str, number: int) -> Reply:
     word = {"A": -0.1, **dict.fromkeys(said, -9.0)}
     told = {name: math.log(probability) for name, probability in said.items()}
     places = (told, word) if kind == "relevance" else ({"A": -0.1}, word, told)
+    tokens = tuple(next(iter(place)) for place in places)
     text = f"[Relevant]A{number}.[Fully supported][Utility:5]"
-    return Reply(text, "stop", 0.5, places)
+    return Reply(text, "stop", 0.5, places, tokens)
 
 
 @pytest.mark.parametrize("kind", CRITIQUES)
