@@ -38,6 +38,7 @@ BENCHMARKS = (
     "longterm_scoring",
     "longterm_locomo",
     "longterm_conflicts",
+    "longterm_extraction",
     "retrieval_speed",
     "judge_quality",
     "judge_speed",

@@ -209,7 +209,7 @@ class LongTermConfig(_Settings):
     path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
     say. scorer: how far they are believed; verimem-a and verimem-b: the two texts as printed. threshold: the veracity
     asked for (None: theta(q)). top_k: most per retrieval. promote: whether what a check supported becomes one.
-    review_every: seconds between reviews (None: none).
+    extractor: what takes facts from users' messages. review_every: seconds between reviews (None: none).
     """
 
     path: str | None = None
@@ -219,6 +219,7 @@ class LongTermConfig(_Settings):
     threshold: float | None = Field(None, ge=0, le=1)
     top_k: int = Field(2, gt=0)
     promote: bool = False
+    extractor: Literal["rules", "model"] = "rules"
     review_every: float | None = Field(None, gt=0)
 
 
