@@ -80,9 +80,8 @@ def measure(extract: Extractor, turns: list[Turn], judge: Judge, sample: int) ->
         "observation_share": sum(tells(" ".join(facts), one) for facts, one in observed) / len(observed),
         "entailed_share": sum(entailed) / max(1, len(entailed)),
     }
-    return figures, [
-        f"{'+' if yes else '-'} {fact}   <- {told}" for yes, (told, fact) in zip(entailed, drawn, strict=True)
-    ]
+    marked = zip(entailed, drawn, strict=True)
+    return figures, [f"{'+' if yes else '-'} {fact}   <- {told}" for yes, (told, fact) in marked]
 
 
 def remembered(chat: Chat) -> Chat:
@@ -109,9 +108,8 @@ def main() -> None:
         parser.add_argument("--sample", type=int, default=200, help="facts that are judged, per extractor")
 
     arguments = parse_arguments(__doc__, add)
-    turns = (
-        [Turn(*one) for one in _MADE_UP] if arguments.smoke else read(arguments.data / "locomo" / "conversations.json")
-    )
+    file = arguments.data / "locomo" / "conversations.json"
+    turns = [Turn(*one) for one in _MADE_UP] if arguments.smoke else read(file)
     if arguments.turns is not None:
         turns = Random(0).sample(turns, arguments.turns)
     judge = load_judge("values" if arguments.smoke else arguments.judge, device=arguments.device)
@@ -127,12 +125,8 @@ def main() -> None:
         found, lines = measure(extract, turns, judge, arguments.sample)
         figures |= {f"{name}: {key}": round(value, 4) for key, value in found.items()}
         print("\n".join([name, *lines]), file=sys.stderr)
-    settings = {
-        "turns": len(turns),
-        "model": arguments.model or "",
-        "judge": arguments.judge,
-        "sample": arguments.sample,
-    }
+    model = Path(arguments.model).name if arguments.model else ""
+    settings = {"turns": len(turns), "model": model, "judge": arguments.judge, "sample": arguments.sample}
     report("longterm_extraction", arguments, settings, figures)
 
 

@@ -73,7 +73,7 @@ class FactExtractor:
         self._chat, self._judge = chat, judge
 
     def __call__(self, speaker: str, text: str) -> list[str]:
-        """The facts. Questions and what is said of the listener are left out, and a turn of nothing else needs no model.
+        """The facts. Questions and what is said of the listener are left out; a turn of nothing else needs no model.
 
         Raises CompletionError where the model fails, JudgeError as the judge does.
         """
@@ -100,13 +100,13 @@ class ConversationMemory:
     """Keeps what is told in conversations as memories, each once, as a guess that is still to be checked."""
 
     def __init__(self, service: MemoryService, extract: Extractor = facts_by_rules) -> None:
-        self._service, self._extract = service, extract
+        self._service, self.extract = service, extract
 
     def remember(self, text: str, scope: Scope, speaker: str = "The user") -> list[Memory]:
         """The memories that came of a turn. Raises CompletionError as the model does, JudgeError as the judge does."""
         source = MemorySource("model", "extraction", WRITE_TIME_PRIOR["model"])
         said = {"said_by": speaker, "said": text[:500]}
-        new = [fact for fact in self._extract(speaker, text) if not self._service.knows(fact, scope)]
+        new = [fact for fact in self.extract(speaker, text) if not self._service.knows(fact, scope)]
         return [self._service.add(fact, scope, source, metadata=said) for fact in new]
 
 

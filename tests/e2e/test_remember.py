@@ -103,9 +103,14 @@ def test_nothing_is_kept_unasked(llm: LLM, store: MemoryStore) -> None:
         MemoryOptions("ann", scope="none", remember=True)
 
 
-def test_a_model_that_takes_no_conversations_refuses(store: MemoryStore) -> None:
-    with pytest.raises(ConfigError, match="needs a chat model"):
-        LLM("builtin", config={"longterm": {"extractor": "model"}}, longterm=MemoryService(store), verifier="none")
+def test_without_grammars_no_model_takes_facts(store: MemoryStore) -> None:
+    settings, service = {"longterm": {"extractor": "model"}}, MemoryService(store)
+    with (
+        mock.patch("ewe.llm.find_spec", return_value=None),
+        pytest.raises(ConfigError, match="needs a chat model"),
+        scripted_llm("none", script, settings, longterm=service, verifier="none"),
+    ):
+        pass
 
 
 def test_without_memories_nothing_is_kept() -> None:
