@@ -29,9 +29,9 @@ _ADVERBS = words_of(
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should
-    shouldn't might may must gotta is isn't has hasn't does doesn't put set hit cut quit let hurt felt slept heard ate
-    drank drove rode wore threw understood lent hung froze stole hid bit dug stuck swept meant forgot broke woke found
-    stood won spent lost left caught"""
+    shouldn't might may must gotta is isn't has hasn't does doesn't put read set hit cut quit let hurt felt slept heard
+    ate drank drove rode wore threw understood lent hung froze stole hid bit dug stuck swept meant forgot broke woke
+    found stood won spent lost left caught"""
 )
 _BASE_IN_ED = words_of("need feed speed succeed exceed proceed")
 _VERBS_IN_LY = words_of("rely apply supply reply fly multiply comply")

@@ -18,6 +18,7 @@ from ewe.server.schemas.common import (
     UrlCitation,
     Usage,
 )
+from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Claim, Generation, Passage, Sentence, Verdict
 
 
@@ -112,7 +113,7 @@ def wire_claim(claim: Claim) -> EweClaim:
 
 def wire_source(passage: Passage, score: float | None = None) -> EweSource:
     """A passage as clients read it."""
-    return EweSource(**asdict(passage), score=score)
+    return EweSource(**asdict(passage), score=score, gives_orders=addresses_the_reader(passage.text))
 
 
 def _sentence(choice: int, sentence: Sentence, offset: int) -> EweSentence:

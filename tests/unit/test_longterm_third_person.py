@@ -23,7 +23,7 @@ from ewe.longterm.third_person import in_third_person
         ("I'd been to Rome twice.", "Ann had been to Rome twice."),
         ("I need new shoes.", "Ann needs new shoes."),
         ("I fly to Rome often.", "Ann flies to Rome often."),
-        ("I read a book.", "Ann reads a book."),
+        ("I read a book.", "Ann read a book."),
         ("I put salt on eggs.", "Ann put salt on eggs."),
         ("My wife and I live in Rome.", "Ann's wife and Ann live in Rome."),
         ("We're moving to our new flat.", "Ann and others are moving to Ann's new flat."),
