@@ -39,6 +39,7 @@ BENCHMARKS = (
     "longterm_scoring",
     "longterm_locomo",
     "longterm_conflicts",
+    "longterm_extraction",
     "retrieval_speed",
     "stores",
     "judge_quality",

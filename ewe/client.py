@@ -75,8 +75,8 @@ class EngineClient:
         if self._pipeline is not None and not request.is_plain:
             self._pipeline.check(request.prompt, request.params, request.tools)
         memory, memories = request.memory, self.components.memories
-        if memory is not None and memory.remember and (memories is None or memories.conversations is None):
-            raise InvalidRequestError("memory: remember needs memories (longterm.path), a chat model and llguidance")
+        if memory is not None and memory.remember and memories is None:
+            raise InvalidRequestError("memory: remember needs memories: set longterm.path")
         return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:

@@ -65,10 +65,12 @@ class LLM:
         preflight(self.config, loaded is not None)
         components = make_components(self.config, datastore, verifier, service, on_load, loaded is not None)
         self.client = EngineClient(self.config, components, loaded, on_load)
-        if components.memories is not None and self.has_chat_template and find_spec("llguidance") is not None:
-            from ewe.longterm.extraction import ConversationMemory
+        if (memories := components.memories) is not None and self.config.longterm.extractor == "model":
+            from ewe.longterm.extraction import FactExtractor
 
-            components.memories.conversations = ConversationMemory(components.memories.service, self.chat_plainly)
+            if not self.has_chat_template or find_spec("llguidance") is None:
+                raise ConfigError("longterm.extractor: model needs a chat model and 'ewe-engine[structured]'")
+            memories.conversations.extract = FactExtractor(self.chat_plainly, memories.service.judge)
 
     @property
     def tokenizer(self) -> Any:

@@ -91,7 +91,7 @@ def memory(
     benches: list[Bench] = import_module(_MODULES[bench]).open_benches(setup)
     with (
         closing(FindingsFile(output, settings, [Finding])) as findings,
-        nullcontext() if model is None else open_model(model) as chat,
+        nullcontext() if model is None else open_model(model, benches[0].answer_tokens) as chat,
     ):
         for one in benches:
             _play(one, names, chat, setup, findings)

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -117,20 +117,25 @@ def remember(
     ],
     user: User = "",
     agent: Agent = "",
-    model: Annotated[str, typer.Option(help="The chat model that takes the facts.")] = "smollm2",
+    model: Annotated[
+        str | None, typer.Option(help="A chat model that takes the facts.", show_default="rules of English")
+    ] = None,
     settings: options.Settings = None,
     judge: JudgeName = "builtin",
     encoder: EncoderName = None,
 ) -> None:
     """Keep the facts that a conversation's users tell, unverified; makes the store if there is none. Prints them."""
-    from ewe.longterm.extraction import ConversationMemory
+    from ewe.longterm.extraction import ConversationMemory, FactExtractor, facts_by_rules
     from ewe.verification.endpoint.protocol import CompletionError
 
     messages = [message for message in read_messages(file) if message["role"] == "user"]
-    config = settings_of(model=model, assignments=settings)
     failed = 0
-    with _service(store, judge, encoder) as service, open_llm(config) as llm:
-        memory = ConversationMemory(service, llm.chat_plainly)
+    with (
+        _service(store, judge, encoder) as service,
+        nullcontext() if model is None else open_llm(settings_of(model=model, assignments=settings)) as llm,
+    ):
+        extract = facts_by_rules if llm is None else FactExtractor(llm.chat_plainly, service.judge)
+        memory = ConversationMemory(service, extract)
         for message in messages:
             try:
                 found = memory.remember(message["content"], Scope(user, agent), message.get("name") or "The user")

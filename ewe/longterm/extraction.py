@@ -1,4 +1,4 @@
-"""Facts that people tell in a conversation, written down by a chat model and kept as memories."""
+"""Facts that people tell in a conversation, taken by rules or by a chat model and kept as memories."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
+from ewe.longterm.third_person import in_third_person
 from ewe.sampling import SamplingParams
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.prompt_injection import (
@@ -19,10 +20,12 @@ from ewe.text.prompt_injection import (
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.verification.endpoint.protocol import CompletionError
-from ewe.verification.judges.protocol import REFUTED
+from ewe.verification.judges.protocol import SUPPORTED, Judge
 
 Chat = Callable[[Conversation, SamplingParams], str]
 """A model's whole answer to a conversation; raises CompletionError."""
+Extractor = Callable[[str, str], list[str]]
+"""Facts from what a speaker, whose name comes first, says; each names its subject."""
 
 _LONGEST_FACT = 160  # characters
 _LONGEST_TURN = 2000
@@ -54,17 +57,27 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 )
 
 
+def facts_by_rules(speaker: str, text: str) -> list[str]:
+    """What somebody says of themselves in English, sentence by sentence in the third person; nothing is added."""
+    told = (in_third_person(sentence, speaker) for sentence in _sentences(text))
+    return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
+
+
 class FactExtractor:
-    """Takes facts from what somebody says in English: each names its subject and adds nothing to what was said."""
+    """Has a model write down at most three facts of what somebody says in English.
 
-    def __init__(self, chat: Chat) -> None:
-        self._chat, self._splitter = chat, SentenceSplitter()
+    judge: drops the facts that what was said does not entail; without one they need only use its words.
+    """
 
-    def extract(self, speaker: str, text: str) -> list[str]:
-        """At most three facts. Questions and what is said of the listener are left out, and a turn of nothing else
-        needs no model. Raises CompletionError where the model fails.
+    def __init__(self, chat: Chat, judge: Judge | None = None) -> None:
+        self._chat, self._judge = chat, judge
+
+    def __call__(self, speaker: str, text: str) -> list[str]:
+        """The facts. Questions and what is said of the listener are left out; a turn of nothing else needs no model.
+
+        Raises CompletionError where the model fails, JudgeError as the judge does.
         """
-        told = self._told(text)
+        told = " ".join(sentence for sentence in _sentences(text) if _tells(sentence))
         if not told:
             return []
         answer = self._chat(_conversation(speaker, told), _PARAMS)
@@ -74,35 +87,32 @@ class FactExtractor:
             raise CompletionError(f"the model wrote no list of facts: {answer[:80]!r}") from error
         said = words(f"{speaker} {told}")
         known = {stem(form) for word in said for form in (word, f"{word}s")}  # I live, Ann lives
-        return [fact for fact in dict.fromkeys(facts) if _is_fact(fact, known)]
+        return self._entailed([fact for fact in dict.fromkeys(facts) if _is_fact(fact, known)], f"{speaker}: {told}")
 
-    def _told(self, text: str) -> str:
-        clean = without_control_tokens(text[:_LONGEST_TURN])
-        sentences = [clean[start:end].strip() for start, end in self._splitter.split(clean)]
-        return " ".join(sentence for sentence in sentences if _tells(sentence))
+    def _entailed(self, facts: list[str], told: str) -> list[str]:
+        if self._judge is None or not facts:
+            return facts
+        rows = self._judge.judge([(told, fact) for fact in facts])
+        return [fact for fact, row in zip(facts, rows, strict=True) if row[SUPPORTED] >= LEAST_STRENGTH]
 
 
 class ConversationMemory:
-    """Keeps what is told in conversations as memories, each once, as a model's guess that is still to be checked."""
+    """Keeps what is told in conversations as memories, each once, as a guess that is still to be checked."""
 
-    def __init__(self, service: MemoryService, chat: Chat) -> None:
-        self._service, self._extractor = service, FactExtractor(chat)
+    def __init__(self, service: MemoryService, extract: Extractor = facts_by_rules) -> None:
+        self._service, self.extract = service, extract
 
     def remember(self, text: str, scope: Scope, speaker: str = "The user") -> list[Memory]:
         """The memories that came of a turn. Raises CompletionError as the model does, JudgeError as the judge does."""
         source = MemorySource("model", "extraction", WRITE_TIME_PRIOR["model"])
         said = {"said_by": speaker, "said": text[:500]}
-        facts = self._extractor.extract(speaker, text)
-        left = self._not_refuted(facts, f"{speaker}: {text}")
-        new = [fact for fact in left if not self._service.knows(fact, scope)]
+        new = [fact for fact in self.extract(speaker, text) if not self._service.knows(fact, scope)]
         return [self._service.add(fact, scope, source, metadata=said) for fact in new]
 
-    def _not_refuted(self, facts: list[str], turn: str) -> list[str]:
-        judge = self._service.judge
-        if judge is None or not facts:
-            return facts
-        rows = judge.judge([(turn, fact) for fact in facts])
-        return [fact for fact, row in zip(facts, rows, strict=True) if row[REFUTED] < LEAST_STRENGTH]
+
+def _sentences(text: str) -> list[str]:
+    clean = without_control_tokens(text[:_LONGEST_TURN])
+    return [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
 
 
 def _conversation(speaker: str, told: str) -> Conversation:

@@ -35,7 +35,7 @@ _log = logging.getLogger("ewe.longterm")
 class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
-    reviews: run from now on, until `close`. conversations: keeps what users tell; None: nobody asks a model for it.
+    reviews: run from now on, until `close`. conversations: keeps what users tell.
     patience_s: seconds that `close` gives to what is still to be learnt. Learning has a thread of its own. What fails
     is logged and counted.
     """
@@ -50,7 +50,7 @@ class RequestMemories:
         patience_s: float = 30.0,
     ) -> None:
         self.service = service
-        self.conversations: ConversationMemory | None = None
+        self.conversations = ConversationMemory(service)
         self._owns_store = owns_store
         self._reviews = None if reviews is None else reviews.start()
         self._settings, self._patience_s = settings, patience_s
@@ -137,7 +137,7 @@ class RequestMemories:
                 proofs = {passage.id: passage for passage in supporting}
                 for sentence in generation.sentences:
                     self._count("promoted", len(self.service.promote(sentence, proofs, scope)))
-            if question and options.remember and generation.index == 0 and self.conversations is not None:
+            if question and options.remember and generation.index == 0:
                 self._count("remembered", len(self.conversations.remember(question, scope)))
         except Exception as error:  # the answer has gone out: nobody else could be told
             self.failed("learning", error)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ewe.server.errors import RefusedError
 from ewe.server.schemas import common as schemas
+from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Claim, Generation, Passage, Verdict
 
 
@@ -97,7 +98,7 @@ def support_score(claims: Sequence[Claim]) -> float | None:
 
 def wire_source(passage: Passage, score: float | None = None) -> schemas.EweSource:
     """A passage as clients read it."""
-    return schemas.EweSource(**asdict(passage), score=score)
+    return schemas.EweSource(**asdict(passage), score=score, gives_orders=addresses_the_reader(passage.text))
 
 
 def _revisions(choice: int, generation: Generation, first: int) -> list[schemas.EweRevision]:

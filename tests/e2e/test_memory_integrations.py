@@ -51,7 +51,7 @@ def test_llama_index_brings_memories_and_takes_facts(store: MemoryStore) -> None
     from ewe.integrations.llama_index import LongTermMemoryBlock
 
     service = MemoryService(store)
-    told = ConversationMemory(service, lambda messages, params: json.dumps({"facts": ["The user owns a boat."]}))
+    told = ConversationMemory(service)
     block = LongTermMemoryBlock(service=service, user="ann", conversations=told)
     memory = ChatMemory.from_defaults(
         session_id="s", token_limit=40, chat_history_token_ratio=0.5, token_flush_size=10, memory_blocks=[block]

@@ -6,20 +6,21 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 from script_rig import scripted_llm
 from typer.testing import CliRunner, Result
 
 from ewe import LLM, MemoryOptions
 from ewe.cli.main import app
-from ewe.errors import InvalidRequestError
+from ewe.errors import ConfigError, InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import Passage, Query, ScoredPassage
-from ewe.verification.value_comparison.verifier import ValueJudge
 from tests.unit.longterm_parts import new_store
 
 pytest.importorskip("llguidance", reason="llguidance is not installed")
@@ -65,10 +66,18 @@ def datastore() -> Asked:
     return Asked()
 
 
-@pytest.fixture
-def llm(store: MemoryStore, datastore: Asked) -> Iterator[LLM]:
-    service = MemoryService(store, judge=ValueJudge())
-    with scripted_llm("none", script, datastore=datastore, longterm=service, verifier="none") as opened:
+class Agreeing:
+    """A judge by whom everything follows from what was said, and nothing from another memory."""
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        return np.array([(0.9, 0.05, 0.05) if ": " in pair[0] else (0.0, 0.0, 1.0) for pair in pairs]).reshape(-1, 3)
+
+
+@pytest.fixture(params=["rules", "model"])
+def llm(store: MemoryStore, datastore: Asked, request: pytest.FixtureRequest) -> Iterator[LLM]:
+    service = MemoryService(store, judge=Agreeing())
+    settings = {"longterm": {"extractor": request.param}}
+    with scripted_llm("none", script, settings, datastore=datastore, longterm=service, verifier="none") as opened:
         yield opened
 
 
@@ -94,9 +103,18 @@ def test_nothing_is_kept_unasked(llm: LLM, store: MemoryStore) -> None:
         MemoryOptions("ann", scope="none", remember=True)
 
 
-def test_a_model_that_takes_no_conversations_refuses(llm: LLM) -> None:
-    llm.memories.conversations = None
-    with pytest.raises(InvalidRequestError, match="chat model and llguidance"):
+def test_without_grammars_no_model_takes_facts(store: MemoryStore) -> None:
+    settings, service = {"longterm": {"extractor": "model"}}, MemoryService(store)
+    with (
+        mock.patch("ewe.llm.find_spec", return_value=None),
+        pytest.raises(ConfigError, match="needs a chat model"),
+        scripted_llm("none", script, settings, longterm=service, verifier="none"),
+    ):
+        pass
+
+
+def test_without_memories_nothing_is_kept() -> None:
+    with scripted_llm("none", script) as llm, pytest.raises(InvalidRequestError, match=r"set longterm\.path"):
         llm.chat(TALK, memory=MemoryOptions("ann", remember=True))
 
 
@@ -125,15 +143,14 @@ def test_the_server_keeps_facts_of_a_chat(llm: LLM, store: MemoryStore) -> None:
         assert refused.status_code == 400
 
 
-def remember(store: Path, file: Path, model: LLM) -> Result:
-    with mock.patch("ewe.cli.memory_write.open_llm", return_value=mock.MagicMock(__enter__=lambda _: model)):
-        return CliRunner().invoke(
-            app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "values"]
-        )
+def remember(store: Path, file: Path, *model: str) -> Result:
+    return CliRunner().invoke(
+        app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "values", *model]
+    )
 
 
 @pytest.mark.parametrize("form", ["list", "lines", "object"])
-def test_the_command_reads_conversations(tmp_path: Path, llm: LLM, form: str) -> None:
+def test_the_command_reads_conversations(tmp_path: Path, form: str) -> None:
     messages = [*TALK, {"role": "assistant", "content": "I moved to Lyon in 2019."}, {"role": "user", "content": "Hi."}]
     texts = {
         "list": json.dumps(messages, indent=1),
@@ -142,14 +159,14 @@ def test_the_command_reads_conversations(tmp_path: Path, llm: LLM, form: str) ->
     }
     file, folder = tmp_path / "talk", tmp_path / "made"
     file.write_text(texts[form], encoding="utf-8")
-    told = remember(folder, file, llm)
+    told = remember(folder, file)
     assert (told.exit_code, FACT in told.stdout) == (0, True), told.output
     assert "2 messages read, 0 without an answer" in told.stderr
     with MemoryStore.open(folder) as opened:
         assert contents(opened) == [FACT]
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path, llm: LLM) -> None:
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "talk"
     for text, problem in (
         ("{", "talk:1: not valid JSON"),
@@ -157,9 +174,11 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, llm: LLM) -> None:
         ("[]", "is empty"),
     ):
         file.write_text(text, encoding="utf-8")
-        told = remember(tmp_path / "made", file, llm)
+        told = remember(tmp_path / "made", file)
         assert (told.exit_code, problem in " ".join(told.stderr.split())) == (2, True), told.output
     file.write_text(json.dumps(TALK), encoding="utf-8")
-    with mock.patch.object(llm, "chat_plainly", return_value="no JSON"):
-        told = remember(tmp_path / "made", file, llm)
+    model = mock.MagicMock()
+    model.__enter__.return_value.chat_plainly.return_value = "no JSON"
+    with mock.patch("ewe.cli.memory_write.open_llm", return_value=model):
+        told = remember(tmp_path / "made", file, "--model", "smollm2")
     assert (told.exit_code, "1 message read, 1 without" in told.stderr) == (1, True)

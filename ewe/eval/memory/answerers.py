@@ -55,8 +55,11 @@ class ModelAnswerer:
 
 
 @contextmanager
-def open_model(name: str) -> Iterator[ChatModel]:
-    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification."""
+def open_model(name: str, max_tokens: int) -> Iterator[ChatModel]:
+    """The model openai:MODEL@URL, or the engine with a model by name or folder, without retrieval and verification.
+
+    max_tokens: of an answer of the engine's.
+    """
     from ewe.verification.endpoint import is_endpoint, open_endpoint
 
     if is_endpoint(name):
@@ -67,7 +70,7 @@ def open_model(name: str) -> Iterator[ChatModel]:
     from ewe.sampling import SamplingParams
 
     settings = resolve_config(name, None).override(("policy=plain", "verifier=none", "datastore=null"))
-    params = SamplingParams(max_tokens=32)
+    params = SamplingParams(max_tokens=max_tokens)
     with LLM(config=settings) as llm:
         yield lambda talks: [answer.text.strip() for answer in llm.chat(list(talks), params)]
 

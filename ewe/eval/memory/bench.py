@@ -52,13 +52,15 @@ class Setup:
 class Bench:
     """Items that every system plays: one table.
 
-    columns: the table's, by the names of values, in words. judge: of the systems' stores. reader: answers exactly
-    where no model is named; None where there is none. parts: other fields of `StoreSystem`.
+    columns: the table's, by the names of values, in words. answer_tokens: most of a model's answer. judge: of the
+    systems' stores. reader: answers exactly where no model is named; None where there is none. parts: other fields of
+    `StoreSystem`.
     """
 
     name: str
     columns: Mapping[str, str]
     items: Sequence[str]
+    answer_tokens: int = 32
     judge: Judge | None = None
     reader: Answerer | None = None
     parts: Mapping[str, Any] = MappingProxyType({})

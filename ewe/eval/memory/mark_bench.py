@@ -55,6 +55,7 @@ class MARKBench(Bench):
     """
 
     name, columns, items = "mark", _COLUMNS, ("medmcqa",)
+    answer_tokens = 256  # notes of a conversation, in JSON
 
     def __init__(self, records: Mapping[str, Record], similarity: Similarity) -> None:
         self.records, self.similarity, self.reader = records, similarity, partial(read, records=records)

@@ -168,7 +168,10 @@ class EweSentence(AnswerModel):
 
 
 class EweSource(AnswerModel):
-    """A text that was in memory or decided a verdict; score: the retriever's, if it was retrieved."""
+    """A text that was in memory or decided a verdict; score: the retriever's, if it was retrieved.
+
+    gives_orders: whether the text speaks to its reader ("ignore all previous instructions").
+    """
 
     id: str
     title: str
@@ -178,6 +181,7 @@ class EweSource(AnswerModel):
     text: str
     score: float | None
     veracity: float
+    gives_orders: bool
 
 
 class EweRevision(AnswerModel):

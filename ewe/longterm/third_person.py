@@ -1,0 +1,113 @@
+"""What people say of themselves in English, put into the third person by rules that add nothing to it."""
+
+import re
+
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, is_irregular_past, words_of
+from ewe.text.words import words
+
+_TOKEN = re.compile(r"[\w'’]+(?:-[\w'’]+)*|[^\w]+")
+# What stands before a statement and adds nothing to it: "Oh wow, ", "Thanks, Ben! ", "By the way, ".
+_OPENING = re.compile(
+    r"^(?:(?:and|but|so|well|oh|ooh|yeah|yep|yes|yup|no|nope|nah|wow|woah|hey|hi|hello|thanks|thank you|sure|ok|okay|"
+    r"aww?|haha|actually|also|plus|anyway|honestly|btw|by the way|of course|for sure|definitely|absolutely|totally|"
+    r"cool|great|nice|awesome|right)\b(?:,? \w+)?\s*[,!.-]+\s*|(?:and|but|so|plus|yeah|well|oh)\s+)+",
+    re.IGNORECASE,
+)
+# First-person subjects, with the verb in the third person where one is part of them.
+_SINGULAR = {"i": "", "i'm": "is", "im": "is", "i've": "has", "i'll": "will", "i'd": "would"}
+_PLURAL = {"we": "", "we're": "are", "we've": "have", "we'll": "will", "we'd": "would"}
+_SUBJECTS = _SINGULAR | _PLURAL
+_OTHER_FORMS = {
+    "me": "{}", "my": "{}'s", "mine": "{}'s", "our": "{}'s", "ours": "{}'s", "us": "{} and others",
+    "myself": "themselves", "ourselves": "themselves",
+}  # fmt: skip
+_FIRST_PERSON = _SUBJECTS.keys() | _OTHER_FORMS.keys()
+_THIRD = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
+_ADVERBS = words_of(
+    """just also still never always often even now already usually sometimes soon first kinda almost ever both then not
+    too really only"""
+)
+_SAME_FORM = words_of(
+    """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should
+    shouldn't might may must gotta is isn't has hasn't does doesn't put read set hit cut quit let hurt felt slept heard
+    ate drank drove rode wore threw understood lent hung froze stole hid bit dug stuck swept meant forgot broke woke
+    found stood won spent lost left caught"""
+)
+_BASE_IN_ED = words_of("need feed speed succeed exceed proceed")
+_VERBS_IN_LY = words_of("rely apply supply reply fly multiply comply")
+_YOU = words_of("you your yours you're you've you'll you'd yourself let's ya y'all")
+# Said of the moment or to the other one: no fact about the speaker.
+_ATTITUDES = words_of("hope wish guess bet agree mean wonder suppose promise swear wait appreciate think know")
+_MOODS = words_of("glad sorry sure good fine happy excited thankful grateful lucky back ready done love thanks super")
+_UNRESOLVED = words_of("it this that these those they them he she him here there everyone let don hopefully")
+_SAYS_NOTHING = FUNCTION_WORDS | _MOODS | _UNRESOLVED | _ADVERBS | words_of("i im my mine we our us myself so")
+
+
+def in_third_person(sentence: str, speaker: str) -> str:
+    """ "I moved to Lyon." as "Ann moved to Lyon."; empty where the sentence tells nothing of its speaker that can stand
+    alone.
+    """
+    plain = _OPENING.sub("", sentence.strip())
+    if plain.endswith("?") or not _tells(words(plain)):
+        return ""
+    told = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
+    return told[0].upper() + told[1:]
+
+
+def _tells(said: list[str]) -> bool:
+    """Whether a sentence says something of its speaker; one without "I" or "we" could be a request ("Tell me ...")."""
+    subjects = [place for place, word in enumerate(said) if word in _SUBJECTS]
+    bare = [word.partition("'")[0] for word in said]
+    if _FIRST_PERSON.isdisjoint(said) or not _YOU.isdisjoint(said) or bare[0] in _UNRESOLVED | _MOODS:
+        return False
+    if subjects and not _ATTITUDES.isdisjoint(said[subjects[0] + 1 : subjects[0] + 4]):
+        return False
+    if not subjects and said[0] not in DETERMINERS and not (said[0].endswith("ing") and said[1] not in _OTHER_FORMS):
+        return False
+    return len(set(bare) - _SAYS_NOTHING) > (not _UNRESOLVED.isdisjoint(bare))
+
+
+def _rewritten(tokens: list[str], speaker: str) -> str:
+    name = speaker[0].lower() + speaker[1:] if speaker.startswith("The ") else speaker
+    written: list[str] = []
+    agrees = seen = False  # whether the next verb is to agree with the speaker; whether a subject has come
+    for place, token in enumerate(tokens):
+        word = token.lower().replace("’", "'")
+        if word in _SUBJECTS:
+            subject = name if word in _SINGULAR else f"{name} and others"
+            written.append(f"{subject} {_verb(word, tokens[place + 1 :])}".strip())
+            with_others = not seen and [one.lower() for one in tokens[place - 2 : place - 1]] == ["and"]
+            agrees, seen = word == "i" and not with_others, True
+        elif word in _OTHER_FORMS:
+            written.append(_OTHER_FORMS[word].format(name))
+        elif agrees and word[0].isalpha() and not _is_adverb(word):
+            written.append(_agreeing(token, word))
+            agrees = False
+        else:
+            written.append(token)
+    return "".join(written)
+
+
+def _verb(subject: str, behind: list[str]) -> str:
+    """What follows the speaker's name for a subject's verb: "would" or "had" for "I'd", nothing for "I"."""
+    verb = next((one.lower() for one in behind if one[0].isalpha() and not _is_adverb(one.lower())), "")
+    return "had" if subject.endswith("'d") and _is_past(verb) else _SUBJECTS[subject]
+
+
+def _is_adverb(word: str) -> bool:
+    return word in _ADVERBS or (word.endswith("ly") and word not in _VERBS_IN_LY)
+
+
+def _is_past(word: str) -> bool:
+    return is_irregular_past(word) or word in _SAME_FORM or (word.endswith("ed") and word not in _BASE_IN_ED)
+
+
+def _agreeing(token: str, word: str) -> str:
+    """A verb behind "I" as it is behind a name."""
+    if word in _THIRD:
+        return _THIRD[word]
+    if _is_past(word):
+        return token
+    if re.search(r"[^aeiou]y$", word):
+        return f"{token[:-1]}ies"
+    return f"{token}es" if re.search(r"(?:s|x|z|ch|sh|o)$", word) else f"{token}s"
