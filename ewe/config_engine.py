@@ -19,13 +19,14 @@ class ModelConfig(Settings):
 
     tensor_parallel: how many processes hold a part of every layer each. adapter: a folder with a LoRA adapter that is
     merged into the weights, or the name of one of this package. adapters: more of them by name, which are kept apart,
-    for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only, and not where they are compiled.
+    for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only, and not
+    where they are compiled.
     """
 
     name: str = "builtin"
     revision: str | None = None
     adapter: Name = None
-    adapters: dict[str, str] = {}
+    adapters: dict[str, str] = Field(default_factory=dict)
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"

@@ -66,8 +66,8 @@ class LongTermConfig(Settings):
 
     path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
     say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
-    retrieval. promote: whether what a check supported becomes one. extractor: what takes facts from
-    users' messages. review_every: seconds between reviews (None: none).
+    retrieval. promote: whether what a check supported becomes one. extractor: what takes facts from users'
+    messages. review_every: seconds between reviews (None: none).
     """
 
     path: str | None = None

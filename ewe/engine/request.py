@@ -25,8 +25,8 @@ class Request:
     in place of the prompt, if it is not empty. memory: whose long-term memories it may use; None: those that the
     settings name. tools: what may be called, and how. listener: hears of all `n` answers, in the engine's thread.
     salt: requests with different salts share no encoded units. adapter: the name of the LoRA adapter that computes it;
-    empty for none. shared_prefix: how the prompt begins, if others do, too: without memory, this is encoded once for all
-    of them. kept: special tokens whose texts are not left out, by id. is_plain: only decoding, whatever the policy.
+    empty for none. shared_prefix: how the prompt begins, if others do, too: without memory, this is encoded once for
+    all. kept: special tokens whose texts are not left out, by id. is_plain: only decoding, whatever the policy.
     label_token_ids: the answer is the likeliest of these tokens, its `top_logprobs` those of all of them (if `logprobs`
     are asked for); the prompt goes before all others.
     """
