@@ -1,13 +1,14 @@
 """A checked text in the terminal or in a pipe: every sentence with its mark, its claims and what decided them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
 
 from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
-from ewe.cli.terminal import MARKS, clean, mark, verdict_text
+from ewe.cli.terminal import MARKS, clean, listed_verdicts, mark, verdict_text
 from ewe.eval.veriscore import VeriScore
+from ewe.text.words import counted
 from ewe.types import Claim, Evidence, Verdict
 
 _MOST_PIECES = 2  # Pieces of evidence shown per claim and side; the page and the JSON hold all.
@@ -29,11 +30,11 @@ def print_checked(console: Console, name: str, checked: CheckedText) -> None:
 def outcome_lines(checked: CheckedText) -> list[str]:
     """How many sentences and claims have which verdict, and on how many claims the evidence is at odds."""
     sentences, claims = checked.count_sentences(), checked.count_claims()
-    lines = [f"{_number(sum(sentences.values()), 'sentence')}: {_listed(sentences)}"]
+    lines = [f"{counted(sum(sentences.values()), 'sentence')}: {listed_verdicts(sentences)}"]
     if any(claims.values()):
-        lines.append(f"{_number(sum(claims.values()), 'claim')}: {_listed(claims)}")
+        lines.append(f"{counted(sum(claims.values()), 'claim')}: {listed_verdicts(claims)}")
     if checked.num_conflicts:
-        lines.append(f"sources disagree on {_number(checked.num_conflicts, 'claim')}")
+        lines.append(f"sources disagree on {counted(checked.num_conflicts, 'claim')}")
     return lines
 
 
@@ -90,11 +91,3 @@ def _print_indented(console: Console, line: Text, indent: int) -> None:
         return
     for part in line.wrap(console, max(console.width - indent - 2, 20)):
         console.print(Text(" " * indent).append_text(part), soft_wrap=True)
-
-
-def _listed(counts: Mapping[Verdict, int]) -> str:
-    return ", ".join(f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict])
-
-
-def _number(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

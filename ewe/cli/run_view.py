@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ewe.cli.terminal import clean, mark, verdict_text
 from ewe.cli.text_view import DraftText
+from ewe.text.words import counted
 from ewe.types import Verdict
 
 _MOST_PROOFS = 2
@@ -101,7 +102,7 @@ class RunView:
 def _history(data: dict[str, Any]) -> str:
     attempts = data.get("attempts", 1)
     if data["verdict"] == Verdict.REFUTED:
-        return f"kept, though refuted, after {attempts} attempt{'' if attempts == 1 else 's'}"
+        return f"kept, though refuted, after {counted(attempts, 'attempt')}"
     if not data.get("removed"):
         return ""
     return "rewritten" if attempts == 2 else f"rewritten {attempts - 1} times"

@@ -6,7 +6,7 @@ Text from models and passages is never read as markup, and its control character
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ewe.engine.stream_events import StreamEvent
 from ewe.errors import EWEError
+from ewe.text.words import counted
 from ewe.types import Generation, Sentence, Verdict
 
 MARKS = {
@@ -108,14 +109,18 @@ def summary(generation: Generation) -> str:
     sentences, rewrites = generation.sentences, generation.stats.rewrites
     if all(sentence.verdict is Verdict.NOT_CHECKED for sentence in sentences) and not rewrites:
         return ""
-    again = f", {rewrites} rewrite{'' if rewrites == 1 else 's'}" if rewrites else ""
-    return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}{_verdicts(sentences)}{again}"
+    again = f", {counted(rewrites, 'rewrite')}" if rewrites else ""
+    return f"{counted(len(sentences), 'sentence')}{_verdicts(sentences)}{again}"
 
 
 def _verdicts(sentences: tuple[Sentence, ...]) -> str:
-    counts = Counter(sentence.verdict for sentence in sentences)
-    parts = [f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict]]
-    return f" ({', '.join(parts)})" if parts else ""
+    listed = listed_verdicts(Counter(sentence.verdict for sentence in sentences))
+    return f" ({listed})" if listed else ""
+
+
+def listed_verdicts(counts: Mapping[Verdict, int]) -> str:
+    """ "3 supported, 1 not checked"; verdicts that are none are left out."""
+    return ", ".join(f"{counts[verdict]} {verdict.value.replace('_', ' ')}" for verdict in MARKS if counts[verdict])
 
 
 class View(Protocol):
