@@ -87,7 +87,7 @@ def test_what_needs_more_than_a_token_from_the_models_logits_is_drawn_outside(
 
 
 def test_a_prompt_that_is_scored_has_logits_without_draws() -> None:
-    writer: Any = SimpleNamespace(siblings=[], grammar=None)
+    writer: Any = SimpleNamespace(siblings=[], grammar=None, is_scored=False)
     drawn = SamplingRow(SamplingParams(), (), (), seed=1)
     row = ForwardRow([5], 0, np.arange(1))
     unit = replace(row, wants_logits=False)

@@ -53,8 +53,7 @@ class History:
         # A pass that was launched ahead has written one more.
         slots = sequence.table.slots()[: len(sequence.request.prompt_ids) + len(draft) - 1].tolist()
         cached = [(pool.keys[0][slot].item(), pool.values[0][slot].item()) for slot in slots]
-        core = self._bench.core
-        sampling = sequence.sampling_row(core._eos, core._retry_temperature)
+        sampling = self._bench.core._sampling_row(sequence)
         drawn_from = (list(sampling.output_ids), sampling.banned, sampling.index, sampling.seed, sampling.params)
         text = (draft.text, draft.text_end, draft.held_back_chars(), sequence.finish)
         return list(draft.tokens), list(draft.ids), text, cached, drawn_from, list(draft.sentences)
