@@ -19,10 +19,8 @@ from ewe.server.streaming import DONE, PING, record, unless_gone
 
 _OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps
 _WITH_EFFECTS = (*_OF_THE_FIRST, "/v1/memories")  # what may have been done although the answer is lost
-_OF_THE_CONNECTION = frozenset(
-    (b"connection", b"expect", b"host", b"keep-alive", b"proxy-authenticate")
-    + (b"te", b"trailer", b"transfer-encoding", b"upgrade")
-)
+_OF_THE_CONNECTION = {b"connection", b"expect", b"host", b"keep-alive", b"proxy-authenticate"}
+_OF_THE_CONNECTION |= {b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 # Servers close connections after 5 s without a request; one that is taken up just then would break.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=2.0)
 _CONNECT_S = 5.0

@@ -46,7 +46,6 @@ def build_app(args: dict[str, Any]) -> Application:
     """
     try:
         from ray import serve
-        from ray.serve.config import AutoscalingConfig, RequestRouterConfig
     except ModuleNotFoundError as error:
         raise ConfigError("Ray Serve is not installed: pip install 'ewe-engine[ray]'") from error
     try:
@@ -61,11 +60,11 @@ def build_app(args: dict[str, Any]) -> Application:
     deployment = serve.deployment(
         name="ewe",
         max_ongoing_requests=places + server.max_waiting,
-        autoscaling_config=AutoscalingConfig(min_replicas=1, max_replicas=8, target_ongoing_requests=places),
+        autoscaling_config={"min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": places},
         health_check_period_s=10,
         health_check_timeout_s=30,
         graceful_shutdown_timeout_s=server.drain,
-        request_router_config=RequestRouterConfig(request_router_class=_ROUTER),
+        request_router_config={"request_router_class": _ROUTER},
     )
     return deployment(serve.ingress()(EweReplica)).bind(config, server)
 

@@ -149,8 +149,9 @@ def test_nobody_takes_half_an_answer_for_a_whole_one(servers: list[Server], url:
         ask(url)
 
 
-def test_files_are_the_first_servers_whatever_their_size(servers: list[Server], url: str) -> None:
+def test_files_are_the_first_servers_whatever_their_size(servers: list[Server], replicas: ReplicaSet, url: str) -> None:
     content = b"x" * 5000
+    replicas.replicas[0].load = 100
     for _ in range(4):
         assert http.post(f"{url}/v1/files", content=content).json()["by"] == servers[0].server_port
         assert http.get(f"{url}/v1/batches/batch_1").json()["by"] == servers[0].server_port

@@ -62,7 +62,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["messages", "documents", "memory", "input", "prompt", "text", "prompt_cache_key"])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.dictionaries(NAMES, JSON, max_size=3))
 def test_any_body_has_a_key(body: dict[str, Any]) -> None:
     assert routing_key(body) == routing_key(body)
