@@ -46,7 +46,7 @@ class ProjectionEncoder:
     name, dimension = "random projection", 384
 
     def __init__(self, texts: Sequence[str]) -> None:
-        counts = Counter(word for text in texts for word in set(words(text)))
+        counts = Counter(word for text in texts for word in dict.fromkeys(words(text)))  # a set has no fixed order
         self._place = {word: place for place, word in enumerate(counts)}
         rarity = np.array([math.log(len(texts) / count) + 1e-3 for count in counts.values()], dtype=np.float32)
         drawn = np.random.default_rng(0).standard_normal((len(counts), self.dimension), dtype=np.float32)

@@ -110,7 +110,7 @@ def test_bad_input_is_reported_and_the_rest_is_kept(documents: Path, tmp_path: P
         (["build", ".", "--out", "ds", "--column", "body=x"], "is not of the form FIELD=COLUMN"),
         (["build", ".", "--out", "ds", "--tokens", "3"], "at least 8 tokens"),
         (["build", ".", "--out", "ds", "--encoding", "latin-99"], "unknown encoding"),
-        (["search", "ds", "x"], "ds holds no datastore"),
+        (["search", "ds", "x"], "the datastore ds does not exist"),
         (["info", "ds"], "ds holds no datastore"),
         (["verify", "ds"], "ds holds no datastore"),
         (["add", "ds", "."], "ds holds no datastore"),

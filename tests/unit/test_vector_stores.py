@@ -115,6 +115,15 @@ def test_bm25_finds_what_the_embedded_datastore_finds(address):
     assert open_retriever(address).description == f"BM25 in {connect(address).kind} (no vectors were pushed)"
 
 
+@needs_milvus
+def test_a_collection_that_was_released_is_loaded(milvus_file):
+    address = f"milvus+file:{milvus_file}/c{uuid4().hex}"
+    store = connect(address)
+    push(Datastore(PASSAGES), store, None)
+    store._client.release_collection(store._collection)
+    assert open_retriever(address, RetrievalConfig(retriever="bm25")).retrieve(["bridge"], 1)[0]
+
+
 FILTERS = (
     {"sources": ("news", 'a "b" \\', "s1")},
     {"sources": ("news", "s1"), "without": ("s1", "s2")},

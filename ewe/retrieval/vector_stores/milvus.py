@@ -53,6 +53,7 @@ class MilvusStore:
         noted = self._call("describe_collection").get("properties", {}).get("ewe")
         if noted is None:
             raise DatastoreError(f"{self.uri} was not made by `ewe index push`")
+        self._call("load_collection", timeout=_WRITE_SECONDS)  # Milvus Lite forgets that it was when its process ends
         metadata: dict[str, Any] = json.loads(noted)
         return metadata
 
