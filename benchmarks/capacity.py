@@ -104,7 +104,8 @@ def parts_of(asked: argparse.Namespace, per_gpu: float) -> list[Part]:
     streamed = 16e3 / (server["http_inter_token_ms"] - server["engine_inter_token_ms"])  # 16 answers at a time
     return [
         Part("writing answers", "GPU", asked.rate, per_gpu, "simulated"),
-        Part("routing requests", "core", asked.rate, choices_per_s(math.ceil(asked.rate / per_gpu)), "measured now"),
+        Part("finding keys", "core", asked.rate, 1e3 / passages["bm25: p50_ms"] / 2),  # the router's own search
+        Part("choosing engines", "core", asked.rate, choices_per_s(math.ceil(asked.rate / per_gpu)), "measured now"),
         Part("streaming tokens", "core", asked.rate * asked.answer_tokens, streamed),
         Part("encoding queries", "core", searches, 1e3 / passages["encoder: p50_ms"] / 2),
         Part("searching vectors", "core", searches * shards, passages["ivf: queries_per_s_at_once"] / 2),

@@ -172,5 +172,6 @@ class Trace:
 def zipf_ranks(shares: npt.NDArray[np.float64], total: int, exponent: float) -> npt.NDArray[np.int64]:
     """Ranks from 0 to total - 1 at these quantiles (0 to 1) of a density that falls as rank ** -exponent."""
     power = (1 - exponent) or 1e-9
-    places = (1 + shares * ((total + 1) ** power - 1)) ** (1 / power)
-    return np.clip(places.astype(np.int64), 1, total) - 1
+    places = (1 + shares * ((total + 1.0) ** power - 1)) ** (1 / power)
+    ranks: npt.NDArray[np.int64] = np.minimum(places.astype(np.int64), total) - 1
+    return ranks
