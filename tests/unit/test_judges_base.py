@@ -100,7 +100,7 @@ def refuse_to_load(*_):
 @pytest.fixture
 def shared(parts, monkeypatch):
     """The judge's parts, in a world where no second copy of its model can be loaded."""
-    monkeypatch.setattr(checkpoints, "base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.shared_judge.base_adapter_path", lambda: parts.folder)
     monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
     return parts
 
