@@ -69,10 +69,17 @@ class SharedJudge:
 
 
 def shared_judge(config: Config) -> SharedJudge | None:
-    """The judge that the settings name, if it is their model under an adapter: the same files, unchanged."""
+    """The judge that the settings name, if it is their model under an adapter: the same files, unchanged.
+
+    None where the judge alone would be faster: on a CPU that multiplies bfloat16, for a model in float32.
+    """
     model = config.model
     is_whole = (model.adapter, model.weights, model.tensor_parallel) == (None, AUTO, 1) and not model.compile
     if config.verification.judge != "base" or not is_whole:
         return None
-    is_same = Path(model_source(model).place).resolve() == base_model_path().resolve()
-    return SharedJudge(config) if is_same else None
+    if Path(model_source(model).place).resolve() != base_model_path().resolve():
+        return None
+    from ewe.verification.judges.cross_encoder import choose_device, multiplies_bfloat16
+
+    is_slower = model.dtype in (AUTO, "float32") and multiplies_bfloat16(choose_device(model.device))
+    return None if is_slower else SharedJudge(config)
