@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ewe.attention.probe import attention_layers
-from ewe.components import JUDGE_ADAPTER, Components
+from ewe.components import Components
 from ewe.config import Config
 from ewe.engine import workers
 from ewe.engine.budget import MemoryBudget, cache_dtype, make_pool, plan_memory
@@ -80,8 +80,7 @@ def build_engine(
     if config.model.tensor_parallel > 1:
         return _build_in_parts(config, components, on_finish, loaded, on_load)
     if loaded is None:
-        judge = components.judge
-        loaded = load_model(config.model, on_load, {JUDGE_ADAPTER: judge.folder} if judge else {})
+        loaded = load_model(config.model, on_load, components.judge.adapters if components.judge else {})
     return _build(config, components, on_finish, loaded, on_load)
 
 

@@ -6,28 +6,26 @@ import itertools
 import queue
 import sys
 from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Batch
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ewe.components import JUDGE_ADAPTER, Components
+from ewe.components import Components
 from ewe.config import Config
 from ewe.config_files import load_engine_yaml, load_yaml
 from ewe.engine.loop import EngineLoop
-from ewe.engine.request import Request
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError, JudgeError
+from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.registry import PIPELINES
-from ewe.sampling import SamplingParams
-from ewe.types import Generation, MemoryOptions
+from ewe.types import Generation
 
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
     from ewe.engine.loader import LoadedModel
+    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.longterm.service import MemoryService
@@ -67,8 +65,7 @@ class EngineClient:
 
             self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
         if components.judge is not None:
-            model = self.engine.loaded
-            components.judge.attach(self._score_for_judge, model.tokenizer, model.max_model_len - 1)
+            components.judge.attach(self.run, self.engine.loaded)
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
@@ -111,24 +108,6 @@ class EngineClient:
             for sequence in sequences:
                 self.forget(sequence.request.id, abort=left > 0)
         return [found[key] for key in sorted(found)]
-
-    def _score_for_judge(self, prompts: Batch[Batch[int]], label_token_ids: Batch[int]) -> list[list[float]]:
-        """Log-probabilities [prompts, labels] of the tokens after each prompt, under the judge's adapter.
-
-        Waits for the engine, so not for its own thread. Raises JudgeError if it is closed meanwhile.
-        """
-        params = SamplingParams(max_tokens=1, logprobs=len(label_token_ids))
-        memory = MemoryOptions(scope="none") if self.engine.config.longterm.path is not None else None
-        labels = tuple(label_token_ids)
-        asked = [
-            Request(ids, params, memory=memory, adapter=JUDGE_ADAPTER, is_plain=True, label_token_ids=labels)
-            for ids in prompts
-        ]
-        answers = self.run(asked, None)
-        for answer in answers:
-            if not answer.top_logprobs:
-                raise JudgeError(f"the engine did not judge: {answer.error or answer.finish_reason}")
-        return [[answer.top_logprobs[0][label] for label in labels] for answer in answers]
 
     def events(
         self, sequence: Sequence, events: queue.SimpleQueue[StreamEvent | EngineDeadError]

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.config import Config, RetrievalConfig
-from ewe.engine.model_files import adapter_folder, model_source
+from ewe.engine.model_files import adapter_folder, adapter_folders, model_source
 from ewe.errors import ConfigError, PrecomputedError
 from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
 from ewe.registry import VERIFIERS, verifies
+from ewe.shared_judge import SharedJudge, shared_judge
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
 from ewe.vocabulary import AUTO, DATASTORES, NONE
 
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
-    from ewe.verification.judges.base import EngineJudge
-
-JUDGE_ADAPTER = "base judge"
-"""The name of the adapter that the judge's prompts run with, where it shares the model's weights."""
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
@@ -44,7 +41,7 @@ class Components:
     verifier: Verifier | None
     memories: RequestMemories | None = None
     summary: EngineSummary | None = None
-    judge: EngineJudge | None = None
+    judge: SharedJudge | None = None
 
     @property
     def has_any(self) -> bool:
@@ -72,6 +69,7 @@ def preflight(config: Config, has_model: bool = False) -> None:
     if not has_model:
         model_source(config.model)
         adapter_folder(config.model)
+        adapter_folders(config.model)
         if config.model.device not in ("auto", "cpu"):
             from ewe.engine.device import usable_device
 
@@ -93,9 +91,9 @@ def make_components(
 
     The verifier "auto" is "claims" where there are a datastore, a policy that checks and room for feedback, else none.
     on_load: hears of the datastore as it is opened, and of passages that are indexed on the way. has_model: whether the
-    model is in memory already. Raises ConfigError for
-    names that are not known, or a verifier by name without a datastore; JudgeError for a judge that cannot be had;
-    DatastoreError for passages or a store of memories that cannot be opened.
+    model is in memory already. Raises ConfigError for names that are not known, or a verifier by name without a
+    datastore; JudgeError for a judge that cannot be had; DatastoreError for passages or a store of memories that cannot
+    be opened.
     """
     source = datastore if datastore is not None else config.datastore
     named = verifier if verifier is not None else config.verifier
@@ -107,12 +105,7 @@ def make_components(
             "or verifier to none"
         )
     retriever, found = open_datastore(source, config.retrieval, on_load)
-    judge = None
-    if not has_model and chosen == _UNASKED and _shares_weights(config):
-        from ewe.verification.judges.base import EngineJudge
-        from ewe.verification.judges.checkpoints import base_adapter_path
-
-        judge = EngineJudge(base_adapter_path())
+    judge = shared_judge(config) if chosen == _UNASKED and not has_model else None
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
     live = None
     if memories is not None or config.longterm.path is not None:
@@ -200,17 +193,6 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         )
 
 
-def _shares_weights(config: Config) -> bool:
-    """Whether the judge is the model itself under an adapter: the same files, with every weight as it is."""
-    model = config.model
-    is_whole = (model.adapter, model.weights, model.tensor_parallel) == (None, AUTO, 1) and not model.compile
-    if config.verification.judge != "base" or not is_whole:
-        return False
-    from ewe.verification.judges.checkpoints import base_model_path
-
-    return Path(model_source(model).place).resolve() == base_model_path().resolve()
-
-
 def _tell_of_passages(on_load: OnLoad, done: int, total: int) -> None:
     on_load(LoadStep("indexing the datastore", done, total, "passages"))
 
@@ -220,7 +202,7 @@ def _open_verifier(
     config: Config,
     retriever: Retriever | None,
     is_complete: bool | None = None,
-    judge: EngineJudge | None = None,
+    judge: SharedJudge | None = None,
 ) -> Verifier:
     if not isinstance(chosen, str):
         return chosen

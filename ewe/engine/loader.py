@@ -66,12 +66,10 @@ def load_model(
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
-    source, options = model_source(config), _options(config)
-    model_config = read_config(config)
+    source, model_config = model_source(config), read_config(config)
     max_model_len = _max_model_len(model_config, config.max_model_len)
-    folders = adapter_folders(config) | dict(adapters or {})
     try:
-        model, rows = _model(source, model_config, config, options, on_load, folders)
+        model, rows = _model(source, model_config, config, on_load, adapter_folders(config) | dict(adapters or {}))
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(
             f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, "
@@ -80,7 +78,7 @@ def load_model(
     attention_layers(model)
     _fuse_on_gpu(model, config)
     vocab_size = model.get_input_embeddings().num_embeddings
-    tokenizer = _tokenizer(source, config, options)
+    tokenizer = _tokenizer(source, config, _options(config))
     return LoadedModel(model, tokenizer, max_model_len, _eos_token_ids(model), vocab_size, rows)
 
 
@@ -111,14 +109,9 @@ def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more:
 
 
 def _model(
-    source: ModelSource,
-    model_config: Any,
-    config: ModelConfig,
-    options: dict[str, Any],
-    on_load: OnLoad,
-    adapters: Mapping[str, Path],
+    source: ModelSource, model_config: Any, config: ModelConfig, on_load: OnLoad, adapters: Mapping[str, Path]
 ) -> tuple[Any, RowAdapters | None]:
-    device, dtype = _place(model_config, config)
+    options, (device, dtype) = _options(config), _place(model_config, config)
     if config.tensor_parallel > 1:
         model = _read_model(source, model_config, dtype, options | _sharding(config), on_load)
         return model.eval().requires_grad_(False), None

@@ -79,21 +79,17 @@ class MemoryKeeper:
     def acquire_prefix(self, sequence: Sequence) -> None:
         """Allocates blocks for the prefix that the sequence's units follow, if it has one; raises OutOfBlocksError."""
         if sequence.request.prefix_ids:
-            asked = sequence.request.asked
-            sequence.schedule.prefix = self.cache.acquire(
-                sequence.request.prefix_ids, asked.salt, adapter=asked.adapter
-            )
+            prefix_ids, asked = sequence.request.prefix_ids, sequence.request.asked
+            sequence.schedule.prefix = self.cache.acquire(prefix_ids, asked.salt, (), asked.adapter)
 
     def acquire(self, sequence: Sequence) -> None:
         """Allocates blocks for all pending units; raises OutOfBlocksError, and then holds none of them."""
-        request = sequence.request
+        prefix_ids, adapter = sequence.request.prefix_ids, sequence.request.asked.adapter
         try:
             for pending in sequence.schedule.pending_units:
                 if pending.encoded is None:
                     token_ids = pending.unit_text.token_ids
-                    pending.encoded = self.cache.acquire(
-                        token_ids, pending.salt, request.prefix_ids, request.asked.adapter
-                    )
+                    pending.encoded = self.cache.acquire(token_ids, pending.salt, prefix_ids, adapter)
                     pending.was_cached = pending.encoded.ready
         except OutOfBlocksError:
             self._release_pending(sequence)

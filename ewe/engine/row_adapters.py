@@ -33,7 +33,7 @@ class RowAdapters:
                 for name, adapter in adapters.items()
                 if module_name in adapter.layers
             }
-            layer.row_adapters, layer.__class__ = self, _class(type(layer))
+            layer.row_adapters, layer.__class__ = self, _class(layer.__class__)
 
     @contextmanager
     def applied(self, rows: Sequence[PlacedRow], device: torch.device) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +17,9 @@ from triton_interpreter import INTERPRETED
 from ewe.attention.triton_backend import TritonBackend
 from ewe.engine.fused_layer import fuse_layers, unfuse_layers
 from ewe.engine.quantization import shrink
+from ewe.engine.row_adapters import RowAdapters
 from ewe.kvcache.fp8 import FP8
+from ewe.lora import Adapter, LowRank
 
 on_devices = pytest.mark.parametrize(
     "device",
@@ -28,15 +31,17 @@ on_devices = pytest.mark.parametrize(
 UNITS = [[5, 9], [8]]
 
 
-def logits_of(model, cache_dtype=None, triton=True):
-    """Log-probabilities of prompts and of a step of two answers, one of them with units."""
+def logits_of(model, cache_dtype=None, triton=True, adapters=None):
+    """Log-probabilities of prompts and of a step of two answers, one of them with units, and with an adapter if any."""
     paged = PagedModel(model, block_size=BLOCK, cache_dtype=cache_dtype)
+    paged.runner._adapters = adapters
     if triton:
         paged.runner._backend = TritonBackend(model.device, BLOCK, paged.pool.keys[0].shape[1])
     paged.runner.static = None
     contexts = [paged.context(16, paged.encode(UNITS)), paged.context()]
     found = [paged.run(*[paged.row(context, [20, 21], all_logits=True) for context in contexts]).logits]
-    found.append(paged.run(*[paged.row(context, [40]) for context in contexts]).logits)
+    first, second = (paged.row(context, [40]) for context in contexts)
+    found.append(paged.run(replace(first, adapter="law" if adapters else ""), second).logits)
     return torch.cat(found).log_softmax(-1)
 
 
@@ -90,6 +95,26 @@ def test_layers_with_weights_in_8_bits_keep_their_products():
     expected = logits_of(model, triton=False)
     assert fuse_layers(model) == 2
     torch.testing.assert_close(logits_of(model), expected, atol=LOGPROBS, rtol=0)
+
+
+def test_adapters_are_applied_in_fused_layers():
+    model, generator = shaken("llama"), torch.Generator().manual_seed(5)
+    names = [
+        name for name, item in model.named_modules() if name.endswith(("q_proj", "o_proj", "up_proj", "down_proj"))
+    ]
+    plain = logits_of(model, triton=False)
+    layers = {}
+    for name in names:
+        rows, columns = model.get_submodule(name).weight.shape
+        layers[name] = LowRank(
+            torch.randn(columns, 2, generator=generator) * 0.2, torch.randn(2, rows, generator=generator) * 0.2
+        )
+    adapters = RowAdapters(model, {"law": Adapter(layers, ())})
+    expected = logits_of(model, triton=False, adapters=adapters)
+    same = torch.isclose(expected, plain, atol=1e-3).all(-1)
+    assert same.tolist() == [True] * 4 + [False, True]
+    assert fuse_layers(model) == 2
+    torch.testing.assert_close(logits_of(model, adapters=adapters), expected, atol=LOGPROBS, rtol=0)
 
 
 def test_without_the_kernels_layers_run_as_they_are():

@@ -9,11 +9,13 @@ from small_causal import write_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.checked import NO_CLAIM
+from ewe.config import Config
 from ewe.errors import EngineDeadError, JudgeError
 from ewe.known_models import KNOWN_MODELS
 from ewe.llm import LLM
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
+from ewe.shared_judge import shared_judge
 from ewe.types import Passage
 from ewe.verification import load_judge
 from ewe.verification.judges import checkpoints
@@ -100,8 +102,9 @@ def refuse_to_load(*_):
 @pytest.fixture
 def shared(parts, monkeypatch):
     """The judge's parts, in a world where no second copy of its model can be loaded."""
-    monkeypatch.setattr(checkpoints, "base_adapter_path", lambda: parts.folder)
+    monkeypatch.setattr("ewe.shared_judge.base_adapter_path", lambda: parts.folder)
     monkeypatch.setattr("ewe.verification.judges.base.load_base", refuse_to_load)
+    monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: False)
     return parts
 
 
@@ -122,10 +125,17 @@ def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
     assert not [reason for reason in reasons if reason not in ("", NO_CLAIM)], reasons
 
 
-def test_it_is_loaded_where_the_weights_are_not_its_own(shared):
-    for model in ({"weights": "int8"}, {"adapter": str(shared.folder)}):
-        with engine(model=model) as llm, pytest.raises(AssertionError, match="beside the model"):
-            llm.client.components.verifier.judge.warm()
+def test_it_is_loaded_where_the_weights_are_not_its_own_or_it_is_faster_alone(shared, monkeypatch):
+    def shares(**model):
+        return shared_judge(Config(verification={"judge": "base"}, model={"name": "smollm2", "device": "cpu", **model}))
+
+    assert shares()
+    assert not shares(weights="int8")
+    assert not shares(adapter=str(shared.folder))
+    assert not shares(name="builtin")
+    monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: True)
+    assert not shares()
+    assert shares(dtype="bfloat16")
 
 
 def test_nobody_waits_for_an_engine_that_is_closed(shared):

@@ -75,7 +75,9 @@ def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 _log = logging.getLogger(__name__)
 _NAME = "base"
-_MAX_TOKENS = 448  # Those of the longest pair in training.
+MAX_TOKENS = 448
+"""Tokens of a prompt, those of the longest pair in training."""
+
 _BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain nothing on CPUs and take memory on GPUs.
 
 
@@ -91,7 +93,7 @@ class CausalJudge:
     several threads as `score`.
     """
 
-    def __init__(self, score: Score, tokenizer: Any, temperature: float, max_tokens: int = _MAX_TOKENS) -> None:
+    def __init__(self, score: Score, tokenizer: Any, temperature: float, max_tokens: int = MAX_TOKENS) -> None:
         self._score = score
         self._tokenizer = tokenizer
         self._answers = answer_ids(tokenizer)
@@ -168,28 +170,8 @@ def load_base(device: str = "auto", folder: Path | None = None, model: Path | No
 
 
 def read_temperature(folder: Path) -> float:
-    """What divides the logits of the adapter in `folder`; raises OSError, ValueError or KeyError."""
-    return float(json.loads((folder / BASE_SETTINGS).read_bytes())["temperature"])
-
-
-class EngineJudge:
-    """The base judge as rows of an engine's own batch, over the weights that the engine has in memory.
-
-    It judges once it is attached to the engine. folder: of the adapter, which the engine applies to the prompts.
-    """
-
-    name = _NAME
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._judge: CausalJudge | None = None
-
-    def attach(self, score: Score, tokenizer: Any, max_tokens: int) -> None:
-        """score: asks the engine, from any thread but its own; max_tokens: of a prompt, at most."""
-        self._judge = CausalJudge(score, tokenizer, read_temperature(self.folder), min(max_tokens, _MAX_TOKENS))
-
-    def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
-        """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive."""
-        if self._judge is None:
-            raise JudgeError("the judge in the engine's batch was asked before there was an engine")
-        return self._judge.judge(pairs)
+    """What divides the logits of the adapter in `folder`; raises JudgeError if that cannot be read."""
+    try:
+        return float(json.loads((folder / BASE_SETTINGS).read_bytes())["temperature"])
+    except (OSError, ValueError, KeyError) as error:
+        raise JudgeError(f"the base judge cannot be read ({folder}): {error}") from error
