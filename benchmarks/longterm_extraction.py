@@ -120,7 +120,7 @@ def main() -> None:
         chat = remembered(LLM(arguments.model, verifier="none").chat_plainly)
         builtin = load_judge("builtin", device=arguments.device)
         extractors |= {"model": FactExtractor(chat), "model, judged": FactExtractor(chat, builtin)}
-    figures = {}
+    figures: dict[str, float] = {}
     for name, extract in extractors.items():
         found, lines = measure(extract, turns, judge, arguments.sample)
         figures |= {f"{name}: {key}": round(value, 4) for key, value in found.items()}
