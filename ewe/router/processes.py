@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ewe.errors import ConfigError
-from ewe.router.replicas import ENGINE_DEAD, UNREACHABLE, Replica
+from ewe.router.replicas import ENGINE_DEAD, READY, UNREACHABLE, Replica
 
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0
 _LIVED_S = 60.0  # whoever ends after that is started again without much delay
@@ -36,9 +36,10 @@ class ReplicaProcess:
         self._environment = environment
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._was_ready = False
 
     async def run(self) -> None:
-        """Has it run until it is stopped; raises ConfigError where it refuses its settings."""
+        """Has it run until it is stopped; raises ConfigError if it refuses its settings before it was ever ready."""
         delay = _FIRST_DELAY_S
         while not self._stopping.is_set():
             begin = time.monotonic()
@@ -46,7 +47,7 @@ class ReplicaProcess:
             self._replica.state = UNREACHABLE
             if self._stopping.is_set():
                 return
-            if status == _REFUSED:
+            if status == _REFUSED and not self._was_ready:
                 raise ConfigError(f"replica {self._replica.name} cannot start; it says why above")
             delay = _FIRST_DELAY_S if time.monotonic() - begin > _LIVED_S else min(2 * delay, _LONGEST_DELAY_S)
             fields = {"replica": self._replica.name, "status": status, "again_in_s": delay}
@@ -71,9 +72,12 @@ class ReplicaProcess:
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
         _log.info("replica", extra={"fields": {"replica": self._replica.name, "pid": process.pid, "port": port}})
+        if self._stopping.is_set():  # while it was being started
+            self._send(signal.SIGTERM)
         while True:
             with suppress(TimeoutError):
                 return await asyncio.wait_for(process.wait(), _LOOK_AGAIN_S)
+            self._was_ready |= self._replica.state == READY
             if self._replica.state == ENGINE_DEAD:
                 self._send(signal.SIGKILL)
 

@@ -265,8 +265,8 @@ def test_a_policy_reaches_the_settings_and_others_are_refused(monkeypatch: pytes
         raise ConfigError("stopped here")
 
     monkeypatch.setattr("ewe.cli.generate.open_llm", stop)
-    monkeypatch.setattr("ewe.llm.LLM", lambda config, on_load: stop(config))
     monkeypatch.setattr("ewe.server.process.serve", lambda settings, load, notes: load(print))
+    monkeypatch.setattr("ewe.llm.LLM", lambda config, on_load: stop(config))
     for chosen, expected in (
         (["--policy", "rag"], "rag"),
         ([], "ewe"),

@@ -125,7 +125,16 @@ def test_a_replica_that_ends_is_started_again_until_it_is_stopped(tmp_path: Path
     asyncio.run(asyncio.wait_for(live(), 300))
 
 
-def test_settings_that_are_refused_are_not_tried_again(tmp_path: Path) -> None:
+def test_settings_that_are_refused_are_not_tried_again_unless_they_were_good_before(tmp_path: Path) -> None:
+    async def live() -> None:
+        process = process_of(Replica("0"), tmp_path / "later", "2,2")
+        process._was_ready = True
+        running = asyncio.create_task(process.run())
+        await started(tmp_path / "later", 3)
+        process.stop()
+        await running
+
+    asyncio.run(asyncio.wait_for(live(), 300))
     with pytest.raises(ConfigError, match="replica 0"):
         asyncio.run(process_of(Replica("0"), tmp_path / "starts", "2,2").run())
     assert (tmp_path / "starts").read_text() == "x"
