@@ -224,10 +224,10 @@ def test_what_meets_the_threshold_comes_before_what_is_closer(store, clock):
 
 def test_a_critical_query_asks_for_more(store, clock):
     memories = service(store, clock)
-    memories.add("The dose of the medicine is 5 mg", ANN, person("ann", 0.6))
+    memories.add("The dose of the medicine is 5 mg", ANN, person("ann", 0.55))
     assert memories.search("medicine", [ANN], threshold=0.5).used[0].action is Action.USE
     recall = memories.search("Is it safe to take a dose of this medicine?", [ANN])
-    assert recall.threshold > 0.6
+    assert recall.threshold > 0.55
     assert recall.used[0].action is Action.USE_WITH_UNCERTAINTY
 
 
