@@ -47,7 +47,7 @@ class ModelConfig(_Settings):
     name: str = "builtin"
     revision: str | None = None
     adapter: _Name = None
-    adapters: dict[str, str] = {}
+    adapters: dict[str, str] | None = None
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"
