@@ -18,7 +18,6 @@ from ewe.lazy import warm
 from ewe.loading import LoadStep, OnLoad, ignore_step
 from ewe.protocols import Retriever, Verifier
 from ewe.registry import VERIFIERS, verifies
-from ewe.shared_judge import SharedJudge, shared_judge
 from ewe.summary import DatastoreSummary, EngineSummary, public_name
 from ewe.vocabulary import AUTO, DATASTORES, NONE
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from ewe.longterm.request_memories import RequestMemories
     from ewe.longterm.service import MemoryService
     from ewe.retrieval.source import PassageSource
+    from ewe.shared_judge import SharedJudge
 
 _UNASKED = "claims"  # the verifier that "auto" stands for
 
@@ -105,7 +105,11 @@ def make_components(
             "or verifier to none"
         )
     retriever, found = open_datastore(source, config.retrieval, on_load)
-    judge = shared_judge(config) if chosen == _UNASKED and not has_model else None
+    judge = None
+    if chosen == _UNASKED and not has_model:
+        from ewe.shared_judge import shared_judge
+
+        judge = shared_judge(config)
     checker = None if chosen == NONE else _open_verifier(chosen, config, retriever, judge=judge)
     live = None
     if memories is not None or config.longterm.path is not None:

@@ -26,7 +26,7 @@ class ModelConfig(Settings):
     name: str = "builtin"
     revision: str | None = None
     adapter: Name = None
-    adapters: dict[str, str] = Field(default_factory=dict)
+    adapters: dict[str, str] | None = None
     dtype: Dtype = "auto"
     weights: Literal["auto", "int8", "fp8"] = "auto"
     device: str = "auto"

@@ -111,7 +111,8 @@ def adapter_folder(config: ModelConfig) -> Path | None:
 
 def adapter_folders(config: ModelConfig) -> dict[str, Path]:
     """The folders of the adapters that requests may name, by these names; raises ConfigError as `adapter_folder`."""
-    return {name: _adapter_folder(config, f"model.adapters.{name}", place) for name, place in config.adapters.items()}
+    named = config.adapters or {}
+    return {name: _adapter_folder(config, f"model.adapters.{name}", place) for name, place in named.items()}
 
 
 def _adapter_folder(config: ModelConfig, setting: str, place: str) -> Path:

@@ -87,7 +87,7 @@ class Service:
         components, settings = llm.client.components, self.settings
         places = llm.config.scheduler.max_num_seqs
         self.admission = AdmissionControl(places + settings.max_waiting, settings.max_per_key, places)
-        names = ModelNames(llm.config.model.name, settings.served_model_name, llm.config.model.adapters)
+        names = ModelNames(llm.config.model.name, settings.served_model_name, llm.config.model.adapters or ())
         models = SentenceModels(llm.config.retrieval, components.retriever)
         # Last: from here on requests are let in.
         self._served = Served(llm, names, models, TextVerifiers(llm.config, components))
