@@ -90,7 +90,7 @@ def test_who_asks_for_nothing_pays_nothing() -> None:
         context = paged.context()
         paged.logits(context, [5, 6, 7])
         with torch.inference_mode(), Counter() as counter:
-            paged.runner._forward([paged.row(context, [8])])
+            paged.runner._forward([paged.row(context, [8])], None)
         names[keeps] = counter.names
     writes = {keeps: found.count("aten.index_copy_.default") for keeps, found in names.items()}
     layers = len(attention_layers(model))

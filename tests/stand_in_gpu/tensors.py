@@ -152,7 +152,8 @@ def _index(func: Any, tensor: DeviceTensor, index: Any, *value: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
     indices = [part for part in parts if isinstance(part, list | torch.Tensor)]
     _wait_for_indices(indices)
-    DEVICE.launched["index"] += bool(indices or value)
+    if indices or value:
+        DEVICE.launched["index"] += 1
     inner_index, inner_value = tree_map(inner_of, (index, value))
     return outer_of(DEVICE.run(lambda: func(tensor.inner, inner_index, *inner_value), bool(value)))
 
