@@ -1,7 +1,5 @@
 """Which unit a token's attention came from."""
 
-from __future__ import annotations
-
 import torch
 
 

@@ -1,7 +1,5 @@
 """What the engine asks of whoever computes attention."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 

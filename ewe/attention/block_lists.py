@@ -1,7 +1,5 @@
 """The lists of blocks that kernels find segments by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

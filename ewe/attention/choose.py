@@ -1,7 +1,5 @@
 """Which backend computes attention on a device."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 

@@ -1,7 +1,5 @@
 """What the decode kernels read about the single tokens of a step, as arrays on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How memory units and context share one softmax."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

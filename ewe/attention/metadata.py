@@ -1,7 +1,5 @@
 """What one forward pass holds: rows of many sequences laid out as one flat run of tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Small tensors that are filled on the host and moved to the device together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tokens that the device has drawn and the host has not read: a pass can begin with them all the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

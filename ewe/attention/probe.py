@@ -1,7 +1,5 @@
 """What a model's attention asks for, found out by running it once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The attention named "ewe" in transformers' registries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 

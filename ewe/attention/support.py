@@ -4,8 +4,6 @@ Learned absolute positions (GPT-2, OPT) are no reason: the context stands where 
 that the model was trained on does.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ewe.errors import UnsupportedModelError

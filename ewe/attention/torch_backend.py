@@ -1,7 +1,5 @@
 """Attention in plain torch: right everywhere, fast on CPUs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """One step's index and bias tensors for the torch backend."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

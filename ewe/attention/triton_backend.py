@@ -3,8 +3,6 @@
 Nothing here waits for the device.
 """
 
-from __future__ import annotations
-
 import torch
 from ewe_kernels.cache_write import write_kv
 from ewe_kernels.cache_write_fp8 import write_kv_fp8

@@ -1,7 +1,5 @@
 """One step's index and bias tensors for the Triton backend."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Brings the requests of a batch to whoever answers them, so many at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 

@@ -1,7 +1,5 @@
 """Files of requests in OpenAI's batch format: JSONL, or Parquet with the same columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

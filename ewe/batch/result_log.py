@@ -1,7 +1,5 @@
 """The log of a batch: one line of JSON for each answered request, in OpenAI's format for results."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

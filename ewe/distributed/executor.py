@@ -1,7 +1,5 @@
 """The worker processes beside rank 0: started, told what to do, watched, and ended."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The process group that holds the parts of one model, and which models have no such parts."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What rank 0 tells the workers, as bytes: a header in JSON, then arrays. Nothing is pickled."""
 
-from __future__ import annotations
-
 import json
 import struct
 from dataclasses import dataclass, field

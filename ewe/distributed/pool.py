@@ -1,7 +1,5 @@
 """The KV pool of one part of a model: the keys and values of its own heads, in the same blocks on every rank."""
 
-from __future__ import annotations
-
 import weakref
 from collections import deque
 from collections.abc import Sequence

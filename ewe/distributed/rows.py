@@ -1,7 +1,5 @@
 """The rows of a forward pass as a few arrays, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 

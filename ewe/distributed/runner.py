@@ -1,7 +1,5 @@
 """Forward passes that every rank runs over its own part of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 It obeys the messages on its standard input, in order, and ends with them.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import sys

@@ -1,7 +1,5 @@
 """How the memory of the model's device is divided: weights, activations, the KV pool with its units, the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

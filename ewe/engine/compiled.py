@@ -3,8 +3,6 @@
 The first passes take up to a minute longer.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

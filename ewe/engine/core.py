@@ -3,8 +3,6 @@
 Not thread-safe but for `wake`.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

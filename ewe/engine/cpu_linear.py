@@ -5,8 +5,6 @@ library does that on every processor: the fastest way on one has been three time
 ways are timed.
 """
 
-from __future__ import annotations
-
 import logging
 from bisect import bisect_left
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Other programs disturb such a timing. So a way has to be clearly faster than tor
 on a busy machine counts for nothing, and what was found is kept: an engine computes the same way each time it starts.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

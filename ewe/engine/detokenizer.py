@@ -1,7 +1,5 @@
 """Tokens to text, one token at a time, with an exact way back."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

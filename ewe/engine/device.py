@@ -1,7 +1,5 @@
 """Which device the model runs on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """What tells one model with its settings from another, as far as the KV of units depends on them."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from typing import Any

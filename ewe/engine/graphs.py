@@ -1,7 +1,5 @@
 """Capturing CUDA graphs while other threads use the device."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A pass that has been launched: whose next tokens it draws, how they come home, and which logits are whose."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Batch

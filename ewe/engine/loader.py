@@ -1,7 +1,5 @@
 """Loading a model and its tokenizer, or refusing them with the reason."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager

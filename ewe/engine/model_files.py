@@ -3,8 +3,6 @@
 Imports no torch, so that a wrong name is refused at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ The paper verifies a span in one pass. Whether a token stands depends on nothing
 its turn comes: the texts are the same, and every token takes a pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence as Batch
 from dataclasses import replace
 

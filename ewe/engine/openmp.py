@@ -5,8 +5,6 @@ few rows takes: decoding one prompt ran at two thirds of its speed beside the wo
 the model.
 """
 
-from __future__ import annotations
-
 import ctypes
 
 _SOFT = 1  # omp_pause_soft of OpenMP 5.0: what was set stays set

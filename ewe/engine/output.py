@@ -1,7 +1,5 @@
 """What leaves the engine: the stream of one sequence and its finished Generation."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The text that one sequence has written so far: tokens, characters and sentences, truncated together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

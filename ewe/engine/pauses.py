@@ -3,8 +3,6 @@
 Decides neither when to look (policies do) nor what a refuted sentence becomes (the rewriter does).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence as Batch
 from enum import Enum, auto

@@ -3,8 +3,6 @@
 A number depends on its key and counter alone: it is the first that numpy's generator draws with them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

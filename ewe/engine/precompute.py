@@ -1,7 +1,5 @@
 """Encoding passages into a folder of units, and opening such a folder for an engine."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Activations, sums, embeddings, norms and the output layer keep the model's precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """What is asked of the engine: a request as callers state it, and as it runs once it has been checked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What becomes of verdicts: sentences are kept, or dropped and written again under new memory (design 2.4)."""
 
-from __future__ import annotations
-
 import time
 
 from ewe.config import FeedbackConfig

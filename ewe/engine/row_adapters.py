@@ -1,7 +1,5 @@
 """LoRA adapters that are applied to the rows of a pass that name them, while all rows share the model's weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache

@@ -4,8 +4,6 @@ A draw depends only on (seed, index, position, stream), so a request samples ali
 state to be restored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

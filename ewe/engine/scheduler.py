@@ -4,8 +4,6 @@ Sequences are served in order of arrival: an older one may take the blocks of a 
 and comes back unchanged; nothing is recomputed but evicted units, whose KV depends on their own text alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
 

@@ -3,8 +3,6 @@
 Decides nothing: the scheduler fills it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from ewe.attention.metadata import ForwardRow

@@ -1,7 +1,5 @@
 """Whether products of few rows with 8-bit weights run in the Triton kernel on a device."""
 
-from __future__ import annotations
-
 import logging
 
 import torch

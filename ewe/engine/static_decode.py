@@ -1,7 +1,5 @@
 """Which static step a pass takes, and the capturing of all of them at start-up."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ A step that only decodes has a lane per row and lanes that pad it; one with unit
 theirs beside the lanes. What pads a step writes no key, sees no key, and its logits are cut off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What readers of a stream learn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 No pass is slowed but by keeping the queries.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

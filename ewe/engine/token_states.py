@@ -1,7 +1,5 @@
 """What is kept of every token beside its keys and values, for policies that look inside the model."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import torch

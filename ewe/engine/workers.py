@@ -1,7 +1,5 @@
 """Retrieval and verification outside the loop's thread, batched across sequences, with their answers checked."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

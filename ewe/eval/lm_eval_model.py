@@ -1,7 +1,5 @@
 """This engine as a model of lm-evaluation-harness, under the name "ewe": `python -m ewe.eval.lm_eval_model run ...`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Long-term memories as a memory block of LlamaIndex (`pip install 'ewe-engine[llama-index]'`)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which blocks of the KV pool are free, and how many holders each of the others has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """A short digest of tensors that is quick to take: at the speed of memory, wherever they lie."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ A token's scale depends on that token alone, so tokens are appended, dropped and
 written before.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

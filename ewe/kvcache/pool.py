@@ -1,7 +1,5 @@
 """The tensors that hold the keys and values of every cached token, and whole-block operations on them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

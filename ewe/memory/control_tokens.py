@@ -1,7 +1,5 @@
 """Encoding text as nothing but text: no control token comes out, whatever the text spells."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable

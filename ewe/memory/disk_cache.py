@@ -1,7 +1,5 @@
 """A bounded cache of files on the local disk, for what is far away."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

@@ -1,7 +1,5 @@
 """Units in host memory: the tier between files and a GPU."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 

@@ -1,7 +1,5 @@
 """Units that were encoded beforehand, brought from files into the KV pool."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Encoded units, each content once, shared by every request that holds it; and the prefixes that units follow."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass

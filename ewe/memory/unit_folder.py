@@ -1,7 +1,5 @@
 """Where encoded units lie: in a local directory, or under a prefix of object storage that fsspec reaches."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

@@ -1,7 +1,5 @@
 """The working memory of one sequence: two lanes of weighted units, first in, first out (design 2.3)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Requests of a batch go where those of HTTP go: through the app, with its keys' limits, errors and log."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

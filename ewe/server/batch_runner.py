@@ -1,7 +1,5 @@
 """The life of batches: checked, answered beside what others ask, and brought into files of results."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

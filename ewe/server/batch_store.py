@@ -1,7 +1,5 @@
 """The folder of files and batches: records of whose they are, and the contents of files."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

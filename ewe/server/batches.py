@@ -1,7 +1,5 @@
 """/v1/files and /v1/batches: files of requests come, are answered in the background, and go as files of results."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Annotated, Any, Literal
 

@@ -10,8 +10,6 @@ unknown, and products over the sources,
 The result does not depend on the order of the evidence, and a source of weight 0 changes nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

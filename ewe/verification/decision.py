@@ -7,8 +7,6 @@ Elsewhere the judge reads the window, and its word counts as far as it passes a 
 fitted is believed as it is.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a check puts into memory: the deciding sentences of passages, or a line that lists the refuted claims."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Verifiers by name."""
 
-from __future__ import annotations
-
 from ewe.config import VerificationConfig
 from ewe.errors import ConfigError
 from ewe.protocols import ClaimExtractor, Retriever, Verifier

@@ -1,7 +1,5 @@
 """What a judge reads of a passage: the sentences that speak of the claim, under the passage's title."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What is asked of a store of passages outside this process, and what it holds of each passage."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields

@@ -1,7 +1,5 @@
 """Files and batches on the wire, as OpenAI has them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Claims by a language model, through VeriScore's interface (ewe.txt, 3.1)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher

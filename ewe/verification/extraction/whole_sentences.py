@@ -1,7 +1,5 @@
 """Claims without taking sentences apart: every sentence that states something is one claim, with its pronoun named."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ In the prompt the evidence comes first, so that the claims about one passage sha
 are tokenised apart, so that the cut never falls into the claim.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,6 @@ and README.md, the card. Of the weights a matrix `NAME` is stored as int8 [rows,
 float under its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A judge that asks another one about every pair once, and lets no nonsense through."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The folders of judges that are models: where they lie, what they must hold, what a model's outputs say of a claim."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Judging by asking a language model, with VeriScore's three labels."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

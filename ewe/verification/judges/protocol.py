@@ -1,7 +1,5 @@
 """What a judge of claims is, and what its answers must look like."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Claims of a sentence: what in it can be checked, said so that it stands alone."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What names and pronouns stand for, from the text before them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

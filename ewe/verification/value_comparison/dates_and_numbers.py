@@ -1,7 +1,5 @@
 """Finding dates, years, decades and centuries, and numbers with what they count."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

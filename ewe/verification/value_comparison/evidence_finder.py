@@ -1,7 +1,5 @@
 """Evidence for claims: passages found with the claim as query, read into frames once each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ foundation, the maker and date of a work, the date of an event whose names all a
 what it covers (partial completeness: if it knows a value of this relation for this subject, it knows all).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

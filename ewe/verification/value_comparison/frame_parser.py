@@ -1,7 +1,5 @@
 """From a sentence to its frames."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 There is no parser behind it: word order, prepositions and commas decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Words by the relation that they speak of, nouns by the kind of thing they name, and the names of countries."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 

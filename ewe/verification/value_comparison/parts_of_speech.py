@@ -1,7 +1,5 @@
 """What the words of a sentence do in it: values, relation words, small words, marks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Finding proper names and titles."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A sentence's items cut into segments: stretches between marks, relative words and clause conjunctions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """From a sentence to its items; pronouns and "the prize" are replaced by what they stand for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

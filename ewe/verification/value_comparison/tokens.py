@@ -1,7 +1,5 @@
 """Sentences as tokens with their places, and the values that tokens state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

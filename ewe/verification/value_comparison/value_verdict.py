@@ -1,7 +1,5 @@
 """From what single sentences say about the values of a claim to its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

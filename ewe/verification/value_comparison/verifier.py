@@ -3,8 +3,6 @@
 The last resort where no model can run, and the measure that a model has to beat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
