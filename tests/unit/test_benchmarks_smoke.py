@@ -25,11 +25,14 @@ SHARED |= {
     "capacity_engines",
     "replicas_stand_in",
 }
+# Triton's interpreter draws tokens in one, and the other starts seven processes: over 15 s each.
+SLOW = {"launches", "replicas"}
 
 
 @pytest.mark.parametrize(
     ("name", "device"),
-    [(name, "cpu") for name in BENCHMARKS] + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in GPU_LIMITS],
+    [pytest.param(name, "cpu", marks=[pytest.mark.slow] * (name in SLOW)) for name in BENCHMARKS]
+    + [pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in GPU_LIMITS],
 )
 def test_benchmark_ends_in_one_json_document(
     name: str, device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
