@@ -112,7 +112,8 @@ class ConversationMemory:
 
 def _sentences(text: str) -> list[str]:
     clean = without_control_tokens(text[:_LONGEST_TURN])
-    return [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    found = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    return found[:-1] if len(text) > _LONGEST_TURN else found  # the last may have been cut before its "not"
 
 
 def _conversation(speaker: str, told: str) -> Conversation:

@@ -17,7 +17,7 @@ _OPENING = re.compile(
 _NOT_MEANT = re.compile(
     r"\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
     r"\b(?:this|the following) (?:sentence|text|paragraph|story|poem|essay|e-?mail|letter|review|dialogue)\b|"
-    r"(?:^|[.!?:;,\n])\s*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
+    r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
     r"summari[sz]e|fix|correct|edit|continue|complete|repeat|write|classify|pretend|imagine|suppose|assume|say|act|play|"
     r"role-?play)\b",
     re.IGNORECASE,

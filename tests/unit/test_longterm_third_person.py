@@ -74,7 +74,12 @@ def test_what_tells_nothing_that_can_stand_alone_is_left_out(said: str) -> None:
     [
         *("If I win, I move to Rome.", "Were I rich, I would buy a boat.", "Can I move to Lyon", "Why am I so tired"),
         *("Maybe my boss left.", "Not only do I cook, I sew.", "I live in Lyon... not!", "Wish I had a dog."),
-        *("Henry I was king.", "World War I killed my great-grandfather.", "I have type I diabetes.", "I, Robot is mine."),
+        *(
+            "Henry I was king.",
+            "World War I killed my great-grandfather.",
+            "I have type I diabetes.",
+            "I, Robot is mine.",
+        ),
         *("I. M. Pei is my favourite architect.", "I watched My Fair Lady.", "My Little Pony is on TV."),
         *("I'm from Rome, he said.", "My wife said: I moved.", "He said 'I moved to Rome'.", "User: I live in Rome."),
         *("for i in range(10): print(i)", "I run `rm` on my server.", "let me = my[0]", "> I live in Rome."),
