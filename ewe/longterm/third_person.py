@@ -27,17 +27,25 @@ _I = re.compile(r"\b(?:i|i'm|me|my|mine|we|our|us)\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"\b([A-Z]\w*|type|class|phase|stage|part|level|grade|chapter) I\b(?!['’])")
 _STATES = re.compile(r"\b(?:US|ME)\b")
 _AUXILIARY = r"(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|shall|should|may|might|must)"
-# Questions and conditions by their order, what others say, titles, code, and other languages.
-_DOUBTFUL = re.compile(
+_DOUBTS = (
+    # Questions, conditions and denials, by their order.
     rf"(?i:^(?:{_AUXILIARY}|if|unless|why|how|what|where|who|whose|which|whether|remember|wish|thought|note|like|maybe|"
-    rf"perhaps|either|neither|as (?:if|though|an)|god|no me)\b|\b{_AUXILIARY} (?:I|we)\b|\bnot\W*$)|"
-    r"\?|:\s|(?<!\w)['‘](?:I|My|We)\b|, (?:\w+ )?(?:said|says|wrote|sang|asked)\b|"
-    r"[{}=|\\`\[\]>]|<(?!3)|\w\(|\bI(?:[,.;)]| (?:and|or|nor|who)\b)|"
-    r"(?<=\w )(?:My|Our|We|Me|Us|Mine)\b|^(?:My|Our) [A-Z][a-z]|^My (?:god|pleasure|bad|guess|question|point)\b|"
-    r"\b(?i:i|we)['’]d (?:\w+ly |also |just )?(?:put|cut|set|hit|quit|let|hurt|read|cost|beat|bet)\b|"
+    r"perhaps|either|neither|as (?:if|though|an)|god|no (?:me|way|need|idea)|any idea|me llamo)\b)",
+    rf"(?i:\b{_AUXILIARY} (?:I|we)\b|\bnot\W*$)|\?",
+    # What others say.
+    r":\s|(?<!\w)['‘](?:I|My|We)\b|, (?:\w+ )?(?:said|says|wrote|sang|asked)\b",
+    # Code and quoted mail.
+    r"[{}=|\\`\[\]>]|<(?!3)|\w\(",
+    # An I that is no subject by itself, titles and phrases.
+    r"\bI(?:[,.;)]| (?:and|or|nor|who|as|neither)\b)|(?<=\w )(?:My|Our|We|Me|Us|Mine)\b|^(?:My|Our) [A-Z][a-z]",
+    r"^My (?:god|pleasure|bad|guess|question|point)\b",
+    # "I'd put": had or would.
+    r"\b(?i:i|we)['’]d (?:\w+ly |also |just )?(?:put|cut|set|hit|quit|let|hurt|read|cost|beat|bet)\b",
+    # Other languages.
     r"\bIm [A-Z][a-z]|\bI (?!ski\b)[a-z]+i\b|\b(?:der|das|und|ist|nicht|eine?|meine?|mit|ich|wir|les|et|est|je|mon|une|"
-    r"que|gusta|il|di|della|het|een|niet|ik|wonen|och|jag|är|det|på)\b"
+    r"que|gusta|il|di|della|het|een|niet|ik|wonen|och|jag|är|det|på)\b",
 )
+_DOUBTFUL = re.compile("|".join(_DOUBTS))
 _BEFORE_I = FUNCTION_WORDS | WEEKDAYS | MONTHS.keys() | words_of("yesterday tonight tomorrow ago because")
 # First-person subjects, with the verb in the third person where one is part of them.
 _SINGULAR = {"i": "", "i'm": "is", "im": "is", "i've": "has", "i'll": "will", "i'd": "would"}
@@ -58,8 +66,8 @@ _THIRD = {
     "wanna": "wants to",
 }
 _ADVERBS = words_of(
-    """just also still never always often even now already usually sometimes soon first kinda almost ever both then not
-    too really only"""
+    """just also still never seldom always often even now already usually sometimes soon first kinda almost ever both
+    then not too really only"""
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should
@@ -93,7 +101,9 @@ def in_third_person(sentence: str, speaker: str) -> str:
     alone.
     """
     plain = _OPENING.sub("", " ".join(sentence.split()))
-    if _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(words(_STATES.sub("America", plain))):
+    said = words(_STATES.sub("America", plain))
+    is_another = set(words(speaker)) <= set(said)  # somebody else of this name: "Ann told me"
+    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(said):
         return ""
     told = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
     return told[0].upper() + told[1:]

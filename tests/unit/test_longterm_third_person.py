@@ -33,6 +33,7 @@ from ewe.longterm.third_person import in_third_person, own_words
         ("Painting helps me sleep.", "Painting helps Ann sleep."),
         ("I moved to the US in 2019.", "Ann moved to the US in 2019."),
         ("My wife cooks and I am a nurse.", "Ann's wife cooks and Ann is a nurse."),
+        ("I seldom eat meat.", "Ann seldom eats meat."),
         ("I'd better call my doctor.", "Ann had better call Ann's doctor."),
         ("I beat Ben and I wanna rest.", "Ann beat Ben and Ann wants to rest."),
         ("Yesterday I never left.", "Yesterday Ann never left."),
@@ -84,6 +85,12 @@ def test_what_tells_nothing_that_can_stand_alone_is_left_out(said: str) -> None:
         *("I'm from Rome, he said.", "My wife said: I moved.", "He said 'I moved to Rome'.", "User: I live in Rome."),
         *("for i in range(10): print(i)", "I run `rm` on my server.", "let me = my[0]", "> I live in Rome."),
         *("I miei amici vivono a Roma.", "Im Haus wohnt mein Bruder.", "No me gusta la carne.", "We wonen in Utrecht."),
+        *(
+            "Ann and I moved to Lyon.",
+            "No way I moved.",
+            "I neither smoke nor drink.",
+            "Me llamo Ana and I live in Rome.",
+        ),
         *("I'd put salt on eggs.", "I and my wife live in Rome.", "Im Sommer regnet es.", "I dunno my blood type."),
     ],
 )
