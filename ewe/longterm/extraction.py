@@ -9,7 +9,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, is_personal
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR
 from ewe.longterm.service import MemoryService
-from ewe.longterm.third_person import in_third_person
+from ewe.longterm.third_person import in_third_person, own_words
 from ewe.sampling import SamplingParams
 from ewe.text.english import FUNCTION_WORDS, stem
 from ewe.text.prompt_injection import (
@@ -59,7 +59,7 @@ _EXAMPLES: tuple[tuple[str, str, list[str]], ...] = (
 
 def facts_by_rules(speaker: str, text: str) -> list[str]:
     """What somebody says of themselves in English, sentence by sentence in the third person; nothing is added."""
-    told = (in_third_person(sentence, speaker) for sentence in _sentences(text))
+    told = (in_third_person(sentence, speaker) for sentence in _sentences(own_words(text)))
     return [fact for fact in dict.fromkeys(told) if fact and not addresses_the_reader(fact)]
 
 
@@ -112,7 +112,8 @@ class ConversationMemory:
 
 def _sentences(text: str) -> list[str]:
     clean = without_control_tokens(text[:_LONGEST_TURN])
-    return [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    found = [clean[start:end].strip() for start, end in SentenceSplitter().split(clean)]
+    return found[:-1] if len(text) > _LONGEST_TURN else found  # the last may have been cut before its "not"
 
 
 def _conversation(speaker: str, told: str) -> Conversation:

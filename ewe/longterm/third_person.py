@@ -2,7 +2,7 @@
 
 import re
 
-from ewe.text.english import DETERMINERS, FUNCTION_WORDS, is_irregular_past, words_of
+from ewe.text.english import DETERMINERS, FUNCTION_WORDS, MONTHS, WEEKDAYS, is_irregular_past, words_of
 from ewe.text.words import words
 
 _TOKEN = re.compile(r"[\w'’]+(?:-[\w'’]+)*|[^\w]+")
@@ -13,6 +13,40 @@ _OPENING = re.compile(
     r"cool|great|nice|awesome|right)\b(?:,? \w+)?\s*[,!.-]+\s*|(?:and|but|so|plus|yeah|well|oh)\s+)+",
     re.IGNORECASE,
 )
+# A turn that is no report on its speaker: a joke, a role, a text to work on.
+_NOT_MEANT = re.compile(
+    r"\b(?:kidding|joking|jk|sarcasm|yeah,? right)\b|(?<!\S)/s\b|"
+    r"\b(?:this|the following) (?:sentence|text|paragraph|story|poem|essay|e-?mail|letter|review|dialogue)\b|"
+    r"(?:(?m:^)|[.!?:;,])[ \t]*(?:(?:please|now|let's|let us) )*(?:translate|proofread|rewrite|rephrase|paraphrase|"
+    r"summari[sz]e|fix|correct|edit|continue|complete|repeat|write|classify|pretend|imagine|suppose|assume|say|act|play|"
+    r"role-?play)\b",
+    re.IGNORECASE,
+)
+_SPEECH = re.compile(r"[\"“«][^\"“”«»]*[\"”»]?")
+_I = re.compile(r"\b(?:i|i'm|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"\b([A-Z]\w*|type|class|phase|stage|part|level|grade|chapter) I\b(?!['’])")
+_STATES = re.compile(r"\b(?:US|ME)\b")
+_AUXILIARY = r"(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|shall|should|may|might|must)"
+_DOUBTS = (
+    # Questions, conditions and denials, by their order.
+    rf"(?i:^(?:{_AUXILIARY}|if|unless|why|how|what|where|who|whose|which|whether|remember|wish|thought|note|like|maybe|"
+    r"perhaps|either|neither|as (?:if|though|an)|god|no (?:me|way|need|idea)|any idea|me llamo)\b)",
+    rf"(?i:\b{_AUXILIARY} (?:I|we)\b|\bnot\W*$)|\?",
+    # What others say.
+    r":\s|(?<!\w)['‘](?:I|My|We)\b|, (?:\w+ )?(?:said|says|wrote|sang|asked)\b",
+    # Code and quoted mail.
+    r"[{}=|\\`\[\]>]|<(?!3)|\w\(",
+    # An I that is no subject by itself, titles and phrases.
+    r"\bI(?:[,.;)]| (?:and|or|nor|who|as|neither)\b)|(?<=\w )(?:My|Our|We|Me|Us|Mine)\b|^(?:My|Our) [A-Z][a-z]",
+    r"^My (?:god|pleasure|bad|guess|question|point)\b",
+    # "I'd put": had or would.
+    r"\b(?i:i|we)['’]d (?:\w+ly |also |just )?(?:put|cut|set|hit|quit|let|hurt|read|cost|beat|bet)\b",
+    # Other languages.
+    r"\bIm [A-Z][a-z]|\bI (?!ski\b)[a-z]+i\b|\b(?:der|das|und|ist|nicht|eine?|meine?|mit|ich|wir|les|et|est|je|mon|une|"
+    r"que|gusta|il|di|della|het|een|niet|ik|wonen|och|jag|är|det|på)\b",
+)
+_DOUBTFUL = re.compile("|".join(_DOUBTS))
+_BEFORE_I = FUNCTION_WORDS | WEEKDAYS | MONTHS.keys() | words_of("yesterday tonight tomorrow ago because")
 # First-person subjects, with the verb in the third person where one is part of them.
 _SINGULAR = {"i": "", "i'm": "is", "im": "is", "i've": "has", "i'll": "will", "i'd": "would"}
 _PLURAL = {"we": "", "we're": "are", "we've": "have", "we'll": "will", "we'd": "would"}
@@ -22,36 +56,63 @@ _OTHER_FORMS = {
     "myself": "themselves", "ourselves": "themselves",
 }  # fmt: skip
 _FIRST_PERSON = _SUBJECTS.keys() | _OTHER_FORMS.keys()
-_THIRD = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
+_THIRD = {
+    "am": "is",
+    "have": "has",
+    "do": "does",
+    "don't": "doesn't",
+    "haven't": "hasn't",
+    "ain't": "isn't",
+    "wanna": "wants to",
+}
 _ADVERBS = words_of(
-    """just also still never always often even now already usually sometimes soon first kinda almost ever both then not
-    too really only"""
+    """just also still never seldom always often even now already usually sometimes soon first kinda almost ever both
+    then not too really only"""
 )
 _SAME_FORM = words_of(
     """was wasn't were weren't had hadn't did didn't will won't would wouldn't can can't cannot could couldn't should
     shouldn't might may must gotta is isn't has hasn't does doesn't put read set hit cut quit let hurt felt slept heard
     ate drank drove rode wore threw understood lent hung froze stole hid bit dug stuck swept meant forgot broke woke
-    found stood won spent lost left caught"""
+    found stood won spent lost left caught shall shan't mustn't mightn't needn't oughta beat cost burst
+    cast split spread"""
 )
 _BASE_IN_ED = words_of("need feed speed succeed exceed proceed")
 _VERBS_IN_LY = words_of("rely apply supply reply fly multiply comply")
 _YOU = words_of("you your yours you're you've you'll you'd yourself let's ya y'all")
 # Said of the moment or to the other one: no fact about the speaker.
-_ATTITUDES = words_of("hope wish guess bet agree mean wonder suppose promise swear wait appreciate think know")
+_ATTITUDES = words_of(
+    """hope wish guess bet agree mean wonder suppose promise swear wait appreciate think know dunno doubt believe assume
+    pretend"""
+)
 _MOODS = words_of("glad sorry sure good fine happy excited thankful grateful lucky back ready done love thanks super")
 _UNRESOLVED = words_of("it this that these those they them he she him here there everyone let don hopefully")
 _SAYS_NOTHING = FUNCTION_WORDS | _MOODS | _UNRESOLVED | _ADVERBS | words_of("i im my mine we our us myself so")
+
+
+def own_words(text: str) -> str:
+    """A turn without what it quotes in the first person; empty if it is a joke, a role or a text to work on."""
+    if _NOT_MEANT.search(text):
+        return ""
+    return _SPEECH.sub(lambda quoted: "?" if _I.search(quoted[0]) else quoted[0], text)
 
 
 def in_third_person(sentence: str, speaker: str) -> str:
     """ "I moved to Lyon." as "Ann moved to Lyon."; empty where the sentence tells nothing of its speaker that can stand
     alone.
     """
-    plain = _OPENING.sub("", sentence.strip())
-    if plain.endswith("?") or not _tells(words(plain)):
+    plain = _OPENING.sub("", " ".join(sentence.split()))
+    said = words(_STATES.sub("America", plain))
+    is_another = set(words(speaker)) <= set(said)  # somebody else of this name: "Ann told me"
+    if is_another or _DOUBTFUL.search(plain) or _has_a_number(plain) or not _tells(said):
         return ""
     told = _rewritten(_TOKEN.findall(plain), speaker).rstrip(" .!…") + "."
     return told[0].upper() + told[1:]
+
+
+def _has_a_number(sentence: str) -> bool:
+    """Whether an I may be that of "Elizabeth I", or of a "type I"."""
+    before = {found[1].lower() for found in _NUMBERED.finditer(sentence)}
+    return any(word not in _BEFORE_I and not _is_adverb(word) for word in before)
 
 
 def _tells(said: list[str]) -> bool:
@@ -77,8 +138,9 @@ def _rewritten(tokens: list[str], speaker: str) -> str:
             subject = name if word in _SINGULAR else f"{name} and others"
             written.append(f"{subject} {_verb(word, tokens[place + 1 :])}".strip())
             with_others = not seen and [one.lower() for one in tokens[place - 2 : place - 1]] == ["and"]
+            with_others = with_others and tokens[place + 2 : place + 3] != ["am"]
             agrees, seen = word == "i" and not with_others, True
-        elif word in _OTHER_FORMS:
+        elif word in _OTHER_FORMS and not _STATES.match(token):
             written.append(_OTHER_FORMS[word].format(name))
         elif agrees and word[0].isalpha() and not _is_adverb(word):
             written.append(_agreeing(token, word))
@@ -91,7 +153,7 @@ def _rewritten(tokens: list[str], speaker: str) -> str:
 def _verb(subject: str, behind: list[str]) -> str:
     """What follows the speaker's name for a subject's verb: "would" or "had" for "I'd", nothing for "I"."""
     verb = next((one.lower() for one in behind if one[0].isalpha() and not _is_adverb(one.lower())), "")
-    return "had" if subject.endswith("'d") and _is_past(verb) else _SUBJECTS[subject]
+    return "had" if subject.endswith("'d") and (_is_past(verb) or verb == "better") else _SUBJECTS[subject]
 
 
 def _is_adverb(word: str) -> bool:

@@ -41,7 +41,7 @@ class DiskCache:
         if data.nbytes > self._capacity:
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it tells what its owner's passages say
             with self._locked():
                 self._make_room(name, data.nbytes)
                 partial = self._folder / _PARTIAL

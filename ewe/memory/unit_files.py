@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatch
@@ -211,6 +212,8 @@ def _units_of(
             begin, end = (start + offset for offset in layout[str(number)]["data_offsets"])
             if end - begin != len(token_ids) * identity.elements_per_token * dtype.itemsize or end > size:
                 raise ValueError("a unit has another size than its tokens take")
+            if not re.fullmatch("[0-9a-f]{64}", expected):  # it names a file of the disk cache
+                raise ValueError("a digest is none")
             key = unit_key(token_ids)
             found[key] = StoredUnit(folder, shard, begin, end, dtype, key, expected)
     except (ValueError, KeyError, TypeError, OverflowError) as error:

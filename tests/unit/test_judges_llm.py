@@ -143,6 +143,7 @@ def test_orders_are_found(text):
         "The system was refuted in 1905 [12]. <b>Bold</b> claims: none.",
         "You are here, said the sign at the museum.",
         "The label released the album in 1994; the print is inconclusive evidence.",
+        f"He found no answer{' ' * 100_000}to it.",  # in quadratic time this would take minutes
     ],
 )
 def test_facts_are_no_orders(text):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.longterm.third_person import in_third_person
+from ewe.longterm.third_person import in_third_person, own_words
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,12 @@ from ewe.longterm.third_person import in_third_person
         ("My dog is called Rex.", "Ann's dog is called Rex."),
         ("The mural is important to me.", "The mural is important to Ann."),
         ("Painting helps me sleep.", "Painting helps Ann sleep."),
+        ("I moved to the US in 2019.", "Ann moved to the US in 2019."),
+        ("My wife cooks and I am a nurse.", "Ann's wife cooks and Ann is a nurse."),
+        ("I seldom eat meat.", "Ann seldom eats meat."),
+        ("I'd better call my doctor.", "Ann had better call Ann's doctor."),
+        ("I beat Ben and I wanna rest.", "Ann beat Ben and Ann wants to rest."),
+        ("Yesterday I never left.", "Yesterday Ann never left."),
         ("Last week I went to a pottery class.", "Last week Ann went to a pottery class."),
     ],
 )
@@ -62,6 +68,48 @@ def test_a_statement_about_the_speaker_is_one_about_a_name(said: str, told: str)
 )
 def test_what_tells_nothing_that_can_stand_alone_is_left_out(said: str) -> None:
     assert in_third_person(said, "Ann") == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("If I win, I move to Rome.", "Were I rich, I would buy a boat.", "Can I move to Lyon", "Why am I so tired"),
+        *("Maybe my boss left.", "Not only do I cook, I sew.", "I live in Lyon... not!", "Wish I had a dog."),
+        *(
+            "Henry I was king.",
+            "World War I killed my great-grandfather.",
+            "I have type I diabetes.",
+            "I, Robot is mine.",
+        ),
+        *("I. M. Pei is my favourite architect.", "I watched My Fair Lady.", "My Little Pony is on TV."),
+        *("I'm from Rome, he said.", "My wife said: I moved.", "He said 'I moved to Rome'.", "User: I live in Rome."),
+        *("for i in range(10): print(i)", "I run `rm` on my server.", "let me = my[0]", "> I live in Rome."),
+        *("I miei amici vivono a Roma.", "Im Haus wohnt mein Bruder.", "No me gusta la carne.", "We wonen in Utrecht."),
+        *(
+            "Ann and I moved to Lyon.",
+            "No way I moved.",
+            "I neither smoke nor drink.",
+            "Me llamo Ana and I live in Rome.",
+        ),
+        *("I'd put salt on eggs.", "I and my wife live in Rome.", "Im Sommer regnet es.", "I dunno my blood type."),
+    ],
+)
+def test_what_may_mean_something_else_is_left_out(said: str) -> None:
+    assert in_third_person(said, "Ann") == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ('My boss said: "I quit. I never liked it." I stay.', "My boss said: ? I stay."),
+        ('I read "Emma" again.', 'I read "Emma" again.'),
+        *((said, "") for said in ("I'm a king. Just kidding!", "I am the king /s", "Yeah right, I love spiders.")),
+        *((said, "") for said in ("Translate into French: I live in Rome. I am ill.", "Let's pretend. I am a cat.")),
+        ("Is this sentence right? I has lived in Rome.", ""),
+    ],
+)
+def test_quotes_jokes_and_texts_to_work_on_are_not_the_speakers_own_words(said: str, left: str) -> None:
+    assert own_words(said) == left
 
 
 def test_a_user_without_a_name_is_written_small_inside_a_sentence() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -103,3 +105,40 @@ def test_a_disk_that_refuses_is_told_of_once(tmp_path: Path, caplog: pytest.LogC
             assert cache.get(str(number)) is None
     [record] = caplog.records
     assert "not kept on this disk" in record.getMessage()
+
+
+def test_a_file_that_cannot_be_whole_leaves_the_old_ones(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "units", 100)
+    cache.put("a", content(1))
+    (tmp_path / "units" / "b").mkdir()  # in the way
+    cache.put("b", content(2))
+    assert cache.get("b") is None
+    assert torch.equal(cache.get("a"), content(1))  # type: ignore[arg-type]
+
+
+def test_others_do_not_read_it(tmp_path: Path) -> None:
+    DiskCache(tmp_path / "units", 100).put("a", content(1))
+    assert (tmp_path / "units").stat().st_mode & 0o077 == 0
+
+
+_WRITER = """
+import sys, torch
+from pathlib import Path
+from ewe.memory.disk_cache import DiskCache
+cache = DiskCache(Path(sys.argv[1]), 400)
+for turn in range(300):
+    number = 1 + turn * int(sys.argv[2]) % 13
+    want = torch.full((7 * number,), number, dtype=torch.uint8)
+    found = cache.get(str(number))
+    assert found is None or torch.equal(found, want), number
+    cache.put(str(number), want)
+"""
+
+
+@pytest.mark.slow
+def test_processes_share_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", _WRITER, str(tmp_path)]
+    writers = [subprocess.Popen([*command, step], stderr=subprocess.PIPE) for step in ("5", "7")]
+    said = [writer.communicate(timeout=100)[1] for writer in writers]
+    assert ([writer.returncode for writer in writers], said) == ([0, 0], [b"", b""])
+    assert 0 < size_of(tmp_path) <= 400

@@ -122,6 +122,13 @@ def _foreign_shard(folder: Path) -> None:
     shutil.copy(other / "shard-00000.safetensors", folder / "shard-00009.safetensors")
 
 
+def _digest_that_is_a_path(folder: Path) -> None:
+    shard = next(folder.glob(SHARDS))
+    data = shard.read_bytes()
+    at = data.index(b"digests") + len(b'digests":"[\\"')
+    shard.write_bytes(data[:at] + b"../" * 21 + b"x" + data[at + 64 :])
+
+
 def _old_format(folder: Path) -> None:
     values = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps({**values, "format": 0}))
@@ -132,6 +139,7 @@ def _old_format(folder: Path) -> None:
     [
         (_cut_shard, "shard-00000.safetensors is torn"),
         (lambda folder: (folder / "shard-00000.safetensors").write_bytes(b""), "shard-00000.safetensors is torn"),
+        (_digest_that_is_a_path, "(a digest is none)"),
         (_foreign_shard, "shard-00009.safetensors belongs to another folder"),
         (_old_format, "format 0"),
         (lambda folder: (folder / MANIFEST).write_text("{"), "units.json is damaged"),
