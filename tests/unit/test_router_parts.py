@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("httpx", reason="httpx is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.errors import ConfigError
-from ewe.router import processes
+from ewe.router import processes, replicas
 from ewe.router.processes import ReplicaProcess, device_environment
-from ewe.router.replicas import ENGINE_DEAD, READY, Replica
+from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.routing_key import routing_key
 
 
@@ -78,6 +78,27 @@ def test_each_replica_has_its_share_of_the_machine(monkeypatch: pytest.MonkeyPat
         device_environment(0, 3, 2, {})
     assert device_environment(0, 3, 0, {}) == {"OMP_NUM_THREADS": "2"}, "model.device=cpu"
     assert device_environment(0, 3, 0, {"OMP_NUM_THREADS": "5"}) == {}
+
+
+def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "_LOOK_AGAIN_S", 0.0)
+
+    async def ask(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "hangs":
+            await asyncio.sleep(600)
+        fast.asked += 1
+        return httpx.Response(200)
+
+    async def look() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(ask)) as client:
+            watch = asyncio.create_task(ReplicaSet([Replica("0", "http://hangs"), fast]).watch(client))
+            while fast.asked < 3:
+                await asyncio.sleep(0)
+            watch.cancel()
+
+    fast = Replica("1", "http://fast")
+    asyncio.run(asyncio.wait_for(look(), 60))
+    assert fast.state == READY
 
 
 # Counts its starts, and ends with the next of the statuses; without one it stays.

@@ -87,7 +87,14 @@ class MilvusStore:
         return {row["key"]: row["digest"] for row in rows}
 
     def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
-        """Adds documents, in the place of those with the same keys."""
+        """Adds documents, in the place of those with the same keys. Raises DatastoreError for one that is too long."""
+        for document in documents:
+            size = max(len(value.encode()) for value in document.values() if isinstance(value, str))
+            if size > _LONGEST:
+                raise DatastoreError(
+                    f"Milvus takes texts of at most {_LONGEST:,} bytes, passage {document['id'][:80]!r} has one of "
+                    f"{size:,}: `ewe index build` cuts documents into passages"
+                )
         self._call("upsert", data=list(documents), timeout=_WRITE_SECONDS)
 
     def flush(self) -> None:
