@@ -89,8 +89,9 @@ def test_what_belongs_to_one_client_or_connection_is_not_passed_on(servers: list
         assert len(told.headers.get_list("date")) == 1
         http.cookies.clear()
     for _, _, headers, body in servers[0].seen + servers[1].seen:
-        assert not {name.lower() for name in headers} & {"cookie", "transfer-encoding"}
-        assert (headers["content-length"], body) == ("2", b"{}")
+        passed = {name.lower(): value for name, value in headers.items()}
+        assert not passed.keys() & {"cookie", "transfer-encoding"}
+        assert (passed["content-length"], body) == ("2", b"{}")
 
 
 @pytest.mark.parametrize("target", ["/v1/%6demories", "/v1/x/../memories"])

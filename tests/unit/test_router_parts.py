@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+import httpx
 
 from ewe.errors import ConfigError
 from ewe.router import processes, replicas
