@@ -21,6 +21,7 @@ from ewe.router import processes, replicas
 from ewe.router.processes import ReplicaProcess, device_environment
 from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.routing_key import routing_key
+from ewe.router.run import _Router
 
 
 def chat(text: Any, **body: Any) -> dict[str, Any]:
@@ -101,6 +102,12 @@ def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.Mo
     fast = Replica("1", "http://fast")
     asyncio.run(asyncio.wait_for(look(), 60))
     assert fast.state == READY
+
+
+def test_an_upgrade_to_websockets_is_a_request_like_any_other() -> None:
+    config = _Router(lambda *_: None, ReplicaSet([]), (), 0.0).config  # type: ignore[arg-type, return-value]
+    config.load()
+    assert config.ws_protocol_class is None
 
 
 # Counts its starts, and ends with the next of the statuses; without one it stays.

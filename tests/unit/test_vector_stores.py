@@ -5,6 +5,7 @@ implementation of OpenSearch's interface for tests.
 """
 
 import json
+import logging
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from uuid import uuid4
@@ -122,6 +123,18 @@ def test_a_collection_that_was_released_is_loaded(milvus_file):
     push(Datastore(PASSAGES), store, None)
     store._client.release_collection(store._collection)
     assert open_retriever(address, RetrievalConfig(retriever="bm25")).retrieve(["bridge"], 1)[0]
+
+
+@needs_milvus
+def test_errors_of_milvus_are_raised_and_not_printed_too(milvus_file):
+    store = connect(f"milvus+file:{milvus_file}/nothing")
+    printed, handler = [], logging.Handler()
+    handler.emit = printed.append
+    logging.getLogger("pymilvus").addHandler(handler)
+    with pytest.raises(DatastoreError, match="nothing"):
+        len(store)
+    logging.getLogger("pymilvus").removeHandler(handler)
+    assert not printed
 
 
 @needs_milvus
