@@ -55,8 +55,8 @@ class _Call:
     content: bytes | AsyncIterator[bytes]
     key: str = ""
 
-    def is_under(self, paths: Iterable[str]) -> bool:
-        return self.path.startswith(tuple(paths))
+    def is_under(self, paths: tuple[str, ...]) -> bool:
+        return self.path.startswith(paths)
 
     @property
     def may_repeat(self) -> bool:
