@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -14,13 +15,14 @@ from ewe.cli import options
 from ewe.cli.engine import as_assignments, engine_assignments, server_packages
 from ewe.components import open_datastore
 from ewe.config import Config
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, DatastoreError
 
 if TYPE_CHECKING:
     from ewe.router.routing_key import FindPassage
     from ewe.server.settings import ServerSettings
 
 _server = partial(typer.Option, rich_help_panel="Server")
+_ROOT = re.compile(r"https?://[^/?#@\s]+/?")  # it is shown to clients, so it holds no user
 
 
 def route(
@@ -45,10 +47,11 @@ def route(
     with server_packages("ewe route"):
         from ewe.router.replicas import Replica, ReplicaSet
         from ewe.router.run import serve_router
-    wrong = [url for url in urls if not url.startswith(("http://", "https://"))]
+    wrong = [url.rpartition("@")[2] for url in urls if not _ROOT.fullmatch(url)]
     if wrong:
-        raise ConfigError(f"a server's address begins with http:// or https://, got {', '.join(wrong)}")
-    names = [url.rstrip("/") for url in urls]
+        form = "http://HOST:PORT or https://HOST:PORT, without user and path"
+        raise ConfigError(f"a server's address is {form}, got {', '.join(wrong)}")
+    names = dict.fromkeys(url.rstrip("/") for url in urls)
     serve_router(server, ReplicaSet([Replica(name, name) for name in names]), find_passage=_find_passage(chosen))
 
 
@@ -66,6 +69,9 @@ def serve_replicas(
     """
     if config.longterm.path is not None:
         message = "--replicas: a folder of memories (longterm.path) has one writer; start one server, or leave it out"
+        raise ConfigError(message)
+    if str(config.datastore).startswith("milvus+file:"):
+        message = "--replicas: a file of Milvus Lite is for one process; start one server, or push to a Milvus server"
         raise ConfigError(message)
     with server_packages("ewe serve --replicas"):
         from ewe.router.processes import ReplicaProcess, device_environment
@@ -97,7 +103,10 @@ def _find_passage(config: Config) -> FindPassage | None:
         return None
 
     def find(question: str) -> str:
-        [found] = retriever.retrieve([question], 1)
+        try:
+            [found] = retriever.retrieve([question], 1)
+        except DatastoreError:  # for the servers to tell: here it only helps to choose one
+            return ""
         return (found[0].passage.title or found[0].passage.id) if found else ""
 
     return find

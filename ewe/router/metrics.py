@@ -15,9 +15,9 @@ _LABEL = "replica"
 
 
 async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, authorization: str) -> bytes:
-    """Prometheus' text format; replicas that cannot be asked, or refuse the client's key, are left out of it.
+    """Prometheus' text format; replicas that cannot be asked, or have none, are left out of it.
 
-    Raises httpx.HTTPStatusError where one refuses the key.
+    Raises httpx.HTTPStatusError where one refuses the client's key.
     """
     found = await asyncio.gather(*(_fetch(replica, client, authorization) for replica in replicas))
     families: dict[str, Metric] = {}
@@ -35,8 +35,9 @@ async def _fetch(replica: Replica, client: httpx.AsyncClient, authorization: str
         response = await client.get(f"{replica.url}/metrics", headers=headers, timeout=5.0)
     except (httpx.TransportError, httpx.InvalidURL):
         return ""
-    response.raise_for_status()
-    return response.text
+    if response.status_code in (401, 403):
+        response.raise_for_status()
+    return response.text if response.is_success else ""
 
 
 def _own(replicas: Iterable[Replica]) -> Iterator[Metric]:

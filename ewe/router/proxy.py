@@ -6,10 +6,11 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
 
 import httpx
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
@@ -24,6 +25,7 @@ _OF_THE_CONNECTION |= {b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 # Servers close connections after 5 s without a request; one that is taken up just then would break.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=2.0)
 _CONNECT_S = 5.0
+_FIND_S = 2.0  # for a passage that only helps to choose a replica
 _LOST = RefusedError(502, "the server that wrote this answer is gone; ask again", code="replica_lost")
 _END_OF_LOST_STREAM = f"\n\n{record(_LOST.body)}{DONE}".encode()
 
@@ -32,23 +34,29 @@ _log = logging.getLogger("ewe.server")
 
 def open_client() -> httpx.AsyncClient:
     """The connections to the replicas. How long an answer may take is theirs to say."""
-    client = httpx.AsyncClient(limits=_LIMITS, timeout=httpx.Timeout(None, connect=_CONNECT_S), trust_env=False)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))  # one client's must not reach the others
+    timeout = httpx.Timeout(None, connect=_CONNECT_S)
+    client = httpx.AsyncClient(limits=_LIMITS, timeout=timeout, trust_env=False, cookies=no_cookies)
     del client.headers["accept-encoding"]  # that is for our clients to say
     return client
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A request to be passed on. content: its whole body, or what comes of it, which can be read only once."""
+    """A request to be passed on. target: as it came; path: what it means to a replica.
+
+    content: its whole body, or what comes of it, which can be read only once.
+    """
 
     method: str
     target: bytes
+    path: str
     headers: list[tuple[bytes, bytes]]
     content: bytes | AsyncIterator[bytes]
     key: str = ""
 
-    def is_under(self, paths: Iterable[str]) -> bool:
-        return any(self.target.startswith(path.encode()) for path in paths)
+    def is_under(self, paths: tuple[str, ...]) -> bool:
+        return self.path.startswith(paths)
 
     @property
     def may_repeat(self) -> bool:
@@ -82,26 +90,29 @@ class Proxy:
         if self._replicas.is_draining:
             raise RefusedError(503, "the server is shutting down", code="shutting_down")
         request = Request(scope, receive)
-        call = await self._read(request)
-        work = asyncio.ensure_future(self._serve(call, send))
-        # While a body is still read, that tells of a client who has gone.
-        refusal = await (unless_gone(request, work) if isinstance(call.content, bytes) else work)
+        try:
+            call = await self._read(request)
+            work = asyncio.ensure_future(self._serve(call, send))
+            # While a body is still read, that tells of a client who has gone.
+            refusal = await (unless_gone(request, work) if isinstance(call.content, bytes) else work)
+        except ClientDisconnect as error:
+            raise RefusedError(499, "the client has gone") from error
         if refusal is not None:
             await send(refusal.start)
             await send({"type": "http.response.body", "body": refusal.body})
 
     async def _read(self, request: Request) -> _Call:
         target: bytes = request.scope["raw_path"]
-        if not target.startswith(b"/"):  # it would change whom we ask
-            raise RefusedError(400, "the target of a request must be a path")
         if request.scope["query_string"]:
             target += b"?" + request.scope["query_string"]
-        headers = [item for item in _passed_on(request.headers.raw) if item[0] != b"x-request-id"]
+        path = _path(target)
+        # The length is that of the body as we have read it, which the client may have sent in chunks.
+        headers = _passed_on(request.headers.raw, b"x-request-id", b"content-length")
         headers.append((b"x-request-id", request.scope["state"]["request_id"].encode()))
-        if request.url.path == _OF_THE_FIRST[0]:
-            return _Call(request.method, target, headers, request.stream())
+        if request.method == "POST" and path == _OF_THE_FIRST[0]:
+            return _Call(request.method, target, path, headers, request.stream())
         content = await request.body()
-        return _Call(request.method, target, headers, content, await self._key(content))
+        return _Call(request.method, target, path, headers, content, await self._key(content))
 
     async def _key(self, content: bytes) -> str:
         """The key of a body; empty for none, or one that every replica refuses."""
@@ -112,7 +123,11 @@ class Proxy:
             if self._find_passage is None:
                 return routing_key(body)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._finder, routing_key, body, self._find_passage)
+            finding = loop.run_in_executor(self._finder, routing_key, body, self._find_passage)
+            try:
+                return await asyncio.wait_for(finding, _FIND_S)
+            except TimeoutError:  # a datastore that hangs must not hold up every request
+                return routing_key(body)
         except (ValueError, RecursionError):
             return ""
 
@@ -154,7 +169,7 @@ class Proxy:
         """Passes an answer on, or gives the refusal; raises httpx.TransportError if all broke before it was sent."""
         url = httpx.URL(replica.url).copy_with(raw_path=call.target)
         async with self._client.stream(call.method, url, headers=call.headers, content=call.content) as response:
-            headers = [*_passed_on(response.headers.raw), (b"x-ewe-replica", replica.name.encode())]
+            headers = [*_passed_on(response.headers.raw, b"date"), (b"x-ewe-replica", replica.name.encode())]
             start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
             pieces = response.aiter_raw()
             if response.status_code == 503 and "retry-after" in response.headers:
@@ -188,6 +203,17 @@ async def _news(pieces: AsyncIterator[bytes]) -> bytes:
     return found
 
 
-def _passed_on(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers that are not about one connection only."""
-    return [(name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION]
+def _path(target: bytes) -> str:
+    """The path that a replica sees: without escapes and "..". Raises RefusedError for a target that is no path."""
+    try:
+        if target.startswith(b"/"):  # anything else would change whom we ask
+            return httpx.URL("http://replica").copy_with(raw_path=target).path
+    except (httpx.InvalidURL, ValueError):
+        pass
+    raise RefusedError(400, "the target of a request must be a path")
+
+
+def _passed_on(headers: Iterable[tuple[bytes, bytes]], *without: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers that are not about one connection only, and not named in `without`."""
+    left_out = _OF_THE_CONNECTION.union(without)
+    return [(name, value) for name, value in headers if name.lower() not in left_out]

@@ -50,6 +50,12 @@ class Replica:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError):
             self.state = UNREACHABLE
 
+    async def watch(self, client: httpx.AsyncClient) -> None:
+        """Looks after it until it is cancelled."""
+        while True:
+            await self.check(client)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
 
 class ReplicaSet:
     """All servers; the first alone keeps what belongs to one server. is_draining: whether no more is taken in."""
@@ -74,10 +80,8 @@ class ReplicaSet:
         return not self.is_draining and any(replica.state == READY for replica in self.replicas)
 
     async def watch(self, client: httpx.AsyncClient) -> None:
-        """Looks after all of them until it is cancelled."""
-        while True:
-            await asyncio.gather(*(replica.check(client) for replica in self.replicas))
-            await asyncio.sleep(_LOOK_AGAIN_S)
+        """Looks after all of them until it is cancelled; one that hangs does not hold up the others."""
+        await asyncio.gather(*(replica.watch(client) for replica in self.replicas))
 
     async def wait_until_idle(self, timeout_s: float) -> None:
         """Returns when no request is under way any more, or the time is over."""

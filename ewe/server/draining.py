@@ -34,7 +34,7 @@ class DrainingServer(ABC, uvicorn.Server):
 
     def __init__(self, app: ASGIApp) -> None:
         quiet = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=FLUSH_S, server_header=False
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=FLUSH_S, server_header=False, ws="none"
         )
         super().__init__(quiet)
         self.failure: BaseException | None = None

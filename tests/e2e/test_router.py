@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 from server_rig import events_of, http, httpx, serving, wait_for
 from stand_in_servers import Actor, Server, running
 
+from ewe.router import proxy
 from ewe.router.app import create_router
 from ewe.router.replicas import Replica, ReplicaSet
 
@@ -69,6 +73,65 @@ def test_requests_and_answers_go_through_as_they_are(servers: list[Server], url:
     assert (method, path, body) == ("POST", "/some/p%20ath?a=1&b=%2F", b"{not json")
     assert headers["authorization"] == "Bearer key"
     assert headers["x-request-id"] == "abc" == answer.headers["x-request-id"]
+
+
+def test_what_belongs_to_one_client_or_connection_is_not_passed_on(servers: list[Server], url: str) -> None:
+    def answer(actor: Actor) -> None:
+        actor.answer(200, {}, set_cookie="who=first; Path=/")
+
+    for server in servers:
+        server.play = answer
+    for _ in range(2):
+        told = http.post(
+            f"{url}/a", content=iter([b"{}"]), headers={"content-length": "9", "transfer-encoding": "chunked"}
+        )
+        assert told.headers["set-cookie"] == "who=first; Path=/"
+        assert len(told.headers.get_list("date")) == 1
+        http.cookies.clear()
+    for _, _, headers, body in servers[0].seen + servers[1].seen:
+        passed = {name.lower(): value for name, value in headers.items()}
+        assert not passed.keys() & {"cookie", "transfer-encoding"}
+        assert (passed["content-length"], body) == ("2", b"{}")
+
+
+@pytest.mark.parametrize("target", ["/v1/%6demories", "/v1/x/../memories"])
+def test_however_a_path_is_written_it_is_what_the_server_reads(servers: list[Server], url: str, target: str) -> None:
+    for server in servers:
+        server.play = Actor.lose
+    host, port = url.removeprefix("http://").split(":")
+    connection = HTTPConnection(host, int(port))
+    connection.request("POST", target, b"{}")
+    assert connection.getresponse().status == 502
+    connection.close()
+    assert len(servers[0].seen + servers[1].seen) == 1, "asked once: it may have been done"
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/files"])
+def test_a_client_that_goes_within_its_body_is_no_failure(
+    url: str, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("ewe.server"), "propagate", True)
+    caplog.set_level(logging.INFO, "ewe.server")
+    with socket.create_connection(url.removeprefix("http://").split(":")) as client:  # type: ignore[arg-type]
+        client.sendall(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{{".encode())
+    wait_for(lambda: any(item.getMessage() == "request" for item in caplog.records), "the line in the log")
+    assert not [item for item in caplog.records if item.levelno >= logging.ERROR]
+
+
+def test_a_datastore_that_hangs_does_not_hold_up_requests(
+    servers: list[Server], replicas: ReplicaSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "_FIND_S", 0.01)
+    answered = threading.Event()
+
+    def find(question: str) -> str:
+        answered.wait(30)
+        return ""
+
+    with serving(create_router(replicas, 1000, find)) as address:
+        wait_for(lambda: replicas.is_ready, "one is ready")
+        assert {ask(address).status_code for _ in range(3)} == {200}
+        answered.set()
 
 
 def test_a_key_stays_with_its_server_and_keys_spread(url: str) -> None:
@@ -186,6 +249,8 @@ def test_metrics_of_all_in_one(servers: list[Server], url: str) -> None:
         assert f'ewe:a_total{{kind="x",replica="{number}"}} {number}.0' in told
         assert f'ewe:router_replica_ready{{replica="{number}"}} 1.0' in told
     assert servers[0].seen[0][2]["authorization"] == "Bearer k"
+    servers[0].play = lambda actor: actor.answer(404, b"none")
+    assert 'replica="1"} 1.0' in http.get(f"{url}/metrics").text, "of those that have them"
     servers[1].play = lambda actor: actor.answer(401, {"error": {"code": "invalid_api_key"}})
     refused = http.get(f"{url}/metrics")
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")

@@ -70,6 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
+        if status == 429:
+            self.send_header("Retry-After", "86400")
         self.end_headers()
         self.wfile.write(data)
 

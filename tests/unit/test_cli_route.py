@@ -12,6 +12,7 @@ pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app
+from ewe.errors import DatastoreError
 from ewe.router import run
 
 Started = dict[str, Any]
@@ -38,7 +39,13 @@ def test_servers_elsewhere(started: Started) -> None:
     assert [replica.url for replica in started["replicas"]] == ["http://a:1", "http://b:2"]
     assert started["settings"].port == 7
     assert started["find"] is None, "not the built-in model's datastore"
-    assert invoke("route", "b:2").exit_code == 2
+
+
+@pytest.mark.parametrize("url", ["b:2", "http://", "http://ann:hidden@b", "http://b/path", "http://b?x=1"])
+def test_an_address_is_a_root_without_a_user(started: Started, url: str) -> None:
+    done = invoke("route", url)
+    assert (done.exit_code, started) == (2, {})
+    assert "hidden" not in done.output
 
 
 def test_the_router_finds_what_a_question_is_about(started: Started) -> None:
@@ -48,6 +55,18 @@ def test_the_router_finds_what_a_question_is_about(started: Started) -> None:
     }
     assert invoke("route", "http://a", "--datastore", "builtin", "--set", "retrieval.retriever=dense").exit_code == 0
     assert started["find"] is None
+
+
+def test_a_datastore_that_fails_leaves_the_choice_to_the_words(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke("route", "http://a", "--datastore", "builtin").exit_code == 0
+
+    def fail(*_: Any) -> None:
+        raise DatastoreError("gone")
+
+    monkeypatch.setattr("ewe.retrieval.bm25.BM25Retriever.retrieve", fail)
+    assert started["find"]("Who was Nurim Nurner?") == ""
 
 
 def test_replicas_have_the_same_settings_and_only_the_first_keeps_batches(started: Started, tmp_path: Path) -> None:
@@ -65,7 +84,9 @@ def test_replicas_have_the_same_settings_and_only_the_first_keeps_batches(starte
     assert second == [*first, "--set", "server.batch_folder=null"]
 
 
-def test_memories_in_a_folder_have_one_writer(started: Started) -> None:
-    done = invoke("serve", "--replicas", "2", "--set", "longterm.path=memories")
+@pytest.mark.parametrize("setting", ["longterm.path=memories", "datastore=milvus+file:store.db/passages"])
+def test_what_one_process_may_open_is_refused(started: Started, setting: str) -> None:
+    done = invoke("serve", "--replicas", "2", "--set", setting)
     assert done.exit_code == 2
+    assert "--replicas:" in done.output
     assert not started

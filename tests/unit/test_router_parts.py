@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
+import httpx
+
 from ewe.errors import ConfigError
-from ewe.router import processes
+from ewe.router import processes, replicas
 from ewe.router.processes import ReplicaProcess, device_environment
-from ewe.router.replicas import ENGINE_DEAD, READY, Replica
+from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.routing_key import routing_key
+from ewe.router.run import _Router
 
 
 def chat(text: Any, **body: Any) -> dict[str, Any]:
@@ -78,6 +81,33 @@ def test_each_replica_has_its_share_of_the_machine(monkeypatch: pytest.MonkeyPat
         device_environment(0, 3, 2, {})
     assert device_environment(0, 3, 0, {}) == {"OMP_NUM_THREADS": "2"}, "model.device=cpu"
     assert device_environment(0, 3, 0, {"OMP_NUM_THREADS": "5"}) == {}
+
+
+def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "_LOOK_AGAIN_S", 0.0)
+
+    async def ask(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "hangs":
+            await asyncio.sleep(600)
+        fast.asked += 1
+        return httpx.Response(200)
+
+    async def look() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(ask)) as client:
+            watch = asyncio.create_task(ReplicaSet([Replica("0", "http://hangs"), fast]).watch(client))
+            while fast.asked < 3:
+                await asyncio.sleep(0)
+            watch.cancel()
+
+    fast = Replica("1", "http://fast")
+    asyncio.run(asyncio.wait_for(look(), 60))
+    assert fast.state == READY
+
+
+def test_an_upgrade_to_websockets_is_a_request_like_any_other() -> None:
+    config = _Router(lambda *_: None, ReplicaSet([]), (), 0.0).config  # type: ignore[arg-type, return-value]
+    config.load()
+    assert config.ws_protocol_class is None
 
 
 # Counts its starts, and ends with the next of the statuses; without one it stays.

@@ -5,6 +5,7 @@ implementation of OpenSearch's interface for tests.
 """
 
 import json
+import logging
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from uuid import uuid4
@@ -124,6 +125,25 @@ def test_a_collection_that_was_released_is_loaded(milvus_file):
     assert open_retriever(address, RetrievalConfig(retriever="bm25")).retrieve(["bridge"], 1)[0]
 
 
+@needs_milvus
+def test_errors_of_milvus_are_raised_and_not_printed_too(milvus_file):
+    store = connect(f"milvus+file:{milvus_file}/nothing")
+    printed, handler = [], logging.Handler()
+    handler.emit = printed.append
+    logging.getLogger("pymilvus").addHandler(handler)
+    with pytest.raises(DatastoreError, match="nothing"):
+        len(store)
+    logging.getLogger("pymilvus").removeHandler(handler)
+    assert not printed
+
+
+@needs_milvus
+def test_a_text_that_is_too_long_for_milvus_is_named(milvus_file):
+    store = connect(f"milvus+file:{milvus_file}/c{uuid4().hex}")
+    with pytest.raises(DatastoreError, match=r"passage 'long' has one of 70,000: `ewe index build`"):
+        push(Datastore([Passage("long", "\u0416" * 35_000)]), store, None)
+
+
 FILTERS = (
     {"sources": ("news", 'a "b" \\', "s1")},
     {"sources": ("news", "s1"), "without": ("s1", "s2")},
@@ -226,7 +246,7 @@ def test_the_token_comes_from_the_environment(server, monkeypatch, token, sent):
 
 def test_a_busy_server_is_asked_again_and_errors_name_it(server, monkeypatch):
     monkeypatch.setattr(elasticsearch, "_RETRY", elasticsearch._RETRY.new(backoff_factor=0))
-    server.refuse = 3
+    server.refuse = 3  # it asks for a day, which nobody waits
     store = connect(server.address)
     assert push(Datastore(PASSAGES[:3]), store, None).pushed == 3
     with pytest.raises(DatastoreError, match=r"127\.0\.0\.1:\d+/passages refused a passage: .*odd"):
@@ -247,12 +267,14 @@ def test_a_busy_server_is_asked_again_and_errors_name_it(server, monkeypatch):
         "elasticsearch+https://host:9200/",
         "elasticsearch+https:///passages",
         "elasticsearch+https://[host/passages",
+        "milvus+http://ann:hidden@host:port/passages",
     ],
 )
 def test_an_address_that_is_none_is_refused(address):
     assert is_address(address) == ("+" in address)
-    with pytest.raises(ConfigError, match=r"is no address"):
+    with pytest.raises(ConfigError, match=r"is no address") as caught:
         connect(address)
+    assert "hidden" not in str(caught.value)
 
 
 def test_secrets_in_an_address_are_refused_and_not_repeated():

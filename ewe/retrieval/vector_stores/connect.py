@@ -25,12 +25,13 @@ def connect(uri: str) -> VectorStore:
     """
     try:
         parts = urlsplit(uri)
-        has_secrets = parts.username is not None or bool(parts.query)
+        has_more = parts.username is not None or bool(parts.query or parts.fragment)
+        _ = parts.port  # raises for one that is no number
     except ValueError as error:
-        raise ConfigError(f"{uri!r} is no address: {error}") from error
-    if has_secrets:
+        raise ConfigError(f"this is no address of a datastore, which look like {_FORMS}: {error}") from error
+    if has_more:
         raise ConfigError(
-            f"the address of a datastore must hold neither a user nor parameters: {TOKEN_VARIABLE} in the environment "
+            f"the address of a datastore must hold no user, '?' or '#': {TOKEN_VARIABLE} in the environment "
             "is a token, or user:password"
         )
     kind, _, transport = parts.scheme.partition("+")

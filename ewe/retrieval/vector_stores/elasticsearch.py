@@ -20,7 +20,12 @@ _ONLY_KEPT = {"type": "keyword", "index": False, "doc_values": False}
 _FILTERED = {"type": "keyword", "ignore_above": 8191}  # characters: at four bytes each, what Lucene takes
 _CONNECTIONS = 16
 _RETRY = urllib3.Retry(
-    3, backoff_factor=0.5, status_forcelist=(429, 502, 503, 504), allowed_methods=None, raise_on_status=False
+    3,
+    backoff_factor=0.5,
+    status_forcelist=(429, 502, 503, 504),
+    allowed_methods=None,
+    raise_on_status=False,
+    respect_retry_after_header=False,  # a search cannot wait for as long as a server likes
 )
 _TIMEOUT = urllib3.Timeout(connect=5, read=60)
 Json = dict[str, Any]

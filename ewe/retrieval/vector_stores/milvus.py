@@ -1,6 +1,7 @@
 """Milvus: Milvus Lite in a file, or a server."""
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,12 +36,15 @@ class MilvusStore:
             import pymilvus
         except ImportError as error:
             raise ConfigError("Milvus needs pymilvus: install it with pip install 'ewe-engine[milvus]'") from error
+        for name in ("pymilvus", "milvus_lite"):  # they print a traceback of every error, which we raise
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self.uri, self._collection, self._pymilvus = uri, collection, pymilvus
         self._failures = pymilvus.MilvusException, grpc.RpcError
         try:
             self._client = pymilvus.MilvusClient(server, token=os.environ.get(TOKEN_VARIABLE, ""), timeout=_SECONDS)
         except self._failures as error:
-            raise DatastoreError(f"{uri} cannot be opened: {error}") from error
+            advice = "" if "://" in server else "; only one process at a time may open a file"
+            raise DatastoreError(f"{uri} cannot be opened: {error}{advice}") from error
 
     def __len__(self) -> int:
         [row] = self._call("query", filter="", output_fields=["count(*)"])
@@ -87,7 +91,14 @@ class MilvusStore:
         return {row["key"]: row["digest"] for row in rows}
 
     def upsert(self, documents: Sequence[dict[str, Any]]) -> None:
-        """Adds documents, in the place of those with the same keys."""
+        """Adds documents, in the place of those with the same keys. Raises DatastoreError for one that is too long."""
+        for document in documents:
+            size = max(len(value.encode()) for value in document.values() if isinstance(value, str))
+            if size > _LONGEST:
+                raise DatastoreError(
+                    f"Milvus takes texts of at most {_LONGEST:,} bytes, passage {document['id'][:80]!r} has one of "
+                    f"{size:,}: `ewe index build` cuts documents into passages"
+                )
         self._call("upsert", data=list(documents), timeout=_WRITE_SECONDS)
 
     def flush(self) -> None:
