@@ -116,6 +116,7 @@ def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
     params = SamplingParams(max_tokens=24, temperature=1.0, seed=5, logit_bias=words)
     with engine(feedback={"mode": mode, "timeout": 20.0}, scheduler={"max_num_seqs": 1}) as llm:
         rows = llm.client.components.verifier.judge.judge(PAIRS)
+        assert not llm.tokenizer.backend_tokenizer.encode_special_tokens, "prompts would lose their control tokens"
         written = llm.generate(["Claim: ", "Evidence: "], params)
         llm.check_integrity()
     for row, pair in zip(rows, PAIRS, strict=True):
@@ -131,6 +132,7 @@ def test_it_is_loaded_where_the_weights_are_not_its_own_or_it_is_faster_alone(sh
 
     assert shares()
     assert not shares(weights="int8")
+    assert not shares(load_format="dummy")
     assert not shares(adapter=str(shared.folder))
     assert not shares(name="builtin")
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: True)

@@ -49,7 +49,7 @@ def assert_same(found, expected):
     for one, other in zip(found, expected, strict=True):
         assert one.token_ids == other.token_ids
         for found, told in ((one.logprobs, other.logprobs), (one.prompt_logprobs, other.prompt_logprobs)):
-            assert torch.allclose(torch.tensor(found), torch.tensor(told), rtol=1e-5, atol=1e-5)
+            assert torch.allclose(torch.tensor(found), torch.tensor(told), rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_on_a_server_the_model_that_a_request_names_is_the_adapter(llm, expected
             answer = client.post("/v1/completions", json={**body, "model": name}).json()
             told = expected["" if name == "model" else name][0]
             assert (answer["model"], answer["choices"][0]["text"]) == (name, told.text)
-            assert answer["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(list(told.logprobs), abs=1e-5)
+            assert answer["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(list(told.logprobs), abs=1e-4)
         refused = client.post("/v1/completions", json={**body, "model": "other"}).json()["error"]["message"]
         assert refused == "there is no model 'other' here; 'model' or 'law' or 'tax' is"
 
@@ -156,6 +156,8 @@ def test_on_a_server_the_model_that_a_request_names_is_the_adapter(llm, expected
 MISFITS = {
     "DoRA": {"use_dora": True},
     "biases": {"bias": "all"},
+    "a beginning that changes the weights": {"init_lora_weights": "pissa"},
+    "new tokens": {"trainable_token_indices": [1, 2]},
     "the output layer": {"target_modules": ["lm_head"]},
 }
 
