@@ -17,7 +17,7 @@ from ewe.errors import ConfigError
 from ewe.known_models import ADAPTER_WEIGHTS
 
 _NAMED = 3  # tensors in a message
-_OFF = (None, False, "none", [])
+_OFF: tuple[Any, ...] = (None, False, "none", [])
 _MORE = (
     *("use_dora", "use_qalora", "use_bdlora", "bias", "lora_bias", "modules_to_save", "layer_replication"),
     *("trainable_token_indices", "target_parameters", "alora_invocation_tokens", "arrow_config"),
