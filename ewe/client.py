@@ -51,6 +51,8 @@ class EngineClient:
 
             self.engine = build_engine(config, components, self._deliver, loaded, on_load)
             end_workers()  # the loop computes in a thread of its own
+            if components.judge is not None:
+                components.judge.attach(self.run, self.engine.loaded)
         except BaseException:
             components.close()
             raise
@@ -64,8 +66,8 @@ class EngineClient:
             from ewe.pipelines.driver import open_pipeline
 
             self._pipeline = open_pipeline(self.engine, self._loop.do, self._finish)
-        if components.judge is not None:
-            components.judge.attach(self.run, self.engine.loaded)
+        if components.memories is not None:
+            components.memories.start()
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
@@ -141,6 +143,8 @@ class EngineClient:
 
     def close(self) -> None:
         """Aborts what is under way, ends the engine's threads and gives the pool's memory back."""
+        if self.components.memories is not None:
+            self.components.memories.finish()
         self._loop.close()
         self.engine.core.close()
         self.components.close()

@@ -17,6 +17,13 @@ from ewe.errors import ConfigError
 from ewe.known_models import ADAPTER_WEIGHTS
 
 _NAMED = 3  # tensors in a message
+_OFF: tuple[Any, ...] = (None, False, "none", [])
+_MORE = (
+    *("use_dora", "use_qalora", "use_bdlora", "bias", "lora_bias", "modules_to_save", "layer_replication"),
+    *("trainable_token_indices", "target_parameters", "alora_invocation_tokens", "arrow_config"),
+)
+# What the settings of an adapter say that only adds to the outputs of linear layers; other inits change the weights.
+_PLAIN = dict.fromkeys(_MORE, _OFF) | {"init_lora_weights": (True, False, "gaussian")}
 
 
 def merge_adapter(model: Any, folder: Path, dtype: torch.dtype) -> Any:
@@ -60,8 +67,8 @@ def read_adapter(model: Any, folder: Path) -> Adapter:
     from peft.tuners.lora import LoraLayer
 
     settings, tensors, generation = _read(folder)
-    if settings.use_dora or settings.bias != "none" or settings.modules_to_save:
-        raise _misfit(folder, model, "DoRA, biases and whole layers can only be merged: name it in model.adapter")
+    if more := [name for name in _PLAIN if getattr(settings, name, None) not in _PLAIN[name]]:
+        raise _misfit(folder, model, f"with {', '.join(more)} it can only be merged: name it in model.adapter")
     wrapped = _wrapped(model, folder, settings, tensors)
     found = {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
     output = model.get_output_embeddings()

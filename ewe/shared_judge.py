@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +48,8 @@ class SharedJudge:
 
         self._run, temperature = run, read_temperature(self.adapters[_ADAPTER])
         most = min(MAX_TOKENS, loaded.max_model_len - 1)
-        self._judge = CausalJudge(self._score, loaded.tokenizer, temperature, most)
+        # Its own: whether special tokens are split is a state of a tokenizer, which other threads would meet.
+        self._judge = CausalJudge(self._score, copy.deepcopy(loaded.tokenizer), temperature, most)
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive; waits for the engine.
@@ -74,7 +76,8 @@ def shared_judge(config: Config) -> SharedJudge | None:
     None where the judge alone would be faster: on a CPU that multiplies bfloat16, for a model in float32.
     """
     model = config.model
-    is_whole = (model.adapter, model.weights, model.tensor_parallel) == (None, AUTO, 1) and not model.compile
+    is_whole = (model.adapter, model.weights, model.load_format, model.tensor_parallel) == (None, AUTO, AUTO, 1)
+    is_whole = is_whole and not model.compile
     if config.verification.judge != "base" or not is_whole:
         return None
     if Path(model_source(model).place).resolve() != base_model_path().resolve():

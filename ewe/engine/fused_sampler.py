@@ -133,7 +133,7 @@ class _Fetched:
         self._others = [None if item is None else item.to("cpu", non_blocking=True) for item in others]
         self._arrived = torch.cuda.Event() if drawn.is_cuda else None  # type: ignore[no-untyped-call]
         if self._arrived is not None:
-            self._arrived.record()
+            self._arrived.record(torch.cuda.current_stream(drawn.device))
 
     def lists(self) -> list[Any]:
         """Their numbers, once they have arrived: ids, log-probabilities, the others."""

@@ -109,6 +109,8 @@ class InputProcessor:
         self.check_ids("logit_bias", params.logit_bias)
         self.check_ids("stop_token_ids", params.stop_token_ids)
         self.check_ids("label_token_ids", request.label_token_ids)
+        if request.label_token_ids and params.n > 1:
+            raise InvalidRequestError(f"label_token_ids: a prompt is scored once: set n to 1, got {params.n}")
         if prefix_ids and params.prompt_logprobs is not None:
             raise InvalidRequestError(
                 "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"

@@ -35,8 +35,8 @@ _log = logging.getLogger("ewe.longterm")
 class RequestMemories:
     """The memories of one engine; satisfies `ewe.protocols.Memories`. owns_store: whether `close` closes the store.
 
-    reviews: run from now on, until `close`. conversations: keeps what users tell.
-    patience_s: seconds that `close` gives to what is still to be learnt. Learning has a thread of its own. What fails
+    reviews: run from `start` on, until `finish`. conversations: keeps what users tell.
+    patience_s: seconds that `finish` gives to what is still to be learnt. Learning has a thread of its own. What fails
     is logged and counted.
     """
 
@@ -52,7 +52,7 @@ class RequestMemories:
         self.service = service
         self.conversations = ConversationMemory(service)
         self._owns_store = owns_store
-        self._reviews = None if reviews is None else reviews.start()
+        self._reviews = reviews
         self._settings, self._patience_s = settings, patience_s
         self._counts: Counter[str] = Counter()
         self._waiting = 0
@@ -99,12 +99,21 @@ class RequestMemories:
         """Loads the models that the first memory would wait for."""
         self.service.warm()
 
-    def close(self) -> None:
-        """Ends the reviews, learns what is left (within the patience), and closes a store of its own."""
+    def start(self) -> None:
+        """Begins the reviews; the engine runs that their judge may need."""
+        if self._reviews is not None:
+            self._reviews.start()
+
+    def finish(self) -> None:
+        """Ends the reviews and learns what is left, within the patience; the engine still runs."""
         if self._reviews is not None and not self._reviews.stop(self._patience_s):
             _log.warning("closed while a memory was reviewed")
         if not self.wait(self._patience_s):
             _log.warning("closed before everything was learnt", extra={"fields": {"answers": self._waiting}})
+
+    def close(self) -> None:
+        """Finishes, and closes a store of its own."""
+        self.finish()
         self._thread.shutdown(wait=False, cancel_futures=True)
         if self._owns_store:
             self.service.close()

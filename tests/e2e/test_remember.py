@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -93,6 +94,21 @@ def test_facts_of_a_chat_are_kept_once(llm: LLM, store: MemoryStore, datastore: 
     assert contents(store) == [FACT]
     assert llm.memories.counts["remembered"] == 1
     assert set(datastore.queries) == {SAID}, "the facts are taken without retrieval"
+
+
+def test_what_is_told_last_is_kept_before_the_engine_ends(llm: LLM, store: MemoryStore) -> None:
+    memories, is_closing = llm.memories, threading.Event()
+    extract, wait = memories.conversations.extract, memories.wait
+
+    def late(speaker: str, text: str) -> list[str]:
+        assert is_closing.wait(WAIT_S)
+        return extract(speaker, text)
+
+    memories.conversations.extract = late
+    llm.chat(TALK, memory=MemoryOptions("ann", remember=True))
+    with mock.patch.object(memories, "wait", side_effect=lambda seconds: is_closing.set() or wait(seconds)):
+        llm.close()
+    assert contents(store) == [FACT]
 
 
 def test_nothing_is_kept_unasked(llm: LLM, store: MemoryStore) -> None:

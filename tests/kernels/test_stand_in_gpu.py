@@ -116,6 +116,7 @@ def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):
     finally:
         DEVICE.current = 0
     assert sorted(len(answer.token_ids) for answer in answers) == [7, 9]
+    assert all(logprob < 0 for answer in answers for logprob in answer.logprobs), "read before they had arrived"
     assert (status.graphs, status.failed_graphs) == (3, 0)
 
 

@@ -30,14 +30,17 @@ _launch = GridExecutor.__call__
 
 
 class Event:
-    """torch.cuda.Event: waiting for it ends the copies that were begun before it was recorded."""
+    """torch.cuda.Event: waiting for it ends the copies that were begun before it was recorded.
+
+    Without a stream it is recorded on the current device, where there are no copies unless that is number 0.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._num_copies = 0
 
     def record(self, *stream: Any) -> None:
         DEVICE.refuse_in_graph("an event")
-        self._num_copies = DEVICE.num_copies
+        self._num_copies = DEVICE.num_copies if stream or not DEVICE.current else 0
 
     def synchronize(self) -> None:
         DEVICE.settle(self._num_copies)

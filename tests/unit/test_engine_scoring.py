@@ -133,6 +133,12 @@ def test_a_label_that_is_no_token_is_refused() -> None:
         bench.engine.input_processor.build("score", Request([1, 2], ASKED, label_token_ids=(len(ALPHABET),)))
 
 
+def test_a_prompt_is_scored_once() -> None:
+    asked = Request([1, 2], SamplingParams(max_tokens=1, n=2), label_token_ids=LABELS)
+    with pytest.raises(InvalidRequestError, match="set n to 1"):
+        Bench(config()).engine.input_processor.build("score", asked)
+
+
 def test_numbers_that_are_not_finite_fail_the_score_alone() -> None:
     bench = Bench(config())
     bench.runner.nan_if = lambda context: context.startswith("abc")

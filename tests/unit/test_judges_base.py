@@ -1,4 +1,5 @@
 import json
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,8 @@ from ewe.config import Config
 from ewe.errors import EngineDeadError, JudgeError
 from ewe.known_models import KNOWN_MODELS
 from ewe.llm import LLM
+from ewe.longterm.records import Memory
+from ewe.longterm.store import MemoryStore
 from ewe.retrieval.datastore import Datastore
 from ewe.sampling import SamplingParams
 from ewe.shared_judge import shared_judge
@@ -116,6 +119,7 @@ def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
     params = SamplingParams(max_tokens=24, temperature=1.0, seed=5, logit_bias=words)
     with engine(feedback={"mode": mode, "timeout": 20.0}, scheduler={"max_num_seqs": 1}) as llm:
         rows = llm.client.components.verifier.judge.judge(PAIRS)
+        assert not llm.tokenizer.backend_tokenizer.encode_special_tokens, "prompts would lose their control tokens"
         written = llm.generate(["Claim: ", "Evidence: "], params)
         llm.check_integrity()
     for row, pair in zip(rows, PAIRS, strict=True):
@@ -131,11 +135,23 @@ def test_it_is_loaded_where_the_weights_are_not_its_own_or_it_is_faster_alone(sh
 
     assert shares()
     assert not shares(weights="int8")
+    assert not shares(load_format="dummy")
     assert not shares(adapter=str(shared.folder))
     assert not shares(name="builtin")
     monkeypatch.setattr("ewe.verification.judges.cross_encoder.multiplies_bfloat16", lambda place: True)
     assert not shares()
     assert shares(dtype="bfloat16")
+
+
+def test_memories_are_reviewed_once_there_is_an_engine_to_judge_them(shared, tmp_path):
+    with MemoryStore.create(tmp_path / "memories") as store:
+        store.add([Memory("old", "it is true", created_at=1.0, updated_at=1.0)])
+    with engine(longterm={"path": str(tmp_path / "memories"), "review_every": 3600}) as llm:
+        deadline = time.monotonic() + 60
+        while not (llm.memories.counts["reviewed"] or llm.memories.counts["review_failed"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert llm.memories.counts["review_failed"] == 0
 
 
 def test_nobody_waits_for_an_engine_that_is_closed(shared):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -22,9 +23,10 @@ PARAMS = SamplingParams(max_tokens=6, prompt_logprobs=0, ignore_eos=True)
 TARGETS = {"law": ["q_proj", "v_proj", "down_proj"], "tax": ["k_proj", "o_proj", "up_proj", "gate_proj"]}
 
 
-def open_llm(folder, **model):
+def open_llm(folder, groups=None, **model):
     settings = {"model": {"name": str(folder), "device": "cpu", **model}, "policy": "plain"}
-    return LLM(config=Config.from_mapping({**settings, "memory": {"unit_tokens": 16}, "cache": {"num_blocks": 64}}))
+    settings |= {"memory": {"unit_tokens": 16}, "cache": {"num_blocks": 64}, **(groups or {})}
+    return LLM(config=Config.from_mapping(settings))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def assert_same(found, expected):
     for one, other in zip(found, expected, strict=True):
         assert one.token_ids == other.token_ids
         for found, told in ((one.logprobs, other.logprobs), (one.prompt_logprobs, other.prompt_logprobs)):
-            assert torch.allclose(torch.tensor(found), torch.tensor(told), rtol=1e-5, atol=1e-5)
+            assert torch.allclose(torch.tensor(found), torch.tensor(told), rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +150,7 @@ def test_on_a_server_the_model_that_a_request_names_is_the_adapter(llm, expected
             answer = client.post("/v1/completions", json={**body, "model": name}).json()
             told = expected["" if name == "model" else name][0]
             assert (answer["model"], answer["choices"][0]["text"]) == (name, told.text)
-            assert answer["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(list(told.logprobs), abs=1e-5)
+            assert answer["choices"][0]["logprobs"]["token_logprobs"] == pytest.approx(list(told.logprobs), abs=1e-4)
         refused = client.post("/v1/completions", json={**body, "model": "other"}).json()["error"]["message"]
         assert refused == "there is no model 'other' here; 'model' or 'law' or 'tax' is"
 
@@ -156,6 +158,8 @@ def test_on_a_server_the_model_that_a_request_names_is_the_adapter(llm, expected
 MISFITS = {
     "DoRA": {"use_dora": True},
     "biases": {"bias": "all"},
+    "a beginning that changes the weights": {"init_lora_weights": "pissa"},
+    "new tokens": {"trainable_token_indices": [1, 2]},
     "the output layer": {"target_modules": ["lm_head"]},
 }
 
@@ -177,3 +181,25 @@ def test_what_can_only_be_merged_is_refused(tmp_path, case):
 def test_settings_without_a_place_for_adapters_are_refused(setting):
     with pytest.raises(ConfigError, match="adapters"):
         Config.from_mapping({"model": {"adapters": {"law": "somewhere"}, **setting}})
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_adapters_follow_rows_that_are_cut_swapped_shared_and_forked(places, llm, ahead):
+    """Prefixes that prompts of several adapters share, two answers each, labels on the way, hardly any blocks."""
+    params = SamplingParams(max_tokens=7, temperature=0.8, n=2, seed=3, ignore_eos=True)
+    scored = SamplingParams(max_tokens=1, logprobs=3)
+    beginning = "alpha beta gamma delta"
+    asked = []
+    for number, name in enumerate(["law", "", "tax", "law"]):
+        asked.append(Request(f"{beginning} {PROMPTS[number % 3]}", params, adapter=name, shared_prefix=beginning))
+        asked.append(Request(PROMPTS[2], scored, adapter=name, is_plain=True, label_token_ids=(9, 4, 7)))
+    scheduler = {"max_num_seqs": 3, "max_num_batched_tokens": 19, "async_scheduling": ahead}
+    groups = {"cache": {"num_blocks": 15, "block_size": 4}, "scheduler": scheduler}
+    with open_llm(places / "model", groups, adapters=adapters(places)) as tight:
+        found = tight.client.run(asked, None)
+        tight.check_integrity()
+        assert tight.client.engine.core._scheduler.swaps
+    alone = [answer for one in asked for answer in llm.client.run([replace(one, shared_prefix="")], None)]
+    for one, other in zip(found, alone, strict=True):
+        assert one.token_ids == other.token_ids
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
