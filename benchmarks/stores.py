@@ -29,7 +29,7 @@ from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, fuse
 from ewe.retrieval.vector_stores.connect import connect
 from ewe.retrieval.vector_stores.push import push
-from ewe.retrieval.vector_stores.search import StoredBM25, StoredDense
+from ewe.retrieval.vector_stores.search import StoredBM25, StoredDense, metadata_of
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
@@ -98,7 +98,8 @@ def measure(address: str, passages: Sequence[Passage], queries: Sequence[str]) -
     first = push(source, store, encoder)
     figures = {"pushed": first.pushed, "push_cpu_s": time.process_time() - start}
     figures["pushed_again"] = push(source, store, encoder).pushed
-    there = rank(StoredBM25(store, FilterConfig()), StoredDense(store, encoder, FilterConfig()), queries)
+    dense = StoredDense(store, metadata_of(store), encoder, FilterConfig())
+    there = rank(StoredBM25(store, FilterConfig()), dense, queries)
     here = rank(BM25Retriever(source), DenseRetriever(source, encoder, "flat"), queries)
     for name, found in there.items():
         figures |= {f"{name}: {key}": value for key, value in agreement(found, here[name]).items()}

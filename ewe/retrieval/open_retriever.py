@@ -145,13 +145,14 @@ def _over_store(store: VectorStore, settings: RetrievalConfig) -> tuple[Describe
 
     Raises ConfigError for a kind that reads passages itself.
     """
-    kind, has_vectors = settings.retriever, metadata_of(store)["encoder"] is not None
+    kind, metadata = settings.retriever, metadata_of(store)
+    has_vectors = metadata["encoder"] is not None
     lexical = StoredBM25(store, settings.filters)
     if kind == "bm25" or (kind == "auto" and (not has_vectors or _lacks_encoder(settings))):
         return lexical, "" if kind == "bm25" else _NO_ENCODER if has_vectors else "no vectors were pushed"
     if kind not in ("auto", "dense", "hybrid"):
         raise ConfigError(f"{store.uri} is searched by bm25, dense or hybrid, not by the retriever {kind!r}")
-    dense = StoredDense(store, _encoder(settings), settings.filters)
+    dense = StoredDense(store, metadata, _encoder(settings), settings.filters)
     return dense if kind == "dense" else HybridRetriever([lexical, dense], LEXICAL_AND_DENSE), ""
 
 

@@ -84,10 +84,10 @@ def test_two_servers_behind_one_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_replicas_that_cannot_start_say_why() -> None:
+def test_replicas_that_cannot_start_say_why(tmp_path: Path) -> None:
     with ServerProcess("--replicas", "2", "--set", "server.api_key_file=/no/such/file") as server:
         assert server.wait() == 2
         assert "cannot read /no/such/file" in server.output
-    with ServerProcess("--replicas", "2", "--set", "longterm.path=/tmp/memories") as server:
+    with ServerProcess("--replicas", "2", "--set", f"longterm.path={tmp_path}") as server:
         assert server.wait() == 2
         assert "has one writer" in server.output

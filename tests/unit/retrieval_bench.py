@@ -4,7 +4,9 @@ import hashlib
 import random
 
 import numpy as np
+import pytest
 
+from ewe.retrieval import open_retriever as opening
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
@@ -35,6 +37,16 @@ class HashEncoder:
                 self._words[word] = np.random.default_rng(seed).standard_normal(self.dimension)
             total = total + self._words[word]
         return total / np.linalg.norm(total)
+
+
+def installed_encoder(monkeypatch):
+    """Has `open_retriever` find an encoder without weights, which is returned."""
+    pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
+    made = HashEncoder(name="all-MiniLM-L6-v2")
+    monkeypatch.setattr(opening, "SentenceEncoder", lambda *_: made)
+    monkeypatch.setattr(opening, "builtin_encoder_path", lambda: "there")
+    monkeypatch.setattr(opening, "find_spec", lambda _: "there")
+    return made
 
 
 class FixedRetriever:

@@ -1,7 +1,7 @@
 """What `open_retriever` chooses, says and refuses, without any model."""
 
 import pytest
-from retrieval_bench import HashEncoder, ids, made_up_passages
+from retrieval_bench import ids, installed_encoder, made_up_passages
 
 from ewe.config import FilterConfig, RetrievalConfig
 from ewe.errors import ConfigError, DatastoreError
@@ -18,13 +18,7 @@ PASSAGES = made_up_passages(60)
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """An installed encoder without weights."""
-    pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
-    made = HashEncoder(name="all-MiniLM-L6-v2")
-    monkeypatch.setattr(opening, "SentenceEncoder", lambda *_: made)
-    monkeypatch.setattr(opening, "builtin_encoder_path", lambda: "there")
-    monkeypatch.setattr(opening, "find_spec", lambda _: "there")
-    return made
+    return installed_encoder(monkeypatch)
 
 
 @pytest.fixture

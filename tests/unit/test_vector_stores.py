@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from uuid import uuid4
 
 import pytest
-from retrieval_bench import HashEncoder, ids, made_up_passages
+from retrieval_bench import HashEncoder, ids, installed_encoder, made_up_passages
 from search_server import search_server
 from typer.testing import CliRunner
 
@@ -65,13 +65,7 @@ def address(request):
 
 @pytest.fixture
 def encoder(monkeypatch):
-    """An installed encoder without weights."""
-    pytest.importorskip("faiss", reason="dense retrieval needs the extra 'dense'")
-    made = HashEncoder(name="all-MiniLM-L6-v2")
-    monkeypatch.setattr(opening, "SentenceEncoder", lambda *_: made)
-    monkeypatch.setattr(opening, "builtin_encoder_path", lambda: "there")
-    monkeypatch.setattr(opening, "find_spec", lambda _: "there")
-    return made
+    return installed_encoder(monkeypatch)
 
 
 def assert_same(found, expected):

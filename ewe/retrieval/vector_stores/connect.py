@@ -4,8 +4,6 @@ from typing import TypeGuard
 from urllib.parse import urlsplit
 
 from ewe.errors import ConfigError
-from ewe.retrieval.vector_stores.elasticsearch import ElasticsearchStore
-from ewe.retrieval.vector_stores.milvus import MilvusStore
 from ewe.retrieval.vector_stores.store import TOKEN_VARIABLE, VectorStore
 
 _WEB = ("http", "https")
@@ -40,5 +38,9 @@ def connect(uri: str) -> VectorStore:
     if transport not in _TRANSPORTS.get(kind, ()) or not name or not (place if transport == "file" else parts.netloc):
         raise ConfigError(f"{uri!r} is no address of a datastore, which look like {_FORMS}")
     if kind == "milvus":
+        from ewe.retrieval.vector_stores.milvus import MilvusStore
+
         return MilvusStore(server, name, uri)
+    from ewe.retrieval.vector_stores.elasticsearch import ElasticsearchStore  # loads an HTTP client
+
     return ElasticsearchStore(server, name, uri, kind == "opensearch")

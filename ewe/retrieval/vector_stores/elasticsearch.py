@@ -12,10 +12,10 @@ from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.store import FIELDS, TOKEN_VARIABLE
+from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
 from ewe.types import Passage, ScoredPassage
 
-_LINKS, _CONSTRUCTION, _CANDIDATES, _MOST_CANDIDATES = 32, 120, 200, 10_000
+_MOST_CANDIDATES = 10_000
 _ONLY_KEPT = {"type": "keyword", "index": False, "doc_values": False}
 _FILTERED = {"type": "keyword", "ignore_above": 8191}  # characters: at four bytes each, what Lucene takes
 _CONNECTIONS = 16
@@ -113,7 +113,7 @@ class ElasticsearchStore:
         return [[_scored(hit, _inner_product(hit["_score"])) for hit in hits] for hits in self._search(bodies, top_k)]
 
     def _vector_field(self, dimension: int) -> Json:
-        graph = {"m": _LINKS, "ef_construction": _CONSTRUCTION}
+        graph = {"m": LINKS, "ef_construction": CONSTRUCTION}
         if self._is_opensearch:
             method = {"name": "hnsw", "engine": "lucene", "space_type": "innerproduct", "parameters": graph}
             return {"type": "knn_vector", "dimension": dimension, "method": method}
@@ -123,7 +123,7 @@ class ElasticsearchStore:
         return {**kind, "dims": dimension, "index_options": options}
 
     def _nearest(self, query: list[float], top_k: int, conditions: list[Json]) -> Json:
-        candidates = min(max(_CANDIDATES, 2 * top_k), _MOST_CANDIDATES)
+        candidates = min(max(CANDIDATES, 2 * top_k), _MOST_CANDIDATES)
         if self._is_opensearch:
             asked: Json = {"bool": {"filter": conditions}}
             return {"query": {"knn": {"vector": {"vector": query, "k": candidates, "filter": asked}}}}

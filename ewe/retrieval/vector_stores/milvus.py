@@ -12,12 +12,11 @@ from ewe.config import FilterConfig
 from ewe.errors import ConfigError, DatastoreError
 from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.store import FIELDS, TOKEN_VARIABLE
+from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
 from ewe.types import Passage, ScoredPassage
 
 _SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write
 _LONGEST = 65_535  # bytes of a text, Milvus's own limit
-_LINKS, _CONSTRUCTION, _CANDIDATES = 32, 120, 200
 _NUMBERS = ("veracity", "first_day", "last_day")
 
 
@@ -80,7 +79,7 @@ class MilvusStore:
         indexes.add_index("weights", "SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
         if dimension is not None:
             schema.add_field("vector", types.FLOAT_VECTOR, dim=dimension)
-            parameters = {"M": _LINKS, "efConstruction": _CONSTRUCTION}
+            parameters = {"M": LINKS, "efConstruction": CONSTRUCTION}
             indexes.add_index("vector", "HNSW", metric_type="IP", params=parameters)
         noted = {"ewe": json.dumps(metadata)}
         self._call("create_collection", schema=schema, index_params=indexes, properties=noted)
@@ -117,7 +116,7 @@ class MilvusStore:
     def _search(
         self, queries: list[Any], field: str, top_k: int, filters: FilterConfig, score: Callable[[float], float]
     ) -> list[list[ScoredPassage]]:
-        parameters = {"ef": max(_CANDIDATES, 2 * top_k)} if field == "vector" else {}
+        parameters = {"ef": max(CANDIDATES, 2 * top_k)} if field == "vector" else {}
         found = self._call(
             "search",
             data=queries,

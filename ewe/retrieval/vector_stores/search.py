@@ -34,11 +34,13 @@ class StoredBM25:
 class StoredDense:
     """The passages whose vectors in the store have the largest inner products with the query's.
 
-    Raises DatastoreError if the store holds no vectors, or another encoder's.
+    metadata: the store's. Raises DatastoreError if it holds no vectors, or another encoder's.
     """
 
-    def __init__(self, store: VectorStore, encoder: Encoder, filters: FilterConfig) -> None:
-        check_encoder(store, metadata_of(store), encoder)
+    def __init__(
+        self, store: VectorStore, metadata: Mapping[str, Any], encoder: Encoder, filters: FilterConfig
+    ) -> None:
+        check_encoder(store, metadata, encoder)
         self._store, self._filters, self.encoder = store, filters, encoder
         self.description = f"{encoder.name.rsplit('/', 1)[-1]} in {store.kind}"
 

@@ -15,6 +15,8 @@ from ewe.types import Passage, ScoredPassage
 
 FIELDS = tuple(field.name for field in fields(Passage))
 TOKEN_VARIABLE = "EWE_DATASTORE_TOKEN"  # noqa: S105 - the name of a variable
+# Of the graph over vectors, as the embedded one has them, and how many vectors a search looks at.
+LINKS, CONSTRUCTION, CANDIDATES = 32, 120, 200
 _MOST_WORDS = 1024  # of a query; servers refuse more
 # Analyzers may cut at what stands inside our words: "it's", "3.5".
 _UNCUT = str.maketrans({"'": "", ".": "p", ",": "c"})
