@@ -145,7 +145,8 @@ def remember(
                 continue
             for one in found:
                 print(f"{one.id} {clean(one.content)}")
-    say(f"{counted(len(messages), 'message')} read, {failed} without an answer of the model")
+    unanswered = f", {failed} without an answer of the model" if failed else ""
+    say(f"{counted(len(messages), 'message')} read{unanswered}")
     if failed:
         raise typer.Exit(1)
 
