@@ -6,7 +6,9 @@ import json
 import os
 import sqlite3
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,8 +23,20 @@ ANN, BOB = Scope("ann"), Scope("bob", "helper")
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(new_place: Callable[[], Any]):
+    with new_store(new_place()) as created:
+        yield created
+
+
+@pytest.fixture
+def file_store(tmp_path: Path):
     with new_store(tmp_path / "store") as created:
+        yield created
+
+
+@pytest.fixture
+def other(new_place: Callable[[], Any]):
+    with new_store(new_place()) as created:
         yield created
 
 
@@ -39,16 +53,19 @@ def contents(store: MemoryStore) -> list[object]:
     return [(memory, store.history(memory.scope, memory.id)) for memory in store.scan()]
 
 
-def test_an_export_imports_whole(store: MemoryStore, tmp_path: Path) -> None:
+def test_an_export_imports_whole(store: MemoryStore, other: MemoryStore, tmp_path: Path) -> None:
     assert export_jsonl(filled(store), tmp_path / "out.jsonl") == 3
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
     with new_store(tmp_path / "copy") as copy:
-        for added in (3, 0):
-            report = import_jsonl(copy, tmp_path / "out.jsonl")
-            assert (report.result.added, report.result.duplicates, report.deleted_here) == (added, 3 - added, 0)
-        assert contents(copy) == contents(store)
-        assert copy.deletions() == store.deletions()
-        assert copy.verify() == []
+        for one in (copy, other):  # a folder, and one like it came from
+            for added in (3, 0):
+                report = import_jsonl(one, tmp_path / "out.jsonl")
+                assert (report.result.added, report.result.duplicates, report.deleted_here) == (added, 3 - added, 0)
+            assert contents(one) == contents(store)
+            assert one.deletions() == store.deletions()
+            assert one.verify() == []
+    export_jsonl(other, tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
 
 
 def test_an_export_of_one_scope_holds_nothing_of_another(store: MemoryStore, tmp_path: Path) -> None:
@@ -124,8 +141,9 @@ def everything_on_disk(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 
-def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> None:
+def test_nothing_of_what_was_deleted_is_left_on_the_disk(file_store: MemoryStore) -> None:
     """Many sizes, so that rows move between pages, which leaves traces that only a rewrite takes away."""
+    store = file_store
     for lot in range(8):
         store.add(
             Memory(f"id-{lot}-{i}", f"content zqx{lot}x{i}x " + "filler " * (i * 37 % 90), scope=Scope(f"user{i % 7}"))
@@ -148,8 +166,9 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(store: MemoryStore) -> 
     assert store.verify() == []
 
 
-def test_an_erased_user_is_in_no_file_under_any_agent(store: MemoryStore, tmp_path: Path) -> None:
+def test_an_erased_user_is_in_no_file_under_any_agent(file_store: MemoryStore, tmp_path: Path) -> None:
     """Words, vectors, histories and the log, with what was deleted before; the others keep all they had."""
+    store = file_store
     encoder = WordEncoder()
     agents = ("", "helper", "clerk")
     secrets = [f"zqx{agent or 'alone'}secret" for agent in agents]
@@ -204,7 +223,10 @@ def older(store: MemoryStore) -> Path:
     return store.path
 
 
-def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_schema_is_brought_up_to_date_by_a_writer(
+    file_store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = file_store
     path = older(store)
     monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {})
     with pytest.raises(DatastoreError, match="no step leads on"):
@@ -219,7 +241,10 @@ def test_an_older_schema_is_brought_up_to_date_by_a_writer(store: MemoryStore, m
         assert len(opened) == 2
 
 
-def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_confirmed(store: MemoryStore) -> None:
+def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_confirmed(
+    file_store: MemoryStore,
+) -> None:
+    store = file_store
     store.add(memories(2))
     for at, veracity in ((3.0, 0.7), (4.0, 0.9), (5.0, 0.4)):
         store.revise(Scope(), "m1", Change(veracity=veracity), at=at, reason="said")
@@ -244,7 +269,8 @@ def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_c
         assert opened.verify() == []
 
 
-def test_a_step_that_fails_leaves_the_file_as_it_was(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_leaves_the_file_as_it_was(file_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = file_store
     path = older(store)
     step = "CREATE INDEX deletions_by_id ON deletions (id); INSERT INTO nowhere VALUES (1)"
     monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {SCHEMA_VERSION - 1: step})
@@ -256,7 +282,8 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(store: MemoryStore, monkeyp
     connection.close()
 
 
-def test_damaged_and_foreign_files_are_refused_by_name(store: MemoryStore, tmp_path: Path) -> None:
+def test_damaged_and_foreign_files_are_refused_by_name(file_store: MemoryStore, tmp_path: Path) -> None:
+    store = file_store
     store.add(memories(200))
     store.close()
     file = store.path / "memories.sqlite"
