@@ -64,7 +64,7 @@ class VerificationConfig(Settings):
 
 
 def is_postgres(path: object) -> TypeGuard[str]:
-    """Whether this is the URL of a store in PostgreSQL. Raises ConfigError, which does not repeat it, for a password."""
+    """Whether this is the URL of a store in PostgreSQL. Raises ConfigError, without repeating it, for a password."""
     if not isinstance(path, str) or not path.startswith(("postgresql://", "postgres://")):
         return False
     parts = urlsplit(path)

@@ -57,6 +57,17 @@ class PostgresServer:
                 cursor = connection.execute(statement)  # type: ignore[call-overload]
             return cursor.fetchall() if cursor.description else []
 
+    def files(self, url: str) -> bytes:
+        """What the files of a schema's tables and indexes hold."""
+        schema = url.partition("search_path%3D")[2].partition("%2C")[0]
+        rows = self.execute(
+            "CHECKPOINT",
+            "SELECT pg_relation_filepath(oid) FROM pg_class WHERE relkind IN ('r', 'i', 't') AND (relnamespace = "
+            f"'{schema}'::regnamespace OR oid IN (SELECT reltoastrelid FROM pg_class WHERE relnamespace = "
+            f"'{schema}'::regnamespace))",
+        )
+        return b"".join((self.folder / "data" / path).read_bytes() for (path,) in rows)
+
     def start(self) -> None:
         """Starts the server and waits until it answers."""
         import psycopg

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
@@ -83,7 +83,13 @@ def open_or_create(path: str | Path) -> MemoryStore:
 
     Raises DatastoreError.
     """
-    return MemoryStore.open(path, read_only=False) if MemoryStore.exists(path) else MemoryStore.create(path)
+    if not MemoryStore.exists(path):
+        try:
+            return MemoryStore.create(path)
+        except DatastoreError:
+            if not MemoryStore.exists(path):  # else another process made it a moment ago
+                raise
+    return MemoryStore.open(path, read_only=False)
 
 
 def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:

@@ -8,9 +8,9 @@ from ewe.longterm.store.session import MemorySession
 # What has to be empty, and what it means if it is not.
 _EXPECTATIONS = {
     "has lost a revision": """
-        SELECT id FROM memories LEFT JOIN
-            (SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory) AS counted
-            ON memory = memories.number
+        SELECT id FROM memories LEFT JOIN (
+            SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory
+        ) AS counted ON memory = memories.number
         WHERE coalesce(found, 0) <> revisions OR coalesce(least, 0) <> 1 OR coalesce(most, 0) <> revisions""",
     "has another veracity than its last revision": """
         SELECT id FROM memories JOIN revisions

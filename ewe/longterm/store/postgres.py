@@ -57,21 +57,21 @@ class PostgresConnection:
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> _Cursor:
         """Runs a statement with "?" for values."""
-        return self._connection.execute(statement.replace("?", "%s"), values or None)  # type: ignore[arg-type, return-value]
+        return self._connection.execute(statement.replace("?", "%s"), values or None)  # type: ignore[return-value]
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Runs a statement once per row, all sent together."""
-        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)  # type: ignore[arg-type]
+        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)
 
     def begin(self, statement: str) -> None:
         """Begins a transaction; if the connection was lost since the last one, on a new connection."""
         try:
-            self._connection.execute(statement)  # type: ignore[call-overload]
+            self._connection.execute(statement)
         except psycopg.OperationalError:
             if not self._connection.closed:
                 raise
             self._connection = self._connect()
-            self._connection.execute(statement)  # type: ignore[call-overload]
+            self._connection.execute(statement)
 
     @property
     def in_transaction(self) -> bool:
@@ -94,11 +94,11 @@ class PostgresConnection:
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         given = psycopg.conninfo.conninfo_to_dict(self._url)
         given.setdefault("connect_timeout", _CONNECT_S)
-        connection = psycopg.connect(**given, autocommit=True, cursor_factory=_Cursor)  # type: ignore[arg-type]
+        connection = psycopg.connect(**given, autocommit=True, cursor_factory=_Cursor)
         connection.adapters.register_dumper(str, _TextDumper)
         connection.adapters.register_loader("text", _TextLoader)
         connection.adapters.register_loader("numeric", FloatLoader)
-        connection.execute(f"SET lock_timeout = {_WAIT_MS}")  # type: ignore[call-overload]
+        connection.execute(f"SET lock_timeout = {_WAIT_MS}")
         return connection
 
 
@@ -197,7 +197,8 @@ class PostgresSession(MemorySession):
         """Until the transaction ends; in one order, so that no two writers wait for each other."""
         names = sorted(_named([scope]) for scope in set(scopes))
         self._connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || name, 0)) FROM unnest(?::text[]) AS name",
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || name, 0)) "
+            "FROM unnest(?::text[]) AS name",
             (names,),
         )
 
@@ -257,7 +258,7 @@ _ADVICE = {
     psycopg.errors.LockNotAvailable: "another process holds it: wait until that has ended",
     psycopg.errors.DeadlockDetected: "two writers waited for each other: run again",
     psycopg.errors.FeatureNotSupported: "the server lacks something: it needs PostgreSQL 13 or newer with pgvector",
-    psycopg.errors.InsufficientPrivilege: "this role may not: the schema must be its own, the extension vector be there",
+    psycopg.errors.InsufficientPrivilege: "this role may not: it needs a schema of its own and the extension vector",
     psycopg.OperationalError: "it cannot be reached, or the connection was lost: what was committed is kept",
 }
 

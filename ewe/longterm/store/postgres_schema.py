@@ -172,7 +172,7 @@ SCRIPT = "".join(
         _POLICIES,
         *(_BY_NAME.format(table=table) for table in ("scopes", "deletions")),
         *(_BY_NUMBER.format(table=table) for table in ("memories", "revisions", "words", "postings")),
-        f"INSERT INTO state VALUES (1, '', 0, {SCHEMA_VERSION});",
+        f"INSERT INTO state VALUES (1, '', 0, {SCHEMA_VERSION});",  # noqa: S608
     )
 )
 """Makes an empty store in the current schema."""

@@ -43,8 +43,9 @@ class PostgresVectors:
         for scope in scopes:
             found += self._session.query(
                 f"SELECT number, -({column} <#> ?::vector) FROM memories "  # noqa: S608
-                f"WHERE scope = {scope:d} AND cell = 0 ORDER BY {column} <#> ?::vector, number DESC LIMIT ?",
-                (vector, vector, top_k),
+                f"WHERE scope = {scope:d} AND cell = 0 ORDER BY {column} <#> ?::vector "
+                f"FETCH FIRST {top_k:d} ROWS WITH TIES",
+                (vector, vector),
             )
         return heapq.nlargest(top_k, found, key=lambda hit: (hit[1], hit[0]))
 
@@ -77,7 +78,8 @@ class PostgresVectors:
     def _indexes(self) -> list[tuple[str, int]]:
         """Names of the indexes that there are, and the number of each one's scope."""
         rows = self._session.query(
-            "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND starts_with(indexname, 'vectors_of_')"
+            "SELECT indexname FROM pg_indexes "
+            "WHERE schemaname = current_schema() AND starts_with(indexname, 'vectors_of_')"
         )
         return [(name, int(name.removeprefix("vectors_of_"))) for (name,) in rows]
 

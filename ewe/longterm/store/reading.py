@@ -146,9 +146,7 @@ class MemoryReader:
             return {
                 "memories": len(self),
                 "scopes": self._count("SELECT count(*) FROM scopes"),
-                "shared": self._count(
-                    "SELECT coalesce(sum(memories), 0) FROM scopes WHERE scopes.user = '' AND agent = ''"
-                ),
+                "shared": self.scopes().get(Scope(), 0),
                 "kinds": dict(self._session.query("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind")),
                 "mean_veracity": self._session.query("SELECT avg(veracity) FROM memories")[0][0],
                 "revisions": self._count("SELECT count(*) FROM revisions"),
