@@ -153,7 +153,8 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(
     store: MemoryStore, on_disk: Callable[[MemoryStore], bytes]
 ) -> None:
     """Many sizes, so that rows move between pages, which leaves traces that only a rewrite takes away."""
-    for lot in range(8):
+    lots = 8 if isinstance(store.path, Path) else 2
+    for lot in range(lots):
         store.add(
             Memory(f"id-{lot}-{i}", f"content zqx{lot}x{i}x " + "filler " * (i * 37 % 90), scope=Scope(f"user{i % 7}"))
             for i in range(40)
@@ -162,14 +163,14 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(
             gone = [f"id-{lot}-{i}" for i in range(40) if i % 3 and i % 7 == user]
             store.revise(Scope(f"user{user}"), gone[0], Change(content="other words"), at=1.0, reason="said")
             store.delete(Scope(f"user{user}"), gone, at=2.0, reason="asked")
-    assert store.stats()["deleted_and_not_scrubbed"] == sum(1 for i in range(40) if i % 3) * 8
+    assert store.stats()["deleted_and_not_scrubbed"] == sum(1 for i in range(40) if i % 3) * lots
     impatient(store)
     with MemoryStore.open(store.path) as reader, reader.snapshot(), pytest.raises(DatastoreError, match="scrub again"):
         store.scrub()
     store.scrub()
     assert store.stats()["deleted_and_not_scrubbed"] == 0
     left = on_disk(store)
-    for lot in range(8):
+    for lot in range(lots):
         for i in range(40):
             assert (f"zqx{lot}x{i}x".encode() in left) == (i % 3 == 0), f"content zqx{lot}x{i}x"
     assert store.verify() == []

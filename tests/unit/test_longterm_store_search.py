@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
@@ -59,29 +59,25 @@ def bm25(texts: Sequence[str], query: str) -> list[float]:
     return scores
 
 
-@pytest.fixture(scope="module")
-def many(new_place: Callable[[], Any]):
-    with new_store(new_place()) as created:
-        yield created
+def test_small_scopes_are_ranked_by_bm25_over_what_is_seen(store: MemoryStore) -> None:
+    @settings(max_examples=100 if isinstance(store.path, Path) else 10)
+    @given(mine=st.lists(TEXTS, min_size=1, max_size=6), team=st.lists(TEXTS, max_size=4), query=TEXTS)
+    def check(mine: list[str], team: list[str], query: str) -> None:
+        example = str(len(store))
+        own, shared, other = Scope("ann", example), Scope(agent=example), Scope("bob", example)
+        store.add(Memory(f"a{i}", text, scope=own) for i, text in enumerate(mine))
+        store.add(Memory(f"s{i}", text, scope=shared) for i, text in enumerate(team))
+        store.add(Memory(f"b{i}", text, scope=other) for i, text in enumerate([query, *mine, query]))
+        [found] = MemorySearch(store).search([query], [own, shared], 20)
+        texts = {f"a{i}": text for i, text in enumerate(mine)} | {f"s{i}": text for i, text in enumerate(team)}
+        expected = dict(zip(texts, bm25(list(texts.values()), query), strict=True))
+        best = max(expected.values())
+        assert {hit.memory.id: hit.score for hit in found} == pytest.approx(
+            {k: v / best for k, v in expected.items() if v > 0}
+        )
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
-
-@given(mine=st.lists(TEXTS, min_size=1, max_size=6), team=st.lists(TEXTS, max_size=4), query=TEXTS)
-def test_small_scopes_are_ranked_by_bm25_over_what_is_seen(
-    many: MemoryStore, mine: list[str], team: list[str], query: str
-) -> None:
-    example = str(len(many))
-    own, shared, other = Scope("ann", example), Scope(agent=example), Scope("bob", example)
-    many.add(Memory(f"a{i}", text, scope=own) for i, text in enumerate(mine))
-    many.add(Memory(f"s{i}", text, scope=shared) for i, text in enumerate(team))
-    many.add(Memory(f"b{i}", text, scope=other) for i, text in enumerate([query, *mine, query]))
-    [found] = MemorySearch(many).search([query], [own, shared], 20)
-    texts = {f"a{i}": text for i, text in enumerate(mine)} | {f"s{i}": text for i, text in enumerate(team)}
-    expected = dict(zip(texts, bm25(list(texts.values()), query), strict=True))
-    best = max(expected.values())
-    assert {hit.memory.id: hit.score for hit in found} == pytest.approx(
-        {k: v / best for k, v in expected.items() if v > 0}
-    )
-    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    check()
 
 
 @pytest.mark.parametrize(

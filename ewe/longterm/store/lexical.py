@@ -59,19 +59,23 @@ class Lexicon:
 
     def remove(self, connection: Connection, entries: Iterable[Entry]) -> None:
         """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
+        postings: list[tuple[int, str, int]] = []
+        sizes: list[tuple[int, int]] = []
         for memory, scope, content in entries:
             tokens = terms(content)
-            keys = [(scope, word) for word in set(tokens)]
-            connection.executemany(
-                "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) "
-                "AND memory = ?",
-                [(*key, memory) for key in keys],
-            )
-            connection.executemany("UPDATE words SET memories = memories - 1 WHERE scope = ? AND word = ?", keys)
-            connection.executemany("DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", keys)
-            connection.execute(
-                "UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", (len(tokens), scope)
-            )
+            postings += [(scope, word, memory) for word in set(tokens)]
+            sizes.append((len(tokens), scope))
+        postings.sort()
+        keys = [(scope, word) for scope, word, _ in postings]
+        connection.executemany(
+            "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) AND memory = ?",
+            postings,
+        )
+        connection.executemany("UPDATE words SET memories = memories - 1 WHERE scope = ? AND word = ?", keys)
+        connection.executemany(
+            "DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", list(dict.fromkeys(keys))
+        )
+        connection.executemany("UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", sizes)
 
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.

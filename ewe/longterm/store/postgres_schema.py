@@ -139,17 +139,20 @@ END $$;
 CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions FOR EACH ROW EXECUTE FUNCTION keep_deletion();
 """
 
-# In a policy, "(SELECT ...)" is evaluated once per statement, not once per row.
+# In a policy, "(SELECT ...)" is evaluated once per statement, not once per row. PL/pgSQL keeps the plan of a query.
 _POLICIES = """
 CREATE FUNCTION asked_scopes() RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT nullif(current_setting('ewe.scopes', true), '')::jsonb
 $$;
-CREATE FUNCTION asked_numbers() RETURNS bigint[] LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    SELECT coalesce(array_agg(number), '{}')
-    FROM jsonb_to_recordset(CASE jsonb_typeof(asked_scopes()) WHEN 'array' THEN asked_scopes() ELSE '[]' END)
-        AS asked("user" text COLLATE "C", agent text COLLATE "C")
-    JOIN scopes USING ("user", agent)
-$$;
+CREATE FUNCTION asked_numbers() RETURNS bigint[] LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT number
+        FROM jsonb_to_recordset(CASE jsonb_typeof(asked_scopes()) WHEN 'array' THEN asked_scopes() ELSE '[]' END)
+            AS asked("user" text COLLATE "C", agent text COLLATE "C")
+        JOIN scopes USING ("user", agent)
+    );
+END $$;
 """
 _BY_NAME = """
 ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
