@@ -68,8 +68,10 @@ def serve_replicas(
     given, assignments: the command line that the settings came from. notes: to be printed. Raises ConfigError.
     """
     if config.longterm.path is not None and not is_postgres(config.longterm.path):
-        message = "--replicas: a folder of memories (longterm.path) has one writer; start one server, or keep them in PostgreSQL"
-        raise ConfigError(message)
+        raise ConfigError(
+            "--replicas: a folder of memories (longterm.path) has one writer; start one server, leave it out, or keep "
+            "them in PostgreSQL"
+        )
     if str(config.datastore).startswith("milvus+file:"):
         message = "--replicas: a file of Milvus Lite is for one process; start one server, or push to a Milvus server"
         raise ConfigError(message)

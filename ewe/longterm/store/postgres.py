@@ -13,6 +13,7 @@ from ewe.longterm.store.session import MemorySession, VectorIndex
 
 try:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import FloatLoader
     from psycopg.types.string import StrDumper, TextLoader
@@ -92,9 +93,8 @@ class PostgresConnection:
         return self._connection.info.transaction_status
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        given = psycopg.conninfo.conninfo_to_dict(self._url)
-        given.setdefault("connect_timeout", _CONNECT_S)
-        connection = psycopg.connect(**given, autocommit=True, cursor_factory=_Cursor)
+        patient = make_conninfo("", **{"connect_timeout": _CONNECT_S, **conninfo_to_dict(self._url)})
+        connection = psycopg.connect(patient, autocommit=True, cursor_factory=_Cursor)
         connection.adapters.register_dumper(str, _TextDumper)
         connection.adapters.register_loader("text", _TextLoader)
         connection.adapters.register_loader("numeric", FloatLoader)
