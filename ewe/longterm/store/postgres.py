@@ -26,12 +26,6 @@ _NOBODY, _ALL = "", '"all"'
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """The rows; none after a statement that has no result, as sqlite3 has it."""
-        return super().fetchall() if self.description is not None else []
-
-
 class _TextDumper(StrDumper):
     def dump(self, obj: str) -> Any:
         """The text without U+0000, which PostgreSQL cannot hold: U+001A marks where one was."""
@@ -56,9 +50,9 @@ class PostgresConnection:
         self._url = url
         self._connection = self._connect()
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> _Cursor:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
         """Runs a statement with "?" for values."""
-        return self._connection.execute(statement.replace("?", "%s"), values or None)  # type: ignore[return-value]
+        return self._connection.execute(statement.replace("?", "%s"), values or None)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
         """Runs a statement once per row, all sent together."""
@@ -94,7 +88,7 @@ class PostgresConnection:
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         patient = make_conninfo("", **{"connect_timeout": _CONNECT_S, **conninfo_to_dict(self._url)})
-        connection = psycopg.connect(patient, autocommit=True, cursor_factory=_Cursor)
+        connection = psycopg.connect(patient, autocommit=True)
         connection.adapters.register_dumper(str, _TextDumper)
         connection.adapters.register_loader("text", _TextLoader)
         connection.adapters.register_loader("numeric", FloatLoader)
@@ -123,6 +117,12 @@ class PostgresSession(MemorySession):
                 raise
         self._seen = _NOBODY
 
+    def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows that an SQL statement yields; none where it has no result."""
+        with self._lock, self._errors():
+            cursor = self._connection.execute(statement, tuple(values))
+            return cursor.fetchall() if cursor.description is not None else []
+
     @contextmanager
     def seeing(self, scopes: Sequence[Scope] | None) -> Iterator[None]:
         """Sets `ewe.scopes`, in the transaction that is open or in one of its own."""
@@ -145,8 +145,8 @@ class PostgresSession(MemorySession):
                 self._seen = before
 
     def lock_out(self) -> None:
-        """Locks the table of scopes, which whoever writes reads and counts in."""
-        self.query("LOCK TABLE memories, scopes")
+        """Locks the table of scopes, which whoever writes looks into first."""
+        self.query("LOCK TABLE scopes")
 
     def new_numbers(self, count: int) -> Sequence[int]:
         """The next numbers of the sequence; other writers' may lie between them."""
