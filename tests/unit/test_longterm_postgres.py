@@ -230,7 +230,7 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
     store.add(memories(3, BOB))
     store.embeddings.embed(encoder)
     [ann] = store.scope_numbers([ANN])
-    assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann)]
+    assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
     [query] = encoder.encode_queries(["word7"])
     vectors = encoder.encode_passages([memory.content for memory in store.scan([ANN])])
     best = np.sort(vectors @ query)[::-1]
@@ -242,7 +242,8 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
     assert f"vectors_of_{ann}" in plan
     np.testing.assert_allclose([product for _, product in found], best[:10], rtol=1e-5)
     store.embeddings.embed(WordEncoder("others"), replace=True)
-    assert [len(name) for name, _ in store.embeddings._index._indexes()] == [len(f"vectors_of_{ann}")]
+    assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
+    assert "24" in raw(store, f"SELECT indexdef FROM pg_indexes WHERE indexname = 'vectors_of_{ann}'")[0][0]
 
 
 def searched(scope: int) -> str:

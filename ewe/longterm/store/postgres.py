@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
 from ewe.errors import ConfigError, DatastoreError
@@ -104,6 +104,7 @@ class PostgresSession(MemorySession):
     """
 
     _connection: PostgresConnection
+    path: str
 
     def __init__(self, url: str, read_only: bool) -> None:
         super().__init__(url, read_only)
@@ -157,6 +158,14 @@ class PostgresSession(MemorySession):
         """pgvector."""
         return PostgresVectors(self)
 
+    def make_index(self, name: str, definition: str) -> None:
+        """Makes an index on a connection of its own, so that nobody waits; nothing where another process is at it."""
+        with self._errors(), closing(PostgresConnection(self.path)) as apart:
+            lock = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ?, 0))"
+            if apart.execute(lock, (name,)).fetchall() == [(True,)]:
+                apart.execute(f"DROP INDEX IF EXISTS {name}")  # what a process left that ended too early
+                apart.execute(f"CREATE INDEX CONCURRENTLY {name} {definition}")
+
     def empty_log(self) -> bool:
         """Leaves the server's log to the server."""
         return True
@@ -208,30 +217,22 @@ def create_schema(url: str) -> None:
 
     Raises DatastoreError if there is one, or it cannot be made.
     """
-    with _errors(url):
-        connection = PostgresConnection(url)
-        try:
-            connection.execute("BEGIN")
-            # Of two processes that make a store at once one waits, and finds that it is there.
-            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
-            if _has_store(connection):
-                raise DatastoreError(f"{url} holds memories already: open it, or choose another database or schema")
-            if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchall():
-                connection.execute("CREATE EXTENSION vector")
-            connection.execute(SCRIPT)
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
+    with _errors(url), closing(PostgresConnection(url)) as connection:
+        connection.execute("BEGIN")
+        # Of two processes that make a store at once one waits, and finds that it is there.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
+        if _has_store(connection):
+            raise DatastoreError(f"{url} holds memories already: open it, or choose another database or schema")
+        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchall():
+            connection.execute("CREATE EXTENSION vector")
+        connection.execute(SCRIPT)
+        connection.execute("COMMIT")
 
 
 def exists(url: str) -> bool:
     """Whether a store is in the current schema of a database. Raises DatastoreError if it cannot be reached."""
-    with _errors(url):
-        connection = PostgresConnection(url)
-        try:
-            return _has_store(connection)
-        finally:
-            connection.close()
+    with _errors(url), closing(PostgresConnection(url)) as connection:
+        return _has_store(connection)
 
 
 def _has_store(connection: PostgresConnection) -> bool:

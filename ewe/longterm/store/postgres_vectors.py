@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ewe.longterm.store.session import Entry, MemorySession
+from ewe.longterm.store.session import Entry
 from ewe.retrieval.store.session import Connection
 
+if TYPE_CHECKING:
+    from ewe.longterm.store.postgres import PostgresSession
+
+_PREFIX = "vectors_of_"  # the name of an index, with the number of its scope
 WHOLE_LIMIT = 20_000  # vectors of a scope that are compared one by one
 _MOST_DIMENSIONS = 2000  # of a vector in an index of pgvector
 _MOST_LOOKED_AT = 1000  # what pgvector lets hnsw.ef_search be
@@ -18,12 +23,12 @@ _MOST_LOOKED_AT = 1000  # what pgvector lets hnsw.ef_search be
 class PostgresVectors:
     """Vectors beside their memories; every scope that is large has an index of its own, so that none hides another."""
 
-    def __init__(self, session: MemorySession) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     def start(self, connection: Connection, dimension: int) -> None:
         """Takes the vectors of another encoder and their indexes."""
-        for name, _ in self._indexes():
+        for name, *_ in self._indexes():
             connection.execute(f"DROP INDEX {name}")
         connection.execute("UPDATE memories SET embedding = NULL")
 
@@ -61,27 +66,27 @@ class PostgresVectors:
 
     def arrange(self, scopes: Iterable[int]) -> None:
         """Gives each scope that has grown large an index."""
-        known = {scope for _, scope in self._indexes()}
+        known = {scope for _, scope, whole in self._indexes() if whole}
         for scope in scopes:
             with self._session.seeing(None):
                 [(size, dimension)] = self._session.query(
                     "SELECT count(*), max(vector_dims(embedding)) FROM memories WHERE scope = ? AND cell = 0", (scope,)
                 )
             if size > WHOLE_LIMIT and scope not in known and dimension <= _MOST_DIMENSIONS:
-                with self._session.transaction() as connection:
-                    connection.execute(
-                        f"CREATE INDEX vectors_of_{scope:d} ON memories "
-                        f"USING hnsw ((embedding::vector({dimension:d})) vector_ip_ops) "
-                        f"WHERE scope = {scope:d} AND cell = 0"
-                    )
+                self._session.make_index(
+                    f"{_PREFIX}{scope:d}",
+                    f"ON memories USING hnsw ((embedding::vector({dimension:d})) vector_ip_ops) "
+                    f"WHERE scope = {scope:d} AND cell = 0",
+                )
 
-    def _indexes(self) -> list[tuple[str, int]]:
-        """Names of the indexes that there are, and the number of each one's scope."""
+    def _indexes(self) -> list[tuple[str, int, bool]]:
+        """Per index its name, the number of its scope, and whether it was made to the end."""
         rows = self._session.query(
-            "SELECT indexname FROM pg_indexes "
-            "WHERE schemaname = current_schema() AND starts_with(indexname, 'vectors_of_')"
+            "SELECT relname, indisvalid FROM pg_class JOIN pg_index ON indexrelid = oid "
+            "WHERE relnamespace = current_schema()::regnamespace AND starts_with(relname, ?)",
+            (_PREFIX,),
         )
-        return [(name, int(name.removeprefix("vectors_of_"))) for (name,) in rows]
+        return [(name, int(name.removeprefix(_PREFIX)), whole) for name, whole in rows]
 
 
 def _text(vector: np.ndarray) -> str:
