@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -191,6 +192,24 @@ def test_requests_of_a_replica_that_hangs_are_treated_like_those_of_one_that_was
 
     begun = asyncio.Event()
     asyncio.run(asyncio.wait_for(run(), 300))
+
+
+def test_probes_have_a_line_when_their_answer_changes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("ewe.server"), "propagate", True)
+    caplog.set_level(logging.INFO, "ewe.server")
+    replica = Replica("0")
+    app = create_router(ReplicaSet([replica]), 1000)
+
+    async def probe() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:
+            for replica.state in ("loading", "loading", READY, READY, READY, "stalled", "stalled", READY):
+                await asker.get("/ready")
+                await asker.get("/health")
+
+    asyncio.run(probe())
+    assert [record.fields["status"] for record in caplog.records] == [503, 200, 503, 200]  # type: ignore[attr-defined]
 
 
 # Counts its starts, and ends with the next of the statuses; without one it stays.
