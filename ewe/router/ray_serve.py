@@ -55,9 +55,8 @@ def build_app(args: dict[str, Any]) -> Application:
     config, server, _ = resolve_settings(given.model, given.config, os.environ, given.settings)
     memories = config.longterm.path
     if (memories is not None and "://" not in memories) or server.batch_folder is not None:
-        raise ConfigError(
-            "server.batch_folder, and longterm.path if it is a folder, have one writer each: leave them out with Ray Serve"
-        )
+        message = "longterm.path, if it is a folder, and server.batch_folder have one writer each"
+        raise ConfigError(f"{message}: leave them out with Ray Serve")
     preflight(config)
     places = config.scheduler.max_num_seqs
     deployment = serve.deployment(
