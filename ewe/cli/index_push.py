@@ -42,6 +42,9 @@ def push_command(
         report = push(source, store, encoder, show)
     there = f", {report.found:,} were there already" if report.found else ""
     print(f"{counted(report.pushed, 'passage')} pushed{there}; {report.stored:,} are in {address}")
+    others = report.stored - report.pushed - report.found
+    if others:
+        say(f"it holds {counted(others, 'passage')} that {datastore} does not; push into a new one to be rid of them")
     if reason:
         say(f"without vectors: {reason}")
     print(f"search them with --set datastore={address}")

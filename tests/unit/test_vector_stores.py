@@ -190,6 +190,22 @@ def test_an_interrupted_push_goes_on(address, encoder, tmp_path, monkeypatch):
         compare(address, source, retriever="dense")
 
 
+def test_what_was_removed_is_not_pushed_and_what_is_there_stays(address, encoder, tmp_path):
+    with PassageStore.create(tmp_path / "store") as source:
+        source.add(PASSAGES)
+        source.remove(passage.id for passage in PASSAGES[1::2])
+        left = len(source)
+        assert push(source, connect(address), encoder) == PushReport(left, 0, left)
+        compare(address, source, retriever="dense")
+        source.remove([PASSAGES[0].id])
+        source.add(PASSAGES[1:2])
+        assert push(source, connect(address), encoder) == PushReport(1, left - 1, left + 1)
+    done = CliRunner().invoke(
+        app, ["index", "push", str(tmp_path / "store"), address, "--set", "retrieval.retriever=dense"]
+    )
+    assert "it holds 1 passage that" in done.output, done.output
+
+
 def test_another_encoder_is_refused(address, encoder, monkeypatch):
     push(Datastore(PASSAGES), connect(address), encoder)
     dense = RetrievalConfig(retriever="dense")
