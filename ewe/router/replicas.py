@@ -38,7 +38,7 @@ class Replica:
     load: int = 0
     asked: int = 0
     failed: int = 0
-    _waits: set[asyncio.Timeout] = field(default_factory=set)
+    _waits: set[asyncio.Timeout] = field(default_factory=set, init=False)
 
     @contextmanager
     def serving(self) -> Iterator[None]:
