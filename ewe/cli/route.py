@@ -67,7 +67,7 @@ def serve_replicas(
 
     given, assignments: the command line that the settings came from. notes: to be printed. Raises ConfigError.
     """
-    if config.longterm.path is not None and "://" not in config.longterm.path:  # a database may have many writers
+    if config.longterm.path is not None:
         message = "--replicas: a folder of memories (longterm.path) has one writer; start one server, or leave it out"
         raise ConfigError(message)
     if str(config.datastore).startswith("milvus+file:"):

@@ -53,10 +53,8 @@ def build_app(args: dict[str, Any]) -> Application:
     except ValidationError as error:
         raise ConfigError(*(f"args: {explain(item, RayArguments)}" for item in error.errors())) from error
     config, server, _ = resolve_settings(given.model, given.config, os.environ, given.settings)
-    memories = config.longterm.path
-    if (memories is not None and "://" not in memories) or server.batch_folder is not None:
-        message = "longterm.path, if it is a folder, and server.batch_folder have one writer each"
-        raise ConfigError(f"{message}: leave them out with Ray Serve")
+    if config.longterm.path is not None or server.batch_folder is not None:
+        raise ConfigError("longterm.path and server.batch_folder have one writer each: leave them out with Ray Serve")
     preflight(config)
     places = config.scheduler.max_num_seqs
     deployment = serve.deployment(

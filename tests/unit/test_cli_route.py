@@ -84,11 +84,6 @@ def test_replicas_have_the_same_settings_and_only_the_first_keeps_batches(starte
     assert second == [*first, "--set", "server.batch_folder=null"]
 
 
-def test_memories_in_a_database_are_shared(started: Started) -> None:
-    done = invoke("serve", "builtin", "--replicas", "2", "--set", "longterm.path=postgresql://host/memories")
-    assert done.exit_code == 0, done.output
-
-
 @pytest.mark.parametrize("setting", ["longterm.path=memories", "datastore=milvus+file:store.db/passages"])
 def test_what_one_process_may_open_is_refused(started: Started, setting: str) -> None:
     done = invoke("serve", "--replicas", "2", "--set", setting)
