@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from ewe_kernels.sampling import ids_and_logprobs, penalise, sample_tokens
+from ewe_kernels.penalties import penalise
+from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
 from torch import Tensor
 
 from ewe.attention.packed import to_device
