@@ -27,14 +27,15 @@ def several_parts(monkeypatch):
     monkeypatch.setattr(sampling, "_BLOCK", 32)
 
 
-def run(logits, rows, device="cpu"):
-    """rows: (temperature, top_k, top_p, min_p, point) each."""
+def run(logits, rows, device="cpu", original=None):
+    """rows: (temperature, top_k, top_p, min_p, point) each; original: the logits before penalties, if they differ."""
     columns = list(zip(*rows, strict=True))
     temperatures, top_ps, min_ps, points = (torch.tensor(columns[i], device=device) * 1.0 for i in (0, 2, 3, 4))
     top_ks = torch.tensor(columns[1], dtype=torch.int32, device=device)
     logits = logits.to(device)
     drawn = torch.full((len(rows), 2), NOTHING, device=device)
-    sampling.sample_tokens(logits, logits, drawn, temperatures, top_ks, top_ps, min_ps, points)
+    original = logits if original is None else original.to(device)
+    sampling.sample_tokens(original, logits, drawn, temperatures, top_ks, top_ps, min_ps, points)
     return sampling.ids_and_logprobs(drawn)
 
 
@@ -126,18 +127,19 @@ def test_logits_of_any_precision_scale_and_place(bits):
     assert ids.tolist() == [sampled(logits[number], *row) for number, row in enumerate(rows)]
 
 
-def reads_of(logits, rows, monkeypatch):
-    """How often the kernels read the whole of the logits, and the tokens."""
-    begin, end, count = logits.data_ptr(), logits.data_ptr() + logits.nbytes, 0
+def reads_of(logits, rows, monkeypatch, original=None):
+    """How often the kernels read the whole of logits, and the tokens."""
+    ranges = [(item.data_ptr(), item.data_ptr() + item.nbytes) for item in (logits, original) if item is not None]
+    count = 0
     load = interpreter_builder.create_masked_load
 
     def counting(pointers, mask, *rest):
         nonlocal count
-        count += int(((pointers.data >= begin) & (pointers.data < end) & mask.data).sum())
+        count += sum(int(((begin <= pointers.data) & (pointers.data < end) & mask.data).sum()) for begin, end in ranges)
         return load(pointers, mask, *rest)
 
     monkeypatch.setattr(interpreter_builder, "create_masked_load", counting)
-    ids, _ = run(logits, rows)
+    ids, _ = run(logits, rows, original=original)
     # A row reads one logit more, for the log-probability.
     return (count - len(rows)) / logits.numel(), ids.tolist()
 
@@ -153,13 +155,15 @@ def reads_of(logits, rows, monkeypatch):
         ((1.0, 0, 1.0, 0.05, 0.8), 2),
     ],
 )
-def test_the_logits_are_read_twice_at_most(row, passes, monkeypatch):
+@pytest.mark.parametrize("is_penalised", [False, True])
+def test_the_logits_are_read_twice_at_most(row, passes, is_penalised, monkeypatch):
+    """And those before penalties once, for the log-probability."""
     monkeypatch.setattr(candidates, "_MOST_LOGITS", 4096)
     monkeypatch.setattr(candidates, "_CAPACITY", 1024)
     logits = torch.randn(1, 32000, generator=torch.Generator().manual_seed(5)) * 4
     logits[0, 77] = 16.0
-    found, ids = reads_of(logits, [row], monkeypatch)
-    assert 1 <= found <= passes
+    found, ids = reads_of(logits, [row], monkeypatch, logits + 1 if is_penalised else None)
+    assert 1 <= found <= passes + is_penalised
     assert ids == [sampled(logits[0], *row)]
 
 
