@@ -31,8 +31,9 @@ class Candidates(NamedTuple):
     """What `_sample_kernel` reads.
 
     statistics: float32 [rows, 4, parts], as `joined` takes them, of the original logits and of the adjusted ones.
-    bests: int32 [rows, parts], the first id of the greatest adjusted logit. bins: int16 [rows, parts, 64]. values, ids:
-    float32 and int32 [rows, capacity], the candidates by id.
+    bests: int32 [rows, parts], the first id of the greatest adjusted logit. bins: int16 [rows, parts, 64], how many
+    logits lie in each, and in place of the last how many can be drawn. values, ids: float32 and int32 [rows, capacity],
+    the candidates by id.
     """
 
     statistics: Tensor
@@ -131,11 +132,10 @@ def _statistics_kernel(
         inverse = 1.0 / temperature
         peak, total = _peak_and_total(values, inverse)
         tl.store(statistics + 3 * parts, total)
-        can_be_drawn = values > float("-inf")
-        counts = tl.histogram(_bin(values, _finite(peak), inverse), LAST + 1, mask=can_be_drawn)
+        counts = tl.histogram(_bin(values, _finite(peak), inverse), LAST + 1)
         bin = tl.arange(0, LAST + 1)
-        # The last one follows from their sum.
-        counts = tl.where(bin == LAST, tl.sum(can_be_drawn.to(tl.int32), 0), counts)
+        # The last one has room for the number of all that can be drawn: its own follows from that.
+        counts = tl.where(bin == LAST, tl.sum((values > float("-inf")).to(tl.int32), 0), counts)
         tl.store(bins + (row * parts + part) * (LAST + 1) + bin, counts.to(tl.int16))
 
 

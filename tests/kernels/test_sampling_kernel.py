@@ -127,6 +127,14 @@ def test_logits_of_any_precision_scale_and_place(bits):
     assert ids.tolist() == [sampled(logits[number], *row) for number, row in enumerate(rows)]
 
 
+@pytest.mark.parametrize("row", [(1.0, 3, 1.0, 0.0, 0.999), (1.0, 0, 0.8, 0.0, 0.999), (1.0, 0, 1.0, 0.3, 0.999)])
+def test_the_last_token_that_is_kept_is_listed(row):
+    """Where each bin holds one logit, one bin less would be a token less."""
+    logits = -0.6 * torch.arange(VOCAB)[None]
+    assert run(logits, [row])[0].tolist() == [2]
+    assert sampled(logits[0], *row) == 2
+
+
 def reads_of(logits, rows, monkeypatch, original=None):
     """How often the kernels read the whole of logits, and the tokens."""
     ranges = [(item.data_ptr(), item.data_ptr() + item.nbytes) for item in (logits, original) if item is not None]
