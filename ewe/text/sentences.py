@@ -67,7 +67,7 @@ class SentenceSplitter:
       spans of `split(text)` are those of `split(text[end:])`, moved by `end`.
 
     Besides nupunkt's full stops, a blank line and a line break before a list marker or heading end a sentence, and so
-    do the end marks of other scripts ("。", "।", "؟"). An enumerator ("1.", "b)") belongs to the sentence that it opens.
+    do the end marks of other scripts ("。", "؟"). An enumerator ("1.", "b)") belongs to the sentence that it opens.
     """
 
     def __init__(self) -> None:
