@@ -3,23 +3,19 @@
 import hashlib
 import heapq
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from ewe.longterm.store.session import Entry, MemorySession
 from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
-from ewe.text.words import fold, words
+from ewe.text.words import words
 
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
 _CANDIDATES = 256
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
-
-# Thai, Lao, Burmese, Khmer, kana, and Han characters.
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
 
 _Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
 
@@ -186,10 +182,5 @@ def _fingerprint() -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of a text's words in order, then pairs of characters of its stretches without spaces."""
-    folded = fold(text)
-    stretches = _WITHOUT_SPACES.findall(folded)
-    found = [stem(word) for word in words(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
-    for stretch in stretches:
-        found += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
-    return found
+    """The stems of a text's words."""
+    return [stem(word) for word in words(text)]
