@@ -21,7 +21,7 @@ GROUPS = [name for name, field in Config.model_fields.items() if isinstance(fiel
 
 
 def tables(page: str) -> dict[str, list[list[str]]]:
-    """Per heading, the rows of the table under it, without the header."""
+    """Per heading, the rows of the table under it, without the header, or a list's names and what they mean."""
     found: dict[str, list[list[str]]] = {}
     rows: list[list[str]] = []
     for line in (ROOT / "docs" / page).read_text().splitlines():
@@ -29,6 +29,8 @@ def tables(page: str) -> dict[str, list[list[str]]]:
             rows = found.setdefault(line.strip("# `"), [])
         elif line.startswith("| `"):
             rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+        elif line.startswith("- `"):
+            rows.append(line.removeprefix("- ").split(": ", 1))
     return found
 
 
