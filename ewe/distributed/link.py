@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+TO_COME_S = 300.0  # some may import torch from a slow disk
 BEAT_S = 1.0
 # More than any pause between two turns of a worker's interpreter, and little enough to tell requests within 10 s.
 SILENT_S = 8.0
@@ -32,9 +33,13 @@ class Link:
         self._connection.sendall(packed)
 
     def wait_for_first(self) -> None:
-        """Returns when the worker is about to join the group, or has ended."""
-        with suppress(OSError):
+        """Returns when the worker is about to join the group, or has ended; raises TimeoutError if neither comes."""
+        self._connection.settimeout(TO_COME_S)
+        with suppress(ConnectionError):
             self._has_hung_up = not self._connection.recv(1)
+        self._connection.settimeout(None)
+        if self._has_hung_up and self._process is not None:
+            self._process.wait()  # its end is closed by nothing else
 
     def death(self) -> tuple[int, str]:
         """How the worker ended: an order, by which causes come before consequences, and the words; empty if it lives.

@@ -14,10 +14,9 @@ import psutil
 from torch import distributed
 
 from ewe.config import ModelConfig
-from ewe.distributed.link import SILENT_S, Link
+from ewe.distributed.link import SILENT_S, TO_COME_S, Link
 from ewe.errors import ConfigError
 
-_TO_COME_S = 300.0  # torchrun has seen all processes start; some may import torch from a slow disk
 _TO_GREET_S = 5.0
 _HELLO = struct.Struct(">32sI")  # what only readers of the store know, the rank
 _ADDRESS, _MODELS = "ewe-address", "ewe-models"
@@ -80,14 +79,14 @@ def _greeted(connection: socket.socket, token: bytes) -> dict[int, Link]:
 
 def _rendezvous() -> tuple[distributed.Store, int, int]:
     """torchrun's own store, this process's rank, and the number of ranks."""
-    store, rank, parts = next(distributed.rendezvous("env://", timeout=timedelta(seconds=_TO_COME_S)))
+    store, rank, parts = next(distributed.rendezvous("env://", timeout=timedelta(seconds=TO_COME_S)))
     return store, rank, parts
 
 
 def _reach_rank_0(store: distributed.Store, rank: int) -> socket.socket:
     address = store.get(_ADDRESS).decode()  # waits until rank 0 has set it
     token, port = bytes.fromhex(address[:64]), int(address[64:])
-    connection = socket.create_connection((os.environ["MASTER_ADDR"], port), _TO_COME_S)
+    connection = socket.create_connection((os.environ["MASTER_ADDR"], port), TO_COME_S)
     connection.sendall(_HELLO.pack(token, rank))
     return _tuned(connection)
 
@@ -98,7 +97,7 @@ def _listener() -> socket.socket:
         listener = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     else:
         listener = socket.create_server(("", 0))
-    listener.settimeout(_TO_COME_S)
+    listener.settimeout(TO_COME_S)
     return listener
 
 

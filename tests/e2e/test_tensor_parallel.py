@@ -141,7 +141,9 @@ def test_nest_copies_from_the_hidden_states_of_rank_0(tmp_path: Path) -> None:
 def worker_of(llm: LLM) -> int:
     executor = llm.client.engine.executor
     assert executor is not None
-    return executor._workers[0].pid
+    [link] = executor._links
+    assert link._process is not None
+    return link._process.pid
 
 
 @pytest.mark.slow
@@ -156,6 +158,19 @@ def test_a_rank_that_dies_ends_the_requests_that_run() -> None:
             list(events)
         assert time.monotonic() - begin < DEATH_S
         assert not llm.client.is_alive
+
+
+@pytest.mark.slow
+@needs_builtin
+def test_a_rank_that_is_stopped_ends_the_requests_that_run() -> None:
+    with LLM("builtin", config={"model": {"tensor_parallel": 2}}) as llm:
+        events = llm.stream("Once", SamplingParams(max_tokens=1500, ignore_eos=True))
+        next(event for event in events if event.kind == "text")
+        os.kill(worker_of(llm), signal.SIGSTOP)
+        begin = time.monotonic()
+        with pytest.raises(EngineDeadError, match="rank 1 .of 2. has given no sign of life for 8 s"):
+            list(events)
+        assert time.monotonic() - begin < DEATH_S
 
 
 @pytest.mark.slow
@@ -199,7 +214,7 @@ def test_a_script_that_torchrun_starts_twice_writes_once(tmp_path: Path) -> None
         "    print(llm.generate('Once', SamplingParams(max_tokens=8))[0].token_ids)\n"
     )
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(torchrun, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
     with LLM("builtin") as llm:
         [expected] = llm.generate("Once", SamplingParams(max_tokens=8))
     assert done.stdout.splitlines() == [str(expected.token_ids)]
