@@ -4,6 +4,7 @@ Learned absolute positions (GPT-2, OPT) are no reason: the context stands where 
 that the model was trained on does.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ewe.errors import UnsupportedModelError
@@ -32,6 +33,11 @@ def rope_settings(config: Any) -> list[dict[str, Any]]:
     settings = getattr(config.get_text_config(), "rope_parameters", None) or {}
     nested = [item for item in settings.values() if isinstance(item, dict)]
     return nested or ([settings] if settings else [])
+
+
+def layer_configs(text: Any) -> Sequence[Any]:
+    """The settings of every layer of a text configuration where they differ, else those of all layers, once."""
+    return list(text.per_layer_config) if getattr(text, "is_heterogeneous", False) else [text]
 
 
 def _reason(text: Any, model_class: type | None) -> str | None:

@@ -7,6 +7,7 @@ import torch
 from torch import distributed
 from torch.distributed import distributed_c10d
 
+from ewe.attention.support import layer_configs
 from ewe.config import ModelConfig
 from ewe.engine.loader import read_config
 from ewe.errors import ConfigError, UnsupportedModelError
@@ -44,12 +45,15 @@ def refuse_unshardable(config: ModelConfig) -> None:
             f"{text.model_type}: transformers has no plan that splits its attention by heads; set "
             "model.tensor_parallel to 1"
         )
+    if text.model_type == "cohere" and text.use_qk_norm:
+        raise UnsupportedModelError("cohere: transformers' plan does not split its norms of queries and keys by heads")
     for name in ("num_attention_heads", "num_key_value_heads"):
-        heads = getattr(text, name, None)
-        if heads is not None and heads % config.tensor_parallel:
-            raise ConfigError(
-                f"model.tensor_parallel {config.tensor_parallel} must divide {name} of {config.name}, which is {heads}"
-            )
+        for heads in {getattr(layer, name, None) for layer in layer_configs(text)} - {None}:
+            if heads % config.tensor_parallel:
+                raise ConfigError(
+                    f"model.tensor_parallel {config.tensor_parallel} must divide {name} of {config.name}, which is "
+                    f"{heads}"
+                )
 
 
 def join(rank: int, parts: int, store: distributed.Store, device: str) -> None:

@@ -124,5 +124,5 @@ def _failing_clearly() -> Iterator[None]:
     except (OSError, distributed.DistError) as error:
         raise ConfigError(
             f"the processes that torchrun started did not find each other: {error} (rank 0 is looked for at "
-            f"{os.environ['MASTER_ADDR']}, which all machines must reach, at any port)"
+            f"{os.environ['MASTER_ADDR']}, which all machines must reach, at any port; if it has ended, it says why)"
         ) from error

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from parity.families import SIZES, VOCAB, WINDOW
+from unit.test_loader import save_tokenizer
 
 _ALTERNATE = {"sliding_window": WINDOW, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 _EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
@@ -119,3 +122,15 @@ MORE: dict[str, Callable[[], Any]] = {
     "hunyuan_v1_dense": _of("HunYuanDenseV1", head_dim=8),
     "minimax_m2": _of("MiniMaxM2", **_EXPERTS, head_dim=8, rotary_dim=8),
 }
+
+
+def save_checkpoint(config: Any, path: Path) -> None:
+    """A random model in a folder. No two heads are alike: not in what is made of zeros, and not in norms."""
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        for name, weight in model.named_parameters():
+            if weight.ndim > 1 or "bias" in name or "norm" in name:
+                torch.nn.init.normal_(weight, mean=float("norm" in name and "bias" not in name), std=0.3)
+    model.save_pretrained(path)
+    save_tokenizer(path)

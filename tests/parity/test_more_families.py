@@ -1,15 +1,15 @@
-"""Checkpoints of more families, as users bring them, give transformers' tokens and log-probabilities, with units too."""
+"""Checkpoints of more families give transformers' tokens and log-probabilities, with units too."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from parity.more_families import MORE
+from parity.more_families import MORE, save_checkpoint
 from parity.paged import PagedModel
 from parity.test_units import CAPACITY, CASES, PROMPT, UNITS, eager_logits
 from tolerances import LOGPROBS
 from transformers import AutoModelForCausalLM
-from unit.test_loader import load, save_tokenizer
+from unit.test_loader import load
 
 NEW_TOKENS = 6
 
@@ -18,15 +18,7 @@ NEW_TOKENS = 6
 def models(request, tmp_path_factory):
     """The engine's model and transformers' own, of one checkpoint."""
     path = tmp_path_factory.mktemp("checkpoint")
-    with torch.random.fork_rng():
-        torch.manual_seed(7)
-        made = AutoModelForCausalLM.from_config(MORE[request.param](), dtype=torch.float32)
-        # Some are made with zeros, or with numbers so small that attention has nothing to choose between.
-        for name, weight in made.named_parameters():
-            if weight.ndim > 1 or "bias" in name:
-                torch.nn.init.normal_(weight, std=0.3)
-    made.save_pretrained(path)
-    save_tokenizer(path)
+    save_checkpoint(MORE[request.param](), path)
     eager = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
     return load(path).model, eager.eval().requires_grad_(False)
 
