@@ -1,5 +1,7 @@
 """The worker processes beside rank 0: started, told what to do, watched, and ended."""
 
+from __future__ import annotations
+
 import os
 import socket
 import subprocess
@@ -10,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import distributed
@@ -20,6 +23,9 @@ from ewe.distributed.link import Link
 from ewe.distributed.message import Message
 from ewe.distributed.torchrun import is_started_by_torchrun, meet_workers
 from ewe.errors import ConfigError, EngineDeadError, EWEError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 _LOOK_EVERY_S = 0.1
 _TO_DIE_S = 2.0  # after a collective has failed: by then the worker that it failed for is known to be dead
@@ -97,7 +103,7 @@ class Executor:
         self._files.cleanup()
         torch.set_num_threads(self._threads)  # the cores were shared with the workers
 
-    def _meet_workers(self) -> distributed.Store:
+    def _meet_workers(self) -> Store:
         """Starts the workers, or meets torchrun's; returns when all are about to join: nothing could interrupt that."""
         if is_started_by_torchrun():
             store, self._links = meet_workers()
@@ -119,7 +125,7 @@ class Executor:
             process = subprocess.Popen(  # noqa: S603 (no shell)
                 [sys.executable, "-m", "ewe.distributed.worker", str(rank), str(self._parts), store],
                 env=environment,
-                stdin=others,
+                stdin=others.fileno(),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl+C is for rank 0, which then ends them

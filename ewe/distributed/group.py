@@ -1,7 +1,10 @@
 """The process group that holds the parts of one model, and which models have no such parts."""
 
+from __future__ import annotations
+
 import os
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import torch
 from torch import distributed
@@ -11,6 +14,9 @@ from ewe.attention.support import layer_configs
 from ewe.config import ModelConfig
 from ewe.engine.loader import read_config
 from ewe.errors import ConfigError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 # How long a process waits for the others while they read weights; and in a pass, for one that is out of reach without
 # having died. Requests are told long before.
@@ -47,16 +53,17 @@ def refuse_unshardable(config: ModelConfig) -> None:
         )
     if text.model_type == "cohere" and text.use_qk_norm:
         raise UnsupportedModelError("cohere: transformers' plan does not split its norms of queries and keys by heads")
-    for name in ("num_attention_heads", "num_key_value_heads"):
-        for heads in {getattr(layer, name, None) for layer in layer_configs(text)} - {None}:
-            if heads % config.tensor_parallel:
+    for layer in layer_configs(text):
+        for name in ("num_attention_heads", "num_key_value_heads"):
+            heads = getattr(layer, name, None)
+            if heads is not None and heads % config.tensor_parallel:
                 raise ConfigError(
                     f"model.tensor_parallel {config.tensor_parallel} must divide {name} of {config.name}, which is "
                     f"{heads}"
                 )
 
 
-def join(rank: int, parts: int, store: distributed.Store, device: str) -> None:
+def join(rank: int, parts: int, store: Store, device: str) -> None:
     """Makes this process one of the group; returns when all have come. store: where they find each other."""
     bound = None
     if device == "cuda":

@@ -1,5 +1,7 @@
 """Processes that torchrun has started, on one machine or on several: how they find and reach rank 0."""
 
+from __future__ import annotations
+
 import hmac
 import os
 import secrets
@@ -9,13 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 import psutil
 from torch import distributed
+from torch.distributed.rendezvous import rendezvous
 
 from ewe.config import ModelConfig
 from ewe.distributed.link import SILENT_S, TO_COME_S, Link
 from ewe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 _TO_GREET_S = 5.0
 _HELLO = struct.Struct(">32sI")  # what only readers of the store know, the rank
@@ -49,7 +56,7 @@ def follow_rank_0(config: ModelConfig) -> None:
     serve(connection, store, rank, parts, config.name)
 
 
-def meet_workers() -> tuple[distributed.Store, list[Link]]:
+def meet_workers() -> tuple[Store, list[Link]]:
     """Rank 0's side: where the group meets, and links to the others. Raises ConfigError if some do not come."""
     with _failing_clearly():
         store, _, parts = _rendezvous()
@@ -77,13 +84,13 @@ def _greeted(connection: socket.socket, token: bytes) -> dict[int, Link]:
     return {}
 
 
-def _rendezvous() -> tuple[distributed.Store, int, int]:
+def _rendezvous() -> tuple[Store, int, int]:
     """torchrun's own store, this process's rank, and the number of ranks."""
-    store, rank, parts = next(distributed.rendezvous("env://", timeout=timedelta(seconds=TO_COME_S)))
+    store, rank, parts = next(rendezvous("env://", timeout=timedelta(seconds=TO_COME_S)))
     return store, rank, parts
 
 
-def _reach_rank_0(store: distributed.Store, rank: int) -> socket.socket:
+def _reach_rank_0(store: Store, rank: int) -> socket.socket:
     address = store.get(_ADDRESS).decode()  # waits until rank 0 has set it
     token, port = bytes.fromhex(address[:64]), int(address[64:])
     connection = socket.create_connection((os.environ["MASTER_ADDR"], port), TO_COME_S)

@@ -3,6 +3,8 @@
 It obeys the messages of rank 0, in order, and ends with them.
 """
 
+from __future__ import annotations
+
 import os
 import queue
 import socket
@@ -11,7 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import torch
 from torch import distributed
@@ -27,6 +29,9 @@ from ewe.engine.fingerprint import weights_digest
 from ewe.engine.loader import load_model
 from ewe.engine.model_runner import layer_shapes
 from ewe.kvcache.pool import HostBlocks
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 
 class Worker:
@@ -99,9 +104,7 @@ def main() -> None:
     serve(socket.socket(fileno=0), store, int(rank), int(parts))
 
 
-def serve(
-    connection: socket.socket, store: distributed.Store, rank: int, parts: int, name: str | None = None
-) -> NoReturn:
+def serve(connection: socket.socket, store: Store, rank: int, parts: int, name: str | None = None) -> NoReturn:
     """Obeys until rank 0 says that it is over, or is no more; then this process ends."""
     messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection.makefile("rb"), messages), daemon=True).start()
