@@ -95,6 +95,7 @@ def _build_in_parts(
     if loaded is not None:
         raise ConfigError("model.tensor_parallel: the parts are read from files; a model in memory cannot be split")
     from ewe.distributed.executor import Executor
+    from ewe.distributed.group import wait_for_all
     from ewe.distributed.message import Message
     from ewe.distributed.pool import DriverPool
     from ewe.distributed.runner import DriverRunner
@@ -110,6 +111,8 @@ def _build_in_parts(
             executor.send(Message("digest"))  # of all weights, to which every rank contributes
         new_pool, new_runner = partial(DriverPool, executor), partial(DriverRunner, executor)
         engine = _build(config, components, on_finish, loaded, on_load, new_pool, new_runner)
+        on_load(LoadStep("waiting for the other ranks"))
+        wait_for_all()
     return replace(engine, executor=executor)
 
 

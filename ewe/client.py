@@ -6,7 +6,6 @@ import itertools
 import queue
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -170,17 +169,16 @@ class EngineClient:
             on_answer(generation)
 
     def _end_loop(self, error: EngineDeadError) -> None:
-        """Ends the loop with an error from outside it, even if it has nothing to do."""
+        """Ends the loop from outside it, and everybody's waiting: the pass under way may be waiting for the dead."""
+        self._loop.fail(error)
+        self._tell_all(error)
 
-        def fail(core: EngineCore) -> None:
-            raise error
-
-        with suppress(EngineDeadError):  # the loop met it first
-            self._loop.do(fail)
-
-    def _report_death(self, error: EngineDeadError) -> None:
+    def _tell_all(self, error: EngineDeadError) -> None:
         for on_answer in list(self._waiting.values()):
             on_answer(error)
+
+    def _report_death(self, error: EngineDeadError) -> None:
+        self._tell_all(error)
         self.engine.pool.release()  # by the loop's own thread: no pass is under way any more
 
 

@@ -5,6 +5,7 @@ Nothing here imports torch: what is wrong is refused before any weights are read
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sized
 from dataclasses import dataclass
 from functools import partial
@@ -64,8 +65,13 @@ class Components:
 def preflight(config: Config, has_model: bool = False) -> None:
     """Refuses settings that name a folder that is not there, or a device that cannot be used.
 
-    has_model: whether the model is in memory already. Raises ConfigError or PrecomputedError.
+    has_model: whether the model is in memory already. Of the processes that torchrun has started for the parts of a
+    model only rank 0 returns; the others work for it, and end with it. Raises ConfigError or PrecomputedError.
     """
+    if config.model.tensor_parallel > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
+        from ewe.distributed.torchrun import follow_rank_0
+
+        follow_rank_0(config.model)
     if not has_model:
         model_source(config.model)
         adapter_folder(config.model)

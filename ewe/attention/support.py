@@ -4,6 +4,7 @@ Learned absolute positions (GPT-2, OPT) are no reason: the context stands where 
 that the model was trained on does.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ewe.errors import UnsupportedModelError
@@ -34,16 +35,23 @@ def rope_settings(config: Any) -> list[dict[str, Any]]:
     return nested or ([settings] if settings else [])
 
 
+def layer_configs(text: Any) -> Sequence[Any]:
+    """The settings of every layer of a text configuration where they differ, else those of all layers, once."""
+    return list(text.per_layer_config) if getattr(text, "is_heterogeneous", False) else [text]
+
+
 def _reason(text: Any, model_class: type | None) -> str | None:
     strange = sorted(set(getattr(text, "layer_types", None) or ()) - _PAGED_LAYERS)
     if strange:
         return f"it has layers of type {', '.join(strange)}; only full and sliding-window attention can be paged"
-    if getattr(model_class, "_is_stateful", False):
+    if getattr(model_class, "_is_stateful", False) and not getattr(text, "layer_types", None):
         return "it carries a recurrent state, which cannot be paged"
     if getattr(text, "kv_lora_rank", None):
         return "multi-head latent attention is not supported"
     if getattr(text, "num_kv_shared_layers", None):
         return "some of its layers use the keys and values of other layers"
+    if getattr(text, "attn_temperature_tuning", False):
+        return "it scales queries by their place in the batch (attn_temperature_tuning), not by their position"
     if getattr(text, "alibi", False):
         return "ALiBi biases depend on absolute distances, which memory units do not have"
     if getattr(text, "is_causal", True) is False or getattr(text, "use_bidirectional_attention", False) is True:

@@ -1,19 +1,26 @@
-"""The process of one rank beside the first: `python -m ewe.distributed.worker RANK PARTS FOLDER DEVICE`.
+"""The process of one rank beside the first: `python -m ewe.distributed.worker RANK PARTS STORE`, or one of torchrun's.
 
-It obeys the messages on its standard input, in order, and ends with them.
+It obeys the messages of rank 0, in order, and ends with them.
 """
+
+from __future__ import annotations
 
 import os
 import queue
+import socket
 import sys
 import threading
-from pathlib import Path
-from typing import Any, BinaryIO
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import torch
+from torch import distributed
 
 from ewe.config import ModelConfig
-from ewe.distributed.group import join, leave
+from ewe.distributed.group import join, leave, wait_for_all
+from ewe.distributed.link import beat
 from ewe.distributed.message import Message, read_message
 from ewe.distributed.pool import ShardedPool
 from ewe.distributed.rows import rows_from_arrays
@@ -23,11 +30,24 @@ from ewe.engine.loader import load_model
 from ewe.engine.model_runner import layer_shapes
 from ewe.kvcache.pool import HostBlocks
 
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
 
 class Worker:
-    """One part of the model with its pool; swapped: blocks in host memory, by the numbers that rank 0 gave them."""
+    """One part of the model with its pool; swapped: blocks in host memory, by the numbers that rank 0 gave them.
 
-    def __init__(self) -> None:
+    join: makes this process, on a device, one of the group. when_ready: called when the first pass may come. name: the
+    model's on this machine, None if it is called as on rank 0's.
+    """
+
+    def __init__(
+        self,
+        join: Callable[[str], object] = lambda device: None,
+        when_ready: Callable[[], object] = lambda: None,
+        name: str | None = None,
+    ) -> None:
+        self._join, self._when_ready, self._name = join, when_ready, name
         self.model: Any = None
         self.pool: ShardedPool
         self.runner: ShardedRunner
@@ -38,13 +58,17 @@ class Worker:
         values, arrays = message.values, message.arrays
         match message.command:
             case "load":
-                self.model = load_model(ModelConfig.model_validate(values["model"])).model
+                self._join(values["device"])
+                own = {} if self._name is None else {"name": self._name}
+                self.model = load_model(ModelConfig.model_validate(values["model"] | own)).model
             case "pool":
                 shapes, dtype = layer_shapes(self.model), getattr(torch, values["dtype"])
                 self.pool = ShardedPool(shapes, values["num_blocks"], values["block_size"], dtype, self.model.device)
             case "runner":
                 merge, attribution = values["merge"], values["attribution"]
                 self.runner = ShardedRunner(self.model, self.pool, merge, attribution, cuda_graphs=False)
+                self._when_ready()
+                wait_for_all()
             case "digest":
                 weights_digest(self.model)
             case "forward":
@@ -74,25 +98,38 @@ class Worker:
 
 
 def main() -> None:
-    """Serves until rank 0 says that it is over, or is no more."""
-    rank, parts, folder, device = sys.argv[1:]
+    """The process that rank 0 has started, with its end of their socket as standard input."""
+    rank, parts, path = sys.argv[1:]
+    store = distributed.FileStore(path, int(parts))  # type: ignore[attr-defined]
+    serve(socket.socket(fileno=0), store, int(rank), int(parts))
+
+
+def serve(connection: socket.socket, store: Store, rank: int, parts: int, name: str | None = None) -> NoReturn:
+    """Obeys until rank 0 says that it is over, or is no more; then this process ends."""
     messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, messages), daemon=True).start()
-    (Path(folder) / f"ready-{rank}").touch()
-    join(int(rank), int(parts), Path(folder), device)
-    worker = Worker()
-    while (message := messages.get()).command != "close":
-        worker.obey(message)
-    leave()
-    os._exit(0)  # the progress bars of transformers leave a thread behind that takes up to 10 s to end
+    threading.Thread(target=_listen, args=(connection.makefile("rb"), messages), daemon=True).start()
+    worker = Worker(lambda device: join(rank, parts, store, device), lambda: beat(connection), name)
+    code = 1
+    try:
+        connection.sendall(b".")  # joining can be waited for from now on
+        while (message := messages.get()).command != "close":
+            worker.obey(message)
+        leave()
+        code = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)  # the progress bars of transformers leave a thread behind that takes up to 10 s to end
 
 
 def _listen(stream: BinaryIO, messages: queue.SimpleQueue[Message]) -> None:
     """Queues what rank 0 sends; ends this process at once, even in the middle of a pass, if rank 0 has ended."""
-    while (message := read_message(stream)) is not None:
-        messages.put(message)
-        if message.command == "close":
-            return
+    with suppress(OSError):
+        while (message := read_message(stream)) is not None:
+            messages.put(message)
+            if message.command == "close":
+                return
     os._exit(1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import psutil
 import torch
 
+from ewe.attention.support import layer_configs
 from ewe.config import CacheConfig, Config
 from ewe.engine.loader import LoadedModel
 from ewe.errors import ConfigError, DeviceMemoryError
@@ -139,8 +140,12 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     its queries' if that is larger; logits are computed for one token per sequence.
     """
     text: Any = loaded.model.config.get_text_config()
-    hidden, heads = text.hidden_size, text.num_attention_heads
-    width = max(hidden, heads * (getattr(text, "head_dim", None) or hidden // heads))
+    hidden = text.hidden_size
+    queries = [
+        layer.num_attention_heads * (getattr(layer, "head_dim", None) or hidden // layer.num_attention_heads)
+        for layer in layer_configs(text)
+    ]
+    width = max(hidden, *queries)
     inner = getattr(text, "intermediate_size", None) or 4 * hidden
     per_token: int = (3 * inner + 4 * width) * int(loaded.model.dtype.itemsize)
     per_row = loaded.vocab_size * torch.float32.itemsize * _LOGIT_COPIES

@@ -43,6 +43,11 @@ class EngineLoop:
         self._inbox.append(action)
         self._changed.set()
 
+    def fail(self, error: EngineDeadError) -> None:
+        """Ends the loop from another thread, after the step that is under way."""
+        self._error = self._error or error
+        self._changed.set()
+
     @property
     def is_alive(self) -> bool:
         """Whether requests are still served."""
@@ -77,12 +82,14 @@ class EngineLoop:
             error.__cause__ = cause
         gc.unfreeze()
         # In this order: who finds no error yet has registered before and is told below.
-        self._error = error
-        self._on_death(error)
+        self._error = self._error or error
+        self._on_death(self._error)
 
     def _work(self) -> None:
         """Hands over what has come in and makes one step; waits if there is nothing to do."""
         self._turned = time.monotonic()
+        if self._error is not None:
+            raise self._error
         if not self._inbox and not self._core.is_busy:
             self._changed.wait(_LONGEST_SLEEP_S)
             self._changed.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from e2e.test_llm_builtin import Strict, outline
 from e2e.test_precomputed_units import DOCUMENTS, PARAMS, PASSAGES, assert_like, settings_of, tiny
 from parity.families import FAMILIES
+from parity.more_families import MORE, save_checkpoint
 from real_models import model_path
 from tolerances import LOGPROBS
 
@@ -33,6 +35,11 @@ BUILTIN = resolve_config("builtin", None).override(
     ["cache.num_blocks=50", "memory.retrieval_units=2", "memory.verification_units=1", "attribution=true"]
 )
 DEATH_S = 10
+# Transformers has no plan that splits their attention by heads, or too few heads.
+NOT_SPLIT = {
+    "cohere", "gemma4_text experts", "gpt2", "gpt_neox", "granitemoe", "granitemoehybrid", "hunyuan_v1_dense",
+    "minimax_m2", "olmo2", "olmo3", "olmoe", "opt", "phi3 longrope", "phimoe",
+}  # fmt: skip
 
 
 def in_parts(config: Config, parts: int = 2) -> Config:
@@ -116,6 +123,30 @@ def test_every_family_with_units_from_files_and_units_encoded(tmp_path: Path, fa
 
 
 @pytest.mark.slow
+def test_more_families_in_parts_give_what_transformers_gives(tmp_path: Path) -> None:
+    for name, make in MORE.items():
+        save_checkpoint(make(), tmp_path / name.replace("/", " "))
+    rank = [sys.executable, str(Path(__file__).with_name("tensor_parallel_rank.py"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ranks = [
+        subprocess.Popen(
+            [*rank, str(number), str(tmp_path)], env={**environment, "LOCAL_RANK": str(number)},
+            stdout=subprocess.PIPE, text=True,
+        )
+        for number in (0, 1)
+    ]  # fmt: skip
+    try:
+        found = json.loads(ranks[0].communicate(timeout=600)[0])
+    finally:
+        for process in ranks:
+            process.kill()
+            process.wait()
+    refused = {name for name, difference in found.items() if isinstance(difference, str)}
+    assert refused == NOT_SPLIT
+    assert max(found[name] for name in found.keys() - refused) < LOGPROBS
+
+
+@pytest.mark.slow
 def test_units_inside_a_prompt_with_a_temperature(tmp_path: Path) -> None:
     model, prompt = saved("llama", tmp_path), "The river. {memory} The sea"
     config = settings_of(unit_temperature=0.7, placement="in_prompt")
@@ -141,7 +172,9 @@ def test_nest_copies_from_the_hidden_states_of_rank_0(tmp_path: Path) -> None:
 def worker_of(llm: LLM) -> int:
     executor = llm.client.engine.executor
     assert executor is not None
-    return executor._workers[0].pid
+    [link] = executor._links
+    assert link._process is not None
+    return link._process.pid
 
 
 @pytest.mark.slow
@@ -156,6 +189,19 @@ def test_a_rank_that_dies_ends_the_requests_that_run() -> None:
             list(events)
         assert time.monotonic() - begin < DEATH_S
         assert not llm.client.is_alive
+
+
+@pytest.mark.slow
+@needs_builtin
+def test_a_rank_that_is_stopped_ends_the_requests_that_run() -> None:
+    with LLM("builtin", config={"model": {"tensor_parallel": 2}}) as llm:
+        events = llm.stream("Once", SamplingParams(max_tokens=1500, ignore_eos=True))
+        next(event for event in events if event.kind == "text")
+        os.kill(worker_of(llm), signal.SIGSTOP)
+        begin = time.monotonic()
+        with pytest.raises(EngineDeadError, match=r"rank 1 .of 2. has given no sign of life for 8 s"):
+            list(events)
+        assert time.monotonic() - begin < DEATH_S
 
 
 @pytest.mark.slow
@@ -199,7 +245,7 @@ def test_a_script_that_torchrun_starts_twice_writes_once(tmp_path: Path) -> None
         "    print(llm.generate('Once', SamplingParams(max_tokens=8))[0].token_ids)\n"
     )
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(torchrun, stdout=subprocess.PIPE, text=True, timeout=300, check=True)
     with LLM("builtin") as llm:
         [expected] = llm.generate("Once", SamplingParams(max_tokens=8))
     assert done.stdout.splitlines() == [str(expected.token_ids)]

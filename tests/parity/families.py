@@ -29,7 +29,7 @@ import ewe.attention.registry  # noqa: F401  (registers the attention)
 VOCAB = 97
 WINDOW = 12
 
-_SIZES: dict[str, Any] = {
+SIZES: dict[str, Any] = {
     "vocab_size": VOCAB,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -46,13 +46,13 @@ _SIZES: dict[str, Any] = {
 _ALTERNATE = ["sliding_attention", "full_attention", "sliding_attention"]
 
 CONFIGS: dict[str, PreTrainedConfig] = {
-    "llama": LlamaConfig(**_SIZES, tie_word_embeddings=True),
-    "qwen2": Qwen2Config(**_SIZES),
-    "qwen3": Qwen3Config(**_SIZES, head_dim=16),
-    "mistral": MistralConfig(**_SIZES, sliding_window=WINDOW),
-    "gemma": GemmaConfig(**_SIZES, head_dim=16),
+    "llama": LlamaConfig(**SIZES, tie_word_embeddings=True),
+    "qwen2": Qwen2Config(**SIZES),
+    "qwen3": Qwen3Config(**SIZES, head_dim=16),
+    "mistral": MistralConfig(**SIZES, sliding_window=WINDOW),
+    "gemma": GemmaConfig(**SIZES, head_dim=16),
     "gemma2": Gemma2Config(
-        **_SIZES,
+        **SIZES,
         head_dim=16,
         sliding_window=WINDOW,
         layer_types=_ALTERNATE,
@@ -60,9 +60,9 @@ CONFIGS: dict[str, PreTrainedConfig] = {
         attn_logit_softcapping=4.0,
         final_logit_softcapping=6.0,
     ),
-    "gemma3": Gemma3TextConfig(**_SIZES, head_dim=16, sliding_window=WINDOW, layer_types=_ALTERNATE),
-    "phi": PhiConfig(**_SIZES),
-    "phi3": Phi3Config(**_SIZES, sliding_window=WINDOW),
+    "gemma3": Gemma3TextConfig(**SIZES, head_dim=16, sliding_window=WINDOW, layer_types=_ALTERNATE),
+    "phi": PhiConfig(**SIZES),
+    "phi3": Phi3Config(**SIZES, sliding_window=WINDOW),
 }
 FAMILIES = tuple(CONFIGS)
 

@@ -47,12 +47,13 @@ def eager_inputs(model, units, tokens, weights, merge):
     lengths = [len(unit) for unit in units]
     full = additive_mask(lengths, len(tokens), weights, merge, None)
     sliding = additive_mask(lengths, len(tokens), weights, merge, WINDOW)
-    kinds = set(getattr(model.config, "layer_types", None) or ())
+    text = model.config.get_text_config()
+    kinds = set(getattr(text, "layer_types", None) or ())
     if kinds:
         # Models whose layers differ take one mask per kind of layer.
         mask = {"full_attention": full, "sliding_attention": sliding} if "sliding_attention" in kinds else full
     else:
-        mask = full if getattr(model.config, "sliding_window", None) is None else sliding
+        mask = full if getattr(text, "sliding_window", None) is None else sliding
     positions = [number for length in lengths for number in range(length)]
     positions += range(CAPACITY, CAPACITY + len(tokens))
     return {

@@ -17,7 +17,6 @@ from torch import distributed
 
 from ewe.attention.metadata import ForwardRow
 from ewe.config import Config, ModelConfig
-from ewe.distributed.executor import Executor
 from ewe.distributed.group import group_device, refuse_unshardable
 from ewe.distributed.message import Message, read_message
 from ewe.distributed.pool import DriverPool, ShardedPool
@@ -257,19 +256,3 @@ def test_devices_that_are_not_there_are_refused(monkeypatch: pytest.MonkeyPatch)
 def test_what_runs_in_one_process_says_so() -> None:
     with pytest.raises(ConfigError, match=r"this runs in one process: set model.tensor_parallel to 1"):
         load_model(ModelConfig(tensor_parallel=2))
-
-
-def test_of_the_processes_that_torchrun_starts_only_the_first_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = ModelConfig(name="builtin", tensor_parallel=3)  # which the model's heads refuse
-    several = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "1"}
-    for name, value in several.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit) as ended:
-        Executor(config)
-    assert ended.value.code is None
-    monkeypatch.setenv("RANK", "0")
-    with pytest.raises(ConfigError, match="must divide"):
-        Executor(config)
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(ConfigError, match="one machine"):
-        Executor(config)

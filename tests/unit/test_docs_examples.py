@@ -23,7 +23,7 @@ from ewe.server.settings import ServerSettings, resolve_settings
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FAMILIES = re.compile(r"<!-- families:begin -->\n(.*)\n<!-- families:end -->")
+FAMILIES = re.compile(r"<!-- families:begin -->\n(.*)\n<!-- families:end -->", re.DOTALL)
 GROUPS = {name for name, field in Config.model_fields.items() if isinstance(field.default, BaseModel)}
 # `group.name`, `group.name: value` or `group.name=value`, in running text and tables.
 SETTING = re.compile(rf"`({'|'.join(GROUPS)})\.(\w+)(?:(?:: |=)([\w.|]+))?`")
@@ -108,12 +108,18 @@ def test_json_is_json(line: str) -> None:
 
 
 def test_the_named_families_are_those_that_are_tested() -> None:
-    tree = ast.parse((ROOT / "tests" / "parity" / "families.py").read_text())
-    [configs] = [
+    tested = [*keys_of("families.py", "CONFIGS"), *keys_of("more_families.py", "MORE")]
+    [listed] = FAMILIES.findall((ROOT / "docs" / "models-supported.md").read_text())
+    assert listed.replace("\n", " ").split(", ") == [name for name in tested if "/" not in name]
+
+
+def keys_of(file: str, variable: str) -> list[str]:
+    """Of a dictionary that a file of the parity tests spells out."""
+    tree = ast.parse((ROOT / "tests" / "parity" / file).read_text())
+    [found] = [
         node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "CONFIGS"
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == variable
     ]
-    assert isinstance(configs, ast.Dict)
-    [listed] = FAMILIES.findall((ROOT / "docs" / "models-supported.md").read_text())
-    assert listed.split(", ") == [key.value for key in configs.keys if isinstance(key, ast.Constant)]
+    assert isinstance(found, ast.Dict)
+    return [str(key.value) for key in found.keys if isinstance(key, ast.Constant)]

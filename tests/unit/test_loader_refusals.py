@@ -32,6 +32,11 @@ REFUSED = {
     "state space": (transformers.MambaConfig, {}, "recurrent state|layers of type"),
     "hybrid": (transformers.Qwen3NextConfig, {}, "linear_attention"),
     "chunked": (transformers.Llama4TextConfig, {**SIZES, **MOE}, "chunked_attention"),
+    "scaled by place": (
+        transformers.Llama4TextConfig,
+        {**SIZES, **MOE, "layer_types": ["full_attention"] * 2},
+        "place in the batch",
+    ),
     "shared keys": (transformers.Gemma3nTextConfig, {}, "other layers"),
     "alibi": (transformers.FalconConfig, {"alibi": True}, "ALiBi"),
     "no registry": (transformers.BloomConfig, {}, "registry"),
