@@ -311,7 +311,7 @@ def test_a_subject_behind_its_verb_is_found():
     ],
 )
 def test_what_one_sentence_says_of_several_matters_is_held_against_each(sentence, false):
-    text = "The profession of Ada Byron was that of a poet. Among those who won the Ulm Prize was Ada Byron, awarded it "
-    text += "in 1901. She was born in 1850. Ada Byron, a Swiss poet, lived in Bern. She died in 1910."
+    text = "The profession of Ada Byron was that of a poet. Among those who won the Ulm Prize was Ada Byron, awarded "
+    text += "it in 1901. She was born in 1850. Ada Byron, a Swiss poet, lived in Bern. She died in 1910."
     assert check(text, sentence) is Verdict.SUPPORTED
     assert check(text, sentence.replace("1910", false).replace("1901", false)) is Verdict.REFUTED
