@@ -31,14 +31,14 @@ class Candidates(NamedTuple):
     """What `_sample_kernel` reads.
 
     statistics: float32 [rows, 4, parts], as `joined` takes them, of the original logits and of the adjusted ones.
-    bests: int32 [rows, parts], the first id of the greatest adjusted logit. bins: int16 [rows, parts, 64], how many
-    logits lie in each, and in place of the last how many can be drawn. values, ids: float32 and int32 [rows, capacity],
-    the candidates by id.
+    bests: int32 [rows, parts], the first id of the greatest adjusted logit. lengths: int32 [rows, 2], how many
+    candidates there are, and the last bin that has any. values, ids: float32 and int32 [rows, capacity], the candidates
+    by id, if there is room for all.
     """
 
     statistics: Tensor
     bests: Tensor
-    bins: Tensor
+    lengths: Tensor
     values: Tensor
     ids: Tensor
 
@@ -72,10 +72,13 @@ def joined(statistics, inverse, parts, PARTS: tl.constexpr):
 
 
 @triton.jit
-def last_bin(
+def _last_bin(
     bins, peaks, peak, total, temperature, top_k, top_p, min_p, point, size, parts, PARTS: tl.constexpr
 ):  # fmt: skip
-    """The last bin that a draw can come to, and how many logits [PARTS] of each part lie in the bins up to it."""
+    """The last bin that a draw can come to, and how many logits [PARTS] of each part lie in the bins up to it.
+
+    bins: int16 [parts, 64], how many logits lie in each, and in place of the last how many can be drawn.
+    """
     inverse, peak = 1.0 / temperature, _finite(peak)
     part, bin = tl.arange(0, PARTS), tl.arange(0, LAST + 1)
     # A part counts from its own peak.
@@ -141,7 +144,7 @@ def _statistics_kernel(
 
 @triton.jit
 def _candidates_kernel(
-    logits, statistics, bins, found_values, found_ids, temperatures, top_ks, top_ps, min_ps, points,
+    logits, statistics, bins, lengths, found_values, found_ids, temperatures, top_ks, top_ps, min_ps, points,
     size, parts, logits_stride, BLOCK: tl.constexpr, PARTS: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -151,13 +154,17 @@ def _candidates_kernel(
     inverse = 1.0 / temperature
     statistics += row * 4 * parts + 2 * parts
     peaks, peak, total = joined(statistics, inverse, parts, PARTS)
-    last, counts = last_bin(
+    last, counts = _last_bin(
         bins + row * parts * (LAST + 1), peaks, peak, total, temperature, tl.load(top_ks + row), tl.load(top_ps + row),
         tl.load(min_ps + row), tl.load(points + row), size, parts, PARTS,
     )  # fmt: skip
     parts_before = tl.arange(0, PARTS)
     own_count = tl.sum(tl.where(parts_before == part, counts, 0), 0)
-    if (own_count == 0) | (tl.sum(counts, 0) > CAPACITY):
+    count = tl.sum(counts, 0)
+    if part == 0:
+        tl.store(lengths + row * 2, count)
+        tl.store(lengths + row * 2 + 1, last)
+    if (own_count == 0) | (count > CAPACITY):
         return
     at = part * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(logits + row * logits_stride + at, mask=at < size, other=float("-inf"))
@@ -183,20 +190,21 @@ def find_candidates(
     block = min(_MOST_LOGITS, next_power_of_two(size))
     parts = -(-size // block)
     capacity = min(_CAPACITY, next_power_of_two(size))
+    bins = logits.new_empty(rows, parts, LAST.value + 1, dtype=torch.int16)
     found = Candidates(
         logits.new_empty(rows, 4, parts),
         logits.new_empty(rows, parts, dtype=torch.int32),
-        logits.new_empty(rows, parts, LAST.value + 1, dtype=torch.int16),
+        logits.new_empty(rows, 2, dtype=torch.int32),
         logits.new_empty(rows, capacity),
         logits.new_empty(rows, capacity, dtype=torch.int32),
     )
     _statistics_kernel[(rows, parts)](
-        original, logits, found.statistics, found.bests, found.bins, temperatures,
+        original, logits, found.statistics, found.bests, bins, temperatures,
         size, parts, original.stride(0), logits.stride(0), SAME=logits is original, BLOCK=block, num_warps=8,
     )  # fmt: skip
     _candidates_kernel[(rows, parts)](
-        logits, found.statistics, found.bins, found.values, found.ids, temperatures, top_ks, top_ps, min_ps, points,
-        size, parts, logits.stride(0),
+        logits, found.statistics, bins, found.lengths, found.values, found.ids,
+        temperatures, top_ks, top_ps, min_ps, points, size, parts, logits.stride(0),
         BLOCK=block, PARTS=next_power_of_two(parts), CAPACITY=capacity, num_warps=8,
     )  # fmt: skip
     return found

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ewe_kernels.candidates import LAST, find_candidates, joined, last_bin
+from ewe_kernels.candidates import LAST, find_candidates, joined
 from ewe_kernels.checks import check_dense, check_logits
 from ewe_kernels.tiles import next_power_of_two
 
@@ -140,7 +140,7 @@ def _drawn(
 
 @triton.jit
 def _sample_kernel(
-    original, logits, statistics, bests, bins, found_values, found_ids,
+    original, logits, statistics, bests, lengths, found_values, found_ids,
     temperatures, top_ks, top_ps, min_ps, points, drawn, size, parts, original_stride, logits_stride,
     BLOCK: tl.constexpr, PARTS: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
@@ -157,14 +157,10 @@ def _sample_kernel(
         best = tl.load(bests + row * parts + part, mask=part < parts, other=size)
         chosen = tl.min(tl.where(peaks == tl.max(peaks, 0), best, size), 0)
     else:
-        peaks, peak, total = joined(statistics, 1.0 / temperature, parts, PARTS)
+        _peaks, peak, total = joined(statistics, 1.0 / temperature, parts, PARTS)
         top_k, top_p = tl.load(top_ks + row), tl.load(top_ps + row)
         min_p, point = tl.load(min_ps + row), tl.load(points + row)
-        last, counts = last_bin(
-            bins + row * parts * (LAST + 1), peaks, peak, total, temperature, top_k, top_p, min_p, point, size,
-            parts, PARTS,
-        )  # fmt: skip
-        count = tl.sum(counts, 0)
+        count, last = tl.load(lengths + row * 2), tl.load(lengths + row * 2 + 1)
         is_listed = count <= CAPACITY
         if is_listed:
             values = found_values + row * CAPACITY

@@ -52,6 +52,7 @@ POINTERS = {
         "tokens",
         "counts",
         "bests",
+        "lengths",
         "found_ids",
     ),
     "*i16": ("bins",),
