@@ -17,11 +17,12 @@ from ewe.sampling import SamplingParams
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"`([^`]+)`")
+ITEM = re.compile(r"- (`[^`]+`(?:, `[^`]+`)*)(?: \((`[^`]*`)\))?: (.*)")
 GROUPS = [name for name, field in Config.model_fields.items() if isinstance(field.default, BaseModel)]
 
 
 def tables(page: str) -> dict[str, list[list[str]]]:
-    """Per heading, the rows of the table under it, without the header, or a list's names and what they mean."""
+    """Per heading, the rows of its table, without the header, or of its list: names, perhaps the default, meaning."""
     found: dict[str, list[list[str]]] = {}
     rows: list[list[str]] = []
     for line in (ROOT / "docs" / page).read_text().splitlines():
@@ -29,8 +30,8 @@ def tables(page: str) -> dict[str, list[list[str]]]:
             rows = found.setdefault(line.strip("# `"), [])
         elif line.startswith("| `"):
             rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
-        elif line.startswith("- `"):
-            rows.append(line.removeprefix("- ").split(": ", 1))
+        elif item := ITEM.match(line):
+            rows.append([part for part in item.groups() if part is not None])
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+import yaml
 
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
@@ -22,6 +24,7 @@ from ewe.server.schemas.embed_rerank_schemas import EmbeddingRequest, RerankRequ
 from ewe.server.schemas.operation_schemas import DetokenizeRequest, TokenizeRequest
 from ewe.server.schemas.response_schemas import ResponsesRequest
 from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.server.settings import ServerSettings
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "server.md").read_text(encoding="utf-8")
@@ -116,6 +119,12 @@ def test_the_table_of_the_api_says_what_becomes_of_every_field() -> None:
         assert not (ignored - labels) & kind.model_fields.keys(), name
         assert supported == fields.keys() - expected - labels - TOOLS, name
     assert all(f"`{name}`" in table for name in TOOLS)
+
+
+def test_settings_and_their_defaults() -> None:
+    listed = dict(re.findall(r"^- `(\w+)` \(`([^`]*)`\): ", section("Settings"), re.M))
+    defaults = {name: field.default for name, field in ServerSettings.model_fields.items()}
+    assert {name: yaml.safe_load(text) for name, text in listed.items()} == json.loads(json.dumps(defaults))
 
 
 def test_metrics_of_our_own() -> None:
