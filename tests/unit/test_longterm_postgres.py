@@ -243,7 +243,8 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
     np.testing.assert_allclose([product for _, product in found], best[:10], rtol=1e-5)
     store.embeddings.embed(WordEncoder("others"), replace=True)
     assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
-    assert "24" in raw(store, f"SELECT indexdef FROM pg_indexes WHERE indexname = 'vectors_of_{ann}'")[0][0]
+    [(definition,)] = raw(store, f"SELECT pg_get_indexdef('vectors_of_{ann}'::regclass)")
+    assert "vector(24)" in definition
 
 
 def searched(scope: int) -> str:
