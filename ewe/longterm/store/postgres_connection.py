@@ -57,7 +57,7 @@ class PostgresConnection:
         try:
             self._connection.execute(statement)
         except psycopg.OperationalError:
-            if not self._connection.closed:
+            if not self._connection.broken:  # but closed by its owner, say
                 raise
             self._connection = self._connect()
             self._connection.execute(statement)
