@@ -308,3 +308,20 @@ def test_a_search_goes_on_while_another_process_writes(store: Path) -> None:
     writer.join()
     assert counts == sorted(counts)
     assert len(found(store, "tea", "-k", "50")) == 40
+
+
+def test_memories_move_from_a_folder_to_a_server_and_back(store: Path, postgres: Any, tmp_path: Path) -> None:
+    url = postgres.new_schema()
+    done("add", store, "Ann likes red wine", "--user", "ann", "--id", "wine")
+    done("add", store, "The bridge is red")
+    done("delete", store, done("add", store, "wrong", "--user", "ann").strip(), "--user", "ann")
+    assert "2 memories exported" in done("export", store, tmp_path / "there.jsonl", "--all")
+    assert "2 memories added" in done("import", url, tmp_path / "there.jsonl")
+    assert "2 memories embedded" in done("embed", url)
+    assert found(url, "red", "--user", "ann", "--words") == found(store, "red", "--user", "ann")
+    assert "wine" in done("show", url, "wine", "--user", "ann")
+    assert "nothing is damaged" in done("verify", url)
+    done("export", url, tmp_path / "back.jsonl", "--all")
+    assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "there.jsonl").read_bytes()
+    assert "1 memories deleted" in done("delete", url, "--user", "ann", "--everything")
+    assert found(url, "red", "--user", "ann") == [("The bridge is red", "")]

@@ -267,6 +267,12 @@ def test_readers_see_what_was_committed_before_they_looked(store: MemoryStore) -
         assert len(reader) == 3
 
 
+def test_a_store_that_was_closed_stays_closed(store: MemoryStore) -> None:
+    store.close()
+    with pytest.raises(DatastoreError, match="closed"):
+        len(store)
+
+
 def test_a_writer_waits_for_the_snapshots_of_other_threads(store: MemoryStore) -> None:
     order: list[str] = []
 

@@ -5,95 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any
 
-from ewe.errors import ConfigError, DatastoreError
+from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
+from ewe.longterm.store.postgres_connection import PostgresConnection, escaped, is_waiting, postgres_errors
 from ewe.longterm.store.postgres_schema import SCHEMA_VERSION, SCRIPT, TABLES
 from ewe.longterm.store.postgres_vectors import PostgresVectors
 from ewe.longterm.store.session import MemorySession, VectorIndex
 
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-    from psycopg.pq import TransactionStatus
-    from psycopg.types.numeric import FloatLoader
-    from psycopg.types.string import StrDumper, TextLoader
-except ModuleNotFoundError as missing:
-    raise ConfigError("memories in PostgreSQL need psycopg: pip install 'ewe-engine[postgres]'") from missing
-
-_CONNECT_S = 10
-_WAIT_MS = 30_000  # for other writers' locks, as long as for another process that holds an SQLite file
 _NOBODY, _ALL = "", '"all"'
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
-class _TextDumper(StrDumper):
-    def dump(self, obj: str) -> Any:
-        """The text without U+0000, which PostgreSQL cannot hold: U+001A marks where one was."""
-        return super().dump(_escaped(obj))
-
-
-class _TextLoader(TextLoader):
-    def load(self, data: Any) -> Any:
-        """The text as it was before `_TextDumper`."""
-        text = super().load(data)
-        return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if isinstance(text, str) else text
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
-
-
-class PostgresConnection:
-    """psycopg's connection as `sqlite3.Connection`: the same placeholders, and nothing begun that was not asked for."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._connection = self._connect()
-
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Runs a statement with "?" for values."""
-        return self._connection.execute(statement.replace("?", "%s"), values or None)
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
-        """Runs a statement once per row, all sent together."""
-        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)
-
-    def begin(self, statement: str) -> None:
-        """Begins a transaction; if the connection was lost since the last one, on a new connection."""
-        try:
-            self._connection.execute(statement)
-        except psycopg.OperationalError:
-            if not self._connection.closed:
-                raise
-            self._connection = self._connect()
-            self._connection.execute(statement)
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction was begun and not ended, be it one that failed."""
-        return self._status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a transaction was begun and did not fail."""
-        return self._status == TransactionStatus.INTRANS
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
-
-    @property
-    def _status(self) -> TransactionStatus:
-        return self._connection.info.transaction_status
-
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        patient = make_conninfo("", **{"connect_timeout": _CONNECT_S, **conninfo_to_dict(self._url)})
-        connection = psycopg.connect(patient, autocommit=True)
-        connection.adapters.register_dumper(str, _TextDumper)
-        connection.adapters.register_loader("text", _TextLoader)
-        connection.adapters.register_loader("numeric", FloatLoader)
-        connection.execute(f"SET lock_timeout = {_WAIT_MS}")
-        return connection
 
 
 class PostgresSession(MemorySession):
@@ -186,7 +106,7 @@ class PostgresSession(MemorySession):
             for table in TABLES:
                 self.query(f"VACUUM (FULL, ANALYZE) {table}")
         except DatastoreError as error:
-            if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+            if is_waiting(error):
                 return False
             raise
         return True
@@ -195,7 +115,7 @@ class PostgresSession(MemorySession):
         self._connection.begin("BEGIN" if write else _SNAPSHOT)
 
     def _errors(self) -> AbstractContextManager[None]:
-        return _errors(self.name)
+        return postgres_errors(self.name)
 
     def _see(self, scopes: str) -> None:
         if scopes != self._seen:
@@ -217,7 +137,7 @@ def create_schema(url: str) -> None:
 
     Raises DatastoreError if there is one, or it cannot be made.
     """
-    with _errors(url), closing(PostgresConnection(url)) as connection:
+    with postgres_errors(url), closing(PostgresConnection(url)) as connection:
         connection.execute("BEGIN")
         # Of two processes that make a store at once one waits, and finds that it is there.
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
@@ -231,7 +151,7 @@ def create_schema(url: str) -> None:
 
 def exists(url: str) -> bool:
     """Whether a store is in the current schema of a database. Raises DatastoreError if it cannot be reached."""
-    with _errors(url), closing(PostgresConnection(url)) as connection:
+    with postgres_errors(url), closing(PostgresConnection(url)) as connection:
         return _has_store(connection)
 
 
@@ -252,24 +172,4 @@ def _check(url: str, connection: PostgresConnection) -> None:
 
 def _named(scopes: Iterable[Scope]) -> str:
     """Scopes as `ewe.scopes` holds them."""
-    return json.dumps([{"user": _escaped(scope.user), "agent": _escaped(scope.agent)} for scope in scopes])
-
-
-_ADVICE = {
-    psycopg.errors.LockNotAvailable: "another process holds it: wait until that has ended",
-    psycopg.errors.DeadlockDetected: "two writers waited for each other: run again",
-    psycopg.errors.FeatureNotSupported: "the server lacks something: it needs PostgreSQL 13 or newer with pgvector",
-    psycopg.errors.InsufficientPrivilege: "this role may not: it needs a schema of its own and the extension vector",
-    psycopg.OperationalError: "it cannot be reached, or the connection was lost: what was committed is kept",
-}
-
-
-@contextmanager
-def _errors(url: str) -> Iterator[None]:
-    """Turns errors of psycopg into a DatastoreError that names the URL and what to do."""
-    try:
-        yield
-    except psycopg.Error as error:
-        advice = next((told for kind, told in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
-        reason = error.diag.message_primary or str(error).strip()
-        raise DatastoreError(f"{url}: {advice} ({reason})") from error
+    return json.dumps([{"user": escaped(scope.user), "agent": escaped(scope.agent)} for scope in scopes])
