@@ -56,7 +56,7 @@ test: $(BIN)/.installed-test
 	$(PYTEST) $(ARGS)
 
 test-slow: $(BIN)/.installed-test
-	$(PYTEST) -m slow $(ARGS)
+	$(PYTEST) -m "slow and not gpu" $(ARGS)
 
 # mypy reads the types of the optional packages too.
 lint: $(BIN)/.installed-lint $(BIN)/.installed-test

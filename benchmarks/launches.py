@@ -30,7 +30,7 @@ _KINDS = {
     "rotary and write": r"_rotary_write|_write_",
     "norm": r"_norm_kernel",
     "activation": r"_gated_kernel",
-    "sampling": r"_part_kernel|_sample_kernel",
+    "sampling": r"_statistics_kernel|_candidates_kernel|_sample_kernel",
     "product": r"gemm|gemv|nvjet|cutlass|splitK|^addmm|^mm$|^linear|_product_kernel",
     "copy": r"[Mm]em(cpy|set)|copy (from|to) the host",
 }

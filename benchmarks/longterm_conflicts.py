@@ -8,7 +8,8 @@ the question is asked; what the first usable memory says is what was kept. Figur
 may be used), and `both` (the other side may be used too, without a warning). Reliabilities: 0.9 against 0.5, 0.8
 against 0.6, 0.7 against 0.7. judge: the built-in one finds the contradictions; told: it is said that all pairs
 contradict each other and nothing else does, which shows what the scorer does when the judge is right. found: the share
-of pairs that were marked as contradicting. Which side is true has no part in it.
+of pairs that were marked as contradicting. Which side is true has no part in it. The first half of the pairs was used
+to tune the default scorer's order; the figures are of the other half.
 
 by hand: pairs of short statements by one person (`longterm_pairs`): how many of those that can both hold, and of those
 that cannot, are told apart as contradicting, by the judge alone and with the words; and taken for a newer value.
@@ -45,6 +46,7 @@ from ewe.verification.judges.protocol import REFUTED, Judge
 
 _RELIABILITIES = ((0.9, 0.5), (0.8, 0.6), (0.7, 0.7))
 _APART = 30 * DAY
+_TUNED_ON = 350  # pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def read(path: Path) -> dict[str, list[Pair]]:
         sys.exit(f"{path} is missing: --data names the folder of the public sets (conflictqa)")
     with path.open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file if line.strip()]
+    rows = rows[_TUNED_ON:]
     kinds = {"answers": ("memory_answer", "counter_answer"), "texts": ("parametric_memory", "counter_memory")}
     return {
         name: [Pair(row["question"], (row[one], row[other])) for row in rows] for name, (one, other) in kinds.items()
@@ -197,7 +200,7 @@ def main() -> None:
     def add(parser: argparse.ArgumentParser) -> None:
         plots.add_option(parser)
         parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the public sets")
-        parser.add_argument("--pairs", type=int, default=700, help="so many of the 700")
+        parser.add_argument("--pairs", type=int, default=350, help="at most so many")
 
     arguments = parse_arguments(__doc__, add)
     sets = made_up() if arguments.smoke else read(arguments.data / "conflictqa" / "gpt4.jsonl")

@@ -19,6 +19,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ewe.server.draining import listen
+from ewe.server.settings import ServerSettings
+
 
 class Units:
     """The units that are encoded: the last `most` that were used."""
@@ -73,7 +76,6 @@ def serve_router(port: int, num_replicas: int, arguments: list[str]) -> None:
     from ewe.router.processes import ReplicaProcess
     from ewe.router.replicas import Replica, ReplicaSet
     from ewe.router.run import serve_router
-    from ewe.server.settings import ServerSettings
     from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
     def find(question: str) -> str:
@@ -103,7 +105,8 @@ def main() -> None:
         own = ("--places", given.places, "--answer_s", given.answer_s, "--units", given.units)
         serve_router(port, given.replicas, [str(part) for part in own])
     else:
-        uvicorn.run(create_stand_in(given.places, given.answer_s, given.units), port=port, log_level="error")
+        app = create_stand_in(given.places, given.answer_s, given.units)
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listen(ServerSettings(port=port))])
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from ewe.config_engine import (
     SchedulerConfig,
     Trigger,
 )
-from ewe.config_evidence import FilterConfig, LongTermConfig, RetrievalConfig, VerificationConfig
+from ewe.config_evidence import FilterConfig, LongTermConfig, RetrievalConfig, VerificationConfig, is_postgres
 from ewe.config_files import Name, Settings, apply_assignments, explain, load_engine_yaml
 from ewe.errors import ConfigError
 from ewe.registry import POLICIES, VERIFIERS
@@ -38,6 +38,7 @@ __all__ = [
     "SchedulerConfig",
     "Trigger",
     "VerificationConfig",
+    "is_postgres",
 ]
 
 

@@ -76,7 +76,7 @@ class MemoryConfig(Settings):
     unit_temperature: float = Field(1.0, gt=0)
     veracity_weighting: Annotated[Literal["off", "linear", "power"], _YAML_OFF] = "off"
     veracity_power: float = Field(2.0, gt=0)
-    precomputed: str | None = None
+    precomputed: Name = None
 
     @model_validator(mode="after")
     def _template_has_text(self) -> Self:

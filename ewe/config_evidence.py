@@ -1,10 +1,12 @@
 """Settings of what the engine knows beside its model: passages, judges, memories that last."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeGuard
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field
 
 from ewe.config_files import Settings
+from ewe.errors import ConfigError
 from ewe.registry import RETRIEVERS, SCORERS
 
 _DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
@@ -61,16 +63,31 @@ class VerificationConfig(Settings):
     evidence_top_k: int | None = Field(None, gt=0)
 
 
+def is_postgres(path: object) -> TypeGuard[str]:
+    """Whether this is the URL of a store in PostgreSQL. Raises ConfigError, without repeating it, for a password."""
+    if not isinstance(path, str) or not path.startswith(("postgresql://", "postgres://")):
+        return False
+    parts = urlsplit(path)
+    if parts.password is not None or any(key.endswith("password") for key, _ in parse_qsl(parts.query)):
+        raise ConfigError("the URL of a store must hold no password: put it into PGPASSWORD or ~/.pgpass")
+    return True
+
+
+def _without_password(path: str | None) -> str | None:
+    is_postgres(path)
+    return path
+
+
 class LongTermConfig(Settings):
     """Memories that last across requests, beside a datastore or instead of one.
 
-    path: the folder of their store, made if missing (None: none). user, agent: whose they are where a request does not
-    say. scorer: how far they are believed. threshold: the veracity asked for (None: theta(q)). top_k: most per
-    retrieval. promote: whether what a check supported becomes one. extractor: what takes facts from users'
-    messages. review_every: seconds between reviews (None: none).
+    path: the folder of their store, or postgresql://USER@HOST/DATABASE, made if missing (None: none). user, agent:
+    whose they are where a request does not say. scorer: how far they are believed. threshold: the veracity asked for
+    (None: theta(q)). top_k: most per retrieval. promote: whether what a check supported becomes one. extractor: what
+    takes facts from users' messages. review_every: seconds between reviews (None: none).
     """
 
-    path: str | None = None
+    path: Annotated[str | None, AfterValidator(_without_password)] = None
     user: str = ""
     agent: str = ""
     scorer: Annotated[str, AfterValidator(SCORERS.check)] = "default"

@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from ewe.addresses import without_secrets
 from ewe.errors import ConfigError
 from ewe.vocabulary import NONE, unknown
 
 SERVER_GROUP = "server"
 """The settings in a file that are the server's own."""
 
-Name = Annotated[str | None, AfterValidator(lambda value: None if value == NONE else value)]
-"""A name or path; "none" stands for None."""
+Name = Annotated[str | None, AfterValidator(lambda value: None if value in (None, NONE) else without_secrets(value))]
+"""A name, a path or an address; "none" stands for None."""
 
 
 class Settings(BaseModel):

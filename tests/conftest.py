@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -48,3 +48,19 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver = chromium_rig.start(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """One PostgreSQL server for all tests that need one."""
+    import postgres_server
+
+    yield from postgres_server.started()
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Any]:
+    """Makes places for stores of memories: folders, or URLs of empty schemas."""
+    if request.param == "sqlite":
+        return lambda: tmp_path_factory.mktemp("memories") / "store"
+    return request.getfixturevalue("postgres").new_schema

@@ -1,6 +1,6 @@
-"""Small tensors that are filled on the host and moved to the device together."""
+"""Small tensors on their way between the host, where they are filled and read, and the device."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -63,3 +63,19 @@ def to_device(arrays: Mapping[str, npt.NDArray[np.generic]], device: torch.devic
         packed.host[name][...] = array
     packed.upload()
     return packed.device
+
+
+def to_host(tensors: Mapping[str, torch.Tensor]) -> Callable[[], dict[str, torch.Tensor]]:
+    """Copies of tensors of one device, on their way to the host; what is returned waits for them."""
+    copies = {name: tensor.to("cpu", non_blocking=True, copy=True) for name, tensor in tensors.items()}
+    device = next(iter(tensors.values())).device
+    if device.type != "cuda":
+        return lambda: copies
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+
+    def arrived() -> dict[str, torch.Tensor]:
+        event.synchronize()
+        return copies
+
+    return arrived

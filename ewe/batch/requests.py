@@ -53,7 +53,7 @@ class BatchFile:
 def read_requests(path: Path) -> Iterator[BatchRequest]:
     """The requests of a file that `check_requests` found no error in."""
     for _, row in _rows(path):
-        yield _request(row)
+        yield request_of(row)
 
 
 def check_requests(path: Path, url: str | None = None, most: int | None = None) -> BatchFile:
@@ -80,7 +80,7 @@ def check_requests(path: Path, url: str | None = None, most: int | None = None) 
 def _check(row: bytes | dict[str, Any], url: str | None, ids: set[str]) -> LineError | None:
     """What is wrong with a row; ids: those before it, to which its own is added."""
     try:
-        request = _request(row)
+        request = request_of(row)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
@@ -98,11 +98,14 @@ def _check(row: bytes | dict[str, Any], url: str | None, ids: set[str]) -> LineE
     return None
 
 
-def _request(row: bytes | dict[str, Any]) -> BatchRequest:
-    """Raises ValidationError."""
+def request_of(row: bytes | dict[str, Any]) -> BatchRequest:
+    """The request in a line of JSON or a row of a table, whose `body` is JSON or what JSON stands for.
+
+    Raises pydantic's ValidationError.
+    """
     if isinstance(row, bytes):
         return BatchRequest.model_validate_json(row)
-    return BatchRequest.model_validate(row)
+    return BatchRequest.model_validate({**row, "body": _body(row.get("body"))})
 
 
 def _rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
@@ -130,8 +133,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         with parquet.ParquetFile(path) as table:
             columns = [name for name in BatchRequest.model_fields if name in table.schema_arrow.names]
             for batch in table.iter_batches(_ROWS, columns=columns):
-                for row in batch.to_pylist():
-                    yield {**row, "body": _body(row.get("body"))}
+                yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise InvalidRequestError(f"{path} is damaged or no Parquet file: {error}") from error
 

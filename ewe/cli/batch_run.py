@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import Progress, TaskID
 
 from ewe.cli import options
 from ewe.cli.engine import engine_assignments, server_packages
@@ -17,7 +21,6 @@ from ewe.errors import InvalidRequestError
 if TYPE_CHECKING:
     from ewe.batch.result_log import ResultLog
     from ewe.config import Config
-    from ewe.llm import LLM
     from ewe.server.settings import ServerSettings
 
 _ERRORS_TOLD = 10
@@ -28,6 +31,23 @@ _THAT_MATTER = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Requests, how they are to be answered and where the answers go. progress: to be entered once models are read."""
+
+    requests: Path
+    config: Config
+    server: ServerSettings
+    max_concurrency: int
+    log: ResultLog
+    progress: Progress
+    task: TaskID
+
+    def note(self) -> None:
+        """One more is in the log."""
+        self.progress.advance(self.task)
+
+
 def batch(
     requests: Annotated[
         Path, typer.Argument(help="Requests in OpenAI's batch format: JSONL or Parquet.", exists=True, dir_okay=False)
@@ -35,6 +55,9 @@ def batch(
     output: options.OutputFile = None,
     max_concurrency: Annotated[
         int | None, typer.Option(min=1, help="Requests under way.", show_default="twice scheduler.max_num_seqs")
+    ] = None,
+    ray: Annotated[
+        int | None, typer.Option(min=1, help="Engines on Ray's machines, instead of one here.", show_default=False)
     ] = None,
     model: options.Model = None,
     adapter: options.Adapter = None,
@@ -55,15 +78,23 @@ def batch(
 
     named = engine_assignments(adapter, datastore, verifier, policy)
     chosen, server, _ = resolve_settings(model, config, os.environ, [*named, *(settings or ())])
-    log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, max_concurrency)
+    places = max_concurrency or 2 * chosen.scheduler.max_num_seqs
+    answer = _answer_here if ray is None else partial(_answer_with_ray, engines=ray)
+    log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, places, answer)
     if log.failed:
         raise typer.Exit(1)
 
 
-def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_concurrency: int | None) -> ResultLog:
-    """Answers what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
+def _run(
+    path: Path,
+    output: Path,
+    config: Config,
+    server: ServerSettings,
+    max_concurrency: int,
+    answer: Callable[[_Work], None],
+) -> ResultLog:
+    """Has answered what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
     from ewe.batch.result_log import ResultLog
-    from ewe.cli.engine import open_llm
     from ewe.cli.result_file import check_settings, note_settings
 
     total = _count(path)
@@ -74,8 +105,14 @@ def _run(path: Path, output: Path, config: Config, server: ServerSettings, max_c
     if len(log.answered) < total:
         if log.answered:
             say(f"{len(log.answered)} of {total} requests are answered already")
-        with open_llm(config) as llm, log:
-            _answer(path, total, llm, server, log, max_concurrency or 2 * config.scheduler.max_num_seqs)
+        progress = progress_bar()
+        task = progress.add_task("requests", total=total, completed=len(log.answered))
+        try:
+            with log:
+                answer(_Work(path, config, server, max_concurrency, log, progress, task))
+        except KeyboardInterrupt as interrupt:
+            say(f"interrupted: {len(log.answered)} of {total} requests are answered; run again to go on")
+            raise typer.Exit(INTERRUPTED) from interrupt
     say(f"{log.completed} of {total} requests are answered in {output}, {log.failed} with an error")
     return log
 
@@ -101,28 +138,33 @@ def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, A
     return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
 
 
-def _answer(path: Path, total: int, llm: LLM, server: ServerSettings, log: ResultLog, max_concurrency: int) -> None:
-    """Brings the answer to every request into the log."""
+def _answer_here(work: _Work) -> None:
+    """Brings the answer to every request into the log, from an engine in this process."""
     import asyncio
 
     from ewe.batch.dispatch import answer_requests
     from ewe.batch.requests import read_requests
-    from ewe.server.app import create_app
-    from ewe.server.batch_calls import BatchCaller
+    from ewe.cli.engine import open_llm
+    from ewe.server.offline import offline_caller
 
-    # There is one caller here, who needs no key and may fill the queue.
-    alone = {"api_key": None, "api_key_file": None, "batch_folder": None, "max_per_key": None}
-    queue = {"max_waiting": max_concurrency * server.max_n}
-    app = create_app(llm, server.model_copy(update={**alone, **queue}))
-    caller = BatchCaller(app, app.state.service, may_wait=True)
-    places = asyncio.Semaphore(max_concurrency)
-    with progress_bar() as progress:
-        task = progress.add_task("requests", total=total, completed=len(log.answered))
+    with open_llm(work.config) as llm, work.progress:
+        caller = offline_caller(llm, work.server, work.max_concurrency)
+        places = asyncio.Semaphore(work.max_concurrency)
         try:
-            answering = answer_requests(read_requests(path), caller.answer, log, places, lambda: progress.advance(task))
-            asyncio.run(answering)
-        except KeyboardInterrupt as interrupt:
-            say(f"interrupted: {len(log.answered)} of {total} requests are answered; run again to go on")
-            raise typer.Exit(INTERRUPTED) from interrupt
+            asyncio.run(answer_requests(read_requests(work.requests), caller.answer, work.log, places, work.note))
         finally:
-            app.state.service.close()
+            caller.service.close()
+
+
+def _answer_with_ray(work: _Work, engines: int) -> None:
+    """Brings the answer to every request into the log, from engines on Ray's machines."""
+    import asyncio
+
+    from ewe.batch.requests import read_requests
+    from ewe.router.ray_data import answer_with_ray
+
+    left = (request for request in read_requests(work.requests) if request.custom_id not in work.log.answered)
+    with work.progress:
+        for custom_id, reply in answer_with_ray(left, work.config, work.server, work.max_concurrency, engines):
+            asyncio.run(work.log.add(custom_id, reply))
+            work.note()

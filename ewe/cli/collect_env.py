@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ewe.machine import usable_cpus
+
 _PACKAGES = {
     "ewe": ("ewe-engine",),
     "torch": ("torch",),
@@ -42,7 +44,7 @@ def environment() -> dict[str, Any]:
     facts: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
     facts |= {name: _version(names) for name, names in _PACKAGES.items()}
     ram_gib = round(psutil.virtual_memory().total / 2**30, 1)
-    facts |= {"cpu": _cpu_name(), "cpus": len(psutil.Process().cpu_affinity()), "ram_gib": ram_gib}
+    facts |= {"cpu": _cpu_name(), "cpus": usable_cpus(), "ram_gib": ram_gib}
     return facts | _accelerators()
 
 

@@ -1,5 +1,6 @@
 """`ewe index push`: a datastore's passages in a store outside this process."""
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -35,12 +36,15 @@ def push_command(
     from ewe.retrieval.vector_stores.connect import connect
     from ewe.retrieval.vector_stores.push import push
 
-    source, store = open_passages(datastore), connect(address)
+    source = open_passages(datastore)
     encoder, reason = encoder_for(source, Config().override(settings or ()).retrieval)
-    with indexing("pushing") as show:
+    with closing(connect(address)) as store, indexing("pushing") as show:
         report = push(source, store, encoder, show)
     there = f", {report.found:,} were there already" if report.found else ""
     print(f"{counted(report.pushed, 'passage')} pushed{there}; {report.stored:,} are in {address}")
+    others = report.stored - report.pushed - report.found
+    if others:
+        say(f"it holds {counted(others, 'passage')} that {datastore} does not; push into a new one to be rid of them")
     if reason:
         say(f"without vectors: {reason}")
     print(f"search them with --set datastore={address}")

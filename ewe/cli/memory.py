@@ -14,7 +14,7 @@ from ewe.cli.index_report import indexing
 from ewe.cli.memory_review import review
 from ewe.cli.memory_view import show_erased, show_found, show_history, show_listed, show_stats, write_history_page
 from ewe.cli.memory_write import add, mcp, remember
-from ewe.cli.options import Agent, EncoderName, Everybody, HTMLFile, MemoryFolder, OneJSON, User
+from ewe.cli.options import Agent, EncoderName, Everybody, HTMLFile, MemoryPlace, OneJSON, User
 from ewe.cli.terminal import clean
 from ewe.longterm.records import Scope
 
@@ -30,7 +30,7 @@ memory_app.command("remember")(remember)
 
 @memory_app.command("search")
 def search_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     user: User = "",
     agent: Agent = "",
@@ -55,7 +55,7 @@ def search_command(
 
 @memory_app.command("show")
 def show_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
     user: User = "",
     agent: Agent = "",
@@ -76,7 +76,7 @@ memory_app.command("mcp")(mcp)
 
 
 @memory_app.command("list")
-def list_command(store: MemoryFolder, user: User = "", agent: Agent = "", as_json: OneJSON = False) -> None:
+def list_command(store: MemoryPlace, user: User = "", agent: Agent = "", as_json: OneJSON = False) -> None:
     """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
     with _open(store) as opened, opened.snapshot():
         sizes = {
@@ -89,7 +89,7 @@ def list_command(store: MemoryFolder, user: User = "", agent: Agent = "", as_jso
 
 @memory_app.command("delete")
 def delete_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
     user: User = "",
     agent: Agent = "",
@@ -119,7 +119,7 @@ def delete_command(
 
 @memory_app.command("embed")
 def embed_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     encoder: EncoderName = None,
     replace: Annotated[bool, typer.Option("--replace", help="Make the vectors that are there again, too.")] = False,
 ) -> None:
@@ -130,7 +130,7 @@ def embed_command(
 
 @memory_app.command("export")
 def export_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
     user: User = "",
     agent: Agent = "",
@@ -145,7 +145,7 @@ def export_command(
 
 @memory_app.command("import")
 def import_command(
-    store: MemoryFolder,
+    store: MemoryPlace,
     file: Annotated[Path, typer.Argument(help="A file that `ewe memory export` wrote.", show_default=False)],
 ) -> None:
     """Add the memories of a file with their histories. Exit code 1 if an id stands for another memory here."""
@@ -164,14 +164,14 @@ def import_command(
 
 
 @memory_app.command("stats")
-def stats_command(store: MemoryFolder, as_json: OneJSON = False) -> None:
+def stats_command(store: MemoryPlace, as_json: OneJSON = False) -> None:
     """Say what the store holds."""
     with _open(store) as opened:
         show_stats(opened.stats(), as_json)
 
 
 @memory_app.command("verify")
-def verify_command(store: MemoryFolder) -> None:
+def verify_command(store: MemoryPlace) -> None:
     """Check the store for damage and lost history. Exit code 1 if there is any."""
     with _open(store) as opened:
         found = opened.verify()
@@ -183,17 +183,17 @@ def verify_command(store: MemoryFolder) -> None:
 
 
 @memory_app.command("scrub")
-def scrub_command(store: MemoryFolder) -> None:
+def scrub_command(store: MemoryPlace) -> None:
     """Rewrite the store without the traces of deleted memories."""
     with _open(store, read_only=False) as opened:
         opened.scrub()
     print(f"{store} is scrubbed")
 
 
-def _open(folder: Path, read_only: bool = True) -> MemoryStore:
+def _open(place: str, read_only: bool = True) -> MemoryStore:
     from ewe.longterm.store import MemoryStore
 
-    return MemoryStore.open(folder, read_only)
+    return MemoryStore.open(place, read_only)
 
 
 def _encoder(name: str | None) -> Encoder:

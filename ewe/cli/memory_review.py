@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ewe.cli.index_report import indexing
-from ewe.cli.options import Agent, Everybody, JudgeName, MemoryFolder, User
+from ewe.cli.options import Agent, Everybody, JudgeName, MemoryPlace, User
 from ewe.cli.terminal import clean, output_console, say
 from ewe.components import open_datastore
 from ewe.config import RetrievalConfig
@@ -36,7 +35,7 @@ _sleep = time.sleep
 
 
 def review(
-    store: MemoryFolder,
+    store: MemoryPlace,
     datastore: Annotated[
         str,
         typer.Option(
@@ -85,7 +84,7 @@ def review(
         _sleep(every)
 
 
-def _parts(store: Path, datastore: str, judge: str, force: bool) -> Callable[[MemoryStore], MemoryService]:
+def _parts(store: str, datastore: str, judge: str, force: bool) -> Callable[[MemoryStore], MemoryService]:
     """What makes a service of an open store; passages and judge are loaded once, after a look whether a store is there.
 
     Raises DatastoreError for a folder without memories, before anything takes time.

@@ -31,9 +31,9 @@ def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
     console = output_console()
     for number, hit in enumerate(found, 1):
         memory = hit.memory
-        console.print(f"{number}. {clean(memory.content)}", markup=False)
+        console.print(f"{number}. {clean(memory.content)}", markup=False, soft_wrap=True)
         line = f"   {_about(memory)}, {_owner(memory.scope)}, score {hit.score:.3f}"
-        console.print(line, style="bright_black", markup=False)
+        console.print(line, style="bright_black", markup=False, soft_wrap=True)
     if not found:
         print("nothing found")
     console.print(f"searched by {description}", style="bright_black", markup=False)

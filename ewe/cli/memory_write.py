@@ -15,7 +15,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
-from ewe.cli.options import Agent, EncoderName, JudgeName, MemoryFolder, User
+from ewe.cli.options import Agent, EncoderName, JudgeName, MemoryPlace, User
 from ewe.cli.prompts import json_lines, read_text
 from ewe.cli.terminal import clean, say
 from ewe.config import LongTermConfig
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def add(
-    store: MemoryFolder,
+    store: MemoryPlace,
     content: Annotated[
         str, typer.Argument(help="What to remember; '-' reads one memory per line from standard input.")
     ],
@@ -111,7 +111,7 @@ def _judged(
 
 
 def remember(
-    store: MemoryFolder,
+    store: MemoryPlace,
     file: Annotated[
         Path, typer.Argument(help="Messages as OpenAI has them: a JSON list, or one per line (JSONL).", exists=True)
     ],
@@ -145,7 +145,8 @@ def remember(
                 continue
             for one in found:
                 print(f"{one.id} {clean(one.content)}")
-    say(f"{counted(len(messages), 'message')} read, {failed} without an answer of the model")
+    unanswered = f", {failed} without an answer of the model" if failed else ""
+    say(f"{counted(len(messages), 'message')} read{unanswered}")
     if failed:
         raise typer.Exit(1)
 
@@ -168,7 +169,7 @@ def read_messages(file: Path) -> list[Message]:
 
 
 def mcp(
-    store: MemoryFolder,
+    store: MemoryPlace,
     user: User = "",
     agent: Agent = "",
     source: Annotated[str, typer.Option(help="Whose word new memories are: a kind, or KIND:ID.")] = "model:mcp",
@@ -184,7 +185,7 @@ def mcp(
 
 
 @contextmanager
-def _service(store: Path, judge: str, encoder: str | None) -> Iterator[MemoryService]:
+def _service(store: str, judge: str, encoder: str | None) -> Iterator[MemoryService]:
     from ewe.longterm.open_memories import open_service
     from ewe.verification.judges.load import load_judge
 

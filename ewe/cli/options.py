@@ -122,7 +122,10 @@ JSONSchema = Annotated[
 
 
 # Of `ewe memory`.
-MemoryFolder = Annotated[Path, typer.Argument(help="The folder of the memories.", metavar="DIR", show_default=False)]
+MemoryPlace = Annotated[
+    str,
+    typer.Argument(help="The folder of the memories, or a postgresql:// URL.", metavar="DIR", show_default=False),
+]
 User = Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)]
 Agent = Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)]
 OneJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]

@@ -14,7 +14,7 @@ import typer
 from ewe.cli import options
 from ewe.cli.engine import as_assignments, engine_assignments, server_packages
 from ewe.components import open_datastore
-from ewe.config import Config
+from ewe.config import Config, is_postgres
 from ewe.errors import ConfigError, DatastoreError
 
 if TYPE_CHECKING:
@@ -67,9 +67,11 @@ def serve_replicas(
 
     given, assignments: the command line that the settings came from. notes: to be printed. Raises ConfigError.
     """
-    if config.longterm.path is not None:
-        message = "--replicas: a folder of memories (longterm.path) has one writer; start one server, or leave it out"
-        raise ConfigError(message)
+    if config.longterm.path is not None and not is_postgres(config.longterm.path):
+        raise ConfigError(
+            "--replicas: a folder of memories (longterm.path) has one writer; start one server, leave it out, or keep "
+            "them in PostgreSQL"
+        )
     if str(config.datastore).startswith("milvus+file:"):
         message = "--replicas: a file of Milvus Lite is for one process; start one server, or push to a Milvus server"
         raise ConfigError(message)

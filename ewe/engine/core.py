@@ -11,7 +11,7 @@ from itertools import islice
 from operator import methodcaller
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens, score_labels
+from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -178,7 +178,7 @@ class EngineCore:
                 self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
             return None
         self._scheduler.launched(plan)
-        writers = self._writers(plan, result)
+        writers = self._writers(plan, result, inflight)
         if writers:
             rows = draws or [self._sampling_row(item.sequence) for item in writers]
             inflight.draw(result, writers, rows, with_entropy, self._processor)
@@ -201,15 +201,15 @@ class EngineCore:
         else:
             self._append(sequence, token)
 
-    def _writers(self, plan: SchedulerOutput, result: ForwardResult) -> list[Writer]:
+    def _writers(self, plan: SchedulerOutput, result: ForwardResult, inflight: InflightBatch) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt.
 
-        Prompts that are only scored have their answers now.
+        Prompts that are only scored are, on the way.
         """
         writers = []
         for sequence, position, shares in last_tokens(plan, result):
             if sequence.is_scored:
-                self._take(sequence, score_labels(result.logits[position], sequence.request.asked.label_token_ids))
+                inflight.score(sequence, result.logits[position])
                 continue
             members = (sequence, *self._fork_siblings(sequence))
             writers += [Writer(member, position, shares) for member in members if self._follows_grammar(member)]

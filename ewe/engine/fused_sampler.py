@@ -1,20 +1,20 @@
-"""Choosing the next token of every row in two kernels, for GPUs; `sampler` is what it must equal.
+"""Choosing the next token of every row in a few kernels, for GPUs; `sampler` is what it must equal.
 
 They run after a pass, or at its end if all that they need is known before it (`ForwardResult.drawn`).
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from ewe_kernels.sampling import ids_and_logprobs, penalise, sample_tokens
+from ewe_kernels.penalties import penalise
+from ewe_kernels.sampling import ids_and_logprobs, sample_tokens
 from torch import Tensor
 
-from ewe.attention.packed import to_device
+from ewe.attention.packed import to_device, to_host
 from ewe.engine.device import launching_on
 from ewe.engine.philox import first_uniforms
 from ewe.engine.sampler import Drawing, SamplingRow, Token
@@ -48,14 +48,16 @@ def sample_fused(logits: Tensor, rows: Sequence[SamplingRow], with_entropy: bool
     with launching_on(logits.device):
         drawn = torch.empty(len(rows), 2, dtype=torch.int64, device=logits.device)
         sample_tokens(logits, adjusted, drawn, *(tensors[name] for name in DRAWN_BY))
-    entropies = _entropies(logits) if with_entropy else None
     counts = [row.params.logprobs or 0 for row in rows]
-    return Drawing(drawn[:, 0], partial(_tokens, _Fetched(drawn, entropies, *_top(logits, max(counts))), counts))
+    wanted = {"drawn": drawn, **_top(logits, max(counts))}
+    if with_entropy:
+        wanted["entropies"] = torch.special.entr(torch.softmax(logits, -1)).sum(-1)
+    return Drawing(drawn[:, 0], partial(_tokens, to_host(wanted), counts))
 
 
 def fetch(drawn: Tensor) -> Drawing:
     """Tokens that `sample_tokens` has drawn, on their way to the host."""
-    return Drawing(drawn[:, 0], partial(_tokens, _Fetched(drawn, None, None, None), [0] * len(drawn)))
+    return Drawing(drawn[:, 0], partial(_tokens, to_host({"drawn": drawn}), [0] * len(drawn)))
 
 
 def draw_parameters(rows: Sequence[SamplingRow]) -> dict[str, np.ndarray]:
@@ -111,47 +113,25 @@ def _columns(pairs: Sequence[tuple[int, int, int, float]]) -> dict[str, np.ndarr
     }
 
 
-def _entropies(logits: Tensor) -> Tensor:
-    entropies: Tensor = torch.special.entr(torch.softmax(logits, -1)).sum(-1)
-    return entropies
-
-
-def _top(logits: Tensor, count: int) -> tuple[Tensor | None, Tensor | None]:
-    """Log-probabilities and ids [rows, count] of the likeliest tokens, if any are asked for."""
+def _top(logits: Tensor, count: int) -> dict[str, Tensor]:
+    """Log-probabilities ("values") and ids [rows, count] of the likeliest tokens, if any are asked for."""
     if not count:
-        return None, None
+        return {}
     values, ids = torch.log_softmax(logits, -1).topk(min(count, logits.shape[1]))
-    return values, ids
+    return {"values": values, "ids": ids}
 
 
-class _Fetched:
-    """Copies of tensors on their way to the host; drawn: as `sample_tokens` writes it."""
-
-    def __init__(self, drawn: Tensor, *others: Tensor | None) -> None:
-        # The next pass draws into the same place.
-        self._drawn = drawn.to("cpu", non_blocking=True, copy=True)
-        self._others = [None if item is None else item.to("cpu", non_blocking=True) for item in others]
-        self._arrived = torch.cuda.Event() if drawn.is_cuda else None  # type: ignore[no-untyped-call]
-        if self._arrived is not None:
-            self._arrived.record(torch.cuda.current_stream(drawn.device))
-
-    def lists(self) -> list[Any]:
-        """Their numbers, once they have arrived: ids, log-probabilities, the others."""
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        copies = [*ids_and_logprobs(self._drawn), *self._others]
-        return [None if copy is None else copy.tolist() for copy in copies]
-
-
-def _tokens(fetched: _Fetched, counts: Sequence[int]) -> list[Token]:
+def _tokens(arrived: Callable[[], Mapping[str, Tensor]], counts: Sequence[int]) -> list[Token]:
     """The tokens of all rows; counts: how many of the likeliest ones each row asks for."""
-    found, logprobs, entropies, values, ids = fetched.lists()
+    tensors = arrived()
+    drawn = zip(*(part.tolist() for part in ids_and_logprobs(tensors["drawn"])), strict=True)
+    others = {name: tensor.tolist() for name, tensor in tensors.items() if name != "drawn"}
     return [
         Token(
             token,
-            logprobs[row],
-            entropies[row] if entropies else 0.0,
-            dict(zip(ids[row][:count], values[row][:count], strict=True)) if count else None,
+            logprob,
+            others["entropies"][row] if "entropies" in others else 0.0,
+            dict(zip(others["ids"][row][:count], others["values"][row][:count], strict=True)) if count else None,
         )
-        for row, (token, count) in enumerate(zip(found, counts, strict=True))
+        for row, ((token, logprob), count) in enumerate(zip(drawn, counts, strict=True))
     ]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from ewe.attention.metadata import TokenOnDevice
-from ewe.attention.packed import to_device
+from ewe.attention.packed import to_device, to_host
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.sampler import Drawing, PlaceholderToken, PromptScore, SamplingRow, Token, sample
 from ewe.engine.scheduler_output import SchedulerOutput
@@ -39,12 +39,12 @@ class Processor(Protocol):
 
 @dataclass(slots=True, eq=False)
 class InflightBatch:
-    """One pass on its way. busy: the sequences that it works for; drawing: None if it draws no tokens."""
+    """One pass on its way. busy: the sequences that it works for."""
 
     busy: list[Sequence]
-    drawing: Drawing | None = None
     launched: float = field(default_factory=time.monotonic)
     may_be_followed: bool = False
+    _drawings: list[Drawing] = field(default_factory=list)
     _drawn: list[tuple[Sequence, PlaceholderToken, dict[str, float] | None]] = field(default_factory=list)
 
     def draw(
@@ -65,25 +65,31 @@ class InflightBatch:
             logits = _logits_of(writers, result.logits)
             if processor is not None:
                 logits, rows = processor(logits, [writer.sequence for writer in writers], rows)
-            self.drawing = sample(logits, rows, with_entropy)
+            drawing = sample(logits, rows, with_entropy)
         else:
             from ewe.engine.fused_sampler import fetch  # needs Triton, as what drew them did
 
-            self.drawing = fetch(result.drawn)
+            drawing = fetch(result.drawn)
         self.may_be_followed = processor is None and not any(
             row.looks_back or writer.sequence.feedback.hot_sentence is not None
             for row, writer in zip(rows, writers, strict=True)
         )
-        for index, writer in enumerate(writers):
-            token = PlaceholderToken(TokenOnDevice(self.drawing.ids, index))
-            writer.sequence.schedule.placeholder = token
-            self._drawn.append((writer.sequence, token, _by_passage(writer)))
+        self._await(drawing, [(writer.sequence, _by_passage(writer)) for writer in writers])
+
+    def score(self, sequence: Sequence, logits: torch.Tensor) -> None:
+        """Has the labels that a prompt's request names scored by the logits after it, float32 [vocab]."""
+        self._await(score_labels(logits, sequence.request.asked.label_token_ids), [(sequence, None)])
+
+    def _await(self, drawing: Drawing, writers: Batch[tuple[Sequence, dict[str, float] | None]]) -> None:
+        self._drawings.append(drawing)
+        for index, (sequence, attention) in enumerate(writers):
+            token = PlaceholderToken(TokenOnDevice(drawing.ids, index))
+            sequence.schedule.placeholder = token
+            self._drawn.append((sequence, token, attention))
 
     def read(self) -> list[tuple[Sequence, Token]]:
         """Waits for the tokens; those of texts that have ended or gone another way are left out."""
-        if self.drawing is None:
-            return []
-        tokens = self.drawing.read()
+        tokens = [token for drawing in self._drawings for token in drawing.read()]
         taken = []
         for (sequence, placeholder, attention), token in zip(self._drawn, tokens, strict=True):
             if sequence.schedule.placeholder is placeholder:
@@ -143,11 +149,18 @@ def last_tokens(
             yield sequence, end - 1, shares
 
 
-def score_labels(logits: torch.Tensor, label_token_ids: Batch[int]) -> Token:
+def score_labels(logits: torch.Tensor, label_token_ids: Batch[int]) -> Drawing:
     """The likeliest of these tokens, with the log-probabilities of all of them; logits: float32 [vocab]."""
-    logprobs = torch.log_softmax(logits, dim=-1)[list(label_token_ids)].tolist()
-    best = max(range(len(logprobs)), key=logprobs.__getitem__)
-    return Token(label_token_ids[best], logprobs[best], 0.0, dict(zip(label_token_ids, logprobs, strict=True)))
+    labels = to_device({"labels": np.array(label_token_ids, np.int64)}, logits.device)["labels"]
+    logprobs = torch.log_softmax(logits, dim=-1).index_select(0, labels)
+    ids = labels.gather(0, logprobs.argmax(0, keepdim=True))
+    arrived = to_host({"ids": ids, "logprobs": logprobs})
+
+    def read() -> list[Token]:
+        best, found = int(arrived()["ids"]), dict(zip(label_token_ids, arrived()["logprobs"].tolist(), strict=True))
+        return [Token(best, found[best], 0.0, found)]
+
+    return Drawing(ids, read)
 
 
 def _score(sequence: Sequence, begin: int, logits: torch.Tensor) -> None:

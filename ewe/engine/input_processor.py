@@ -14,7 +14,7 @@ from ewe.config import Config
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.request import Request, TokenizedRequest
+from ewe.engine.request import Request, TokenizedRequest, check_unicode
 from ewe.engine.sequence import Sequence
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
@@ -215,6 +215,7 @@ class InputProcessor:
         """The tokens of a text as a prompt has them; raises InvalidRequestError for a model without a tokenizer."""
         if self._tokenizer is None:
             raise InvalidRequestError("this model has no tokenizer: give the prompt as token ids")
+        check_unicode("the prompt", text)
         ids = list(self._tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
         bos = self._tokenizer.bos_token_id
         if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:

@@ -1,6 +1,6 @@
 """What is asked of the engine: a request as callers state it, and as it runs once it has been checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field
 
@@ -66,6 +66,7 @@ class Request:
         for passage in passages:
             if not passage.text.strip():
                 raise InvalidRequestError(f"document {passage.id!r} is empty")
+            check_unicode(f"document {passage.id!r}", passage.text)
         return passages
 
 
@@ -102,9 +103,14 @@ class TokenizedRequest:
 
 
 def as_prompts(prompts: Prompt | Batch[Prompt]) -> list[Prompt]:
-    """One prompt or many, as a list of them; a list of numbers is one prompt of token ids."""
+    """One prompt or many, as a list of them; a list of numbers is one prompt of token ids.
+
+    Raises InvalidRequestError for what is neither.
+    """
     if isinstance(prompts, str | PlacedPrompt):
         return [prompts]
+    if not isinstance(prompts, Iterable):
+        raise InvalidRequestError(f"a prompt is a text or a list of token ids, got {type(prompts).__name__}")
     listed = list(prompts)
     if listed and all(isinstance(item, int) for item in listed):
         return [listed]  # type: ignore[list-item]  # one prompt of token ids
@@ -117,6 +123,16 @@ def as_params(
     """One SamplingParams for each; raises InvalidRequestError for another number of them."""
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
+    if isinstance(params, Mapping):
+        raise InvalidRequestError("params must be SamplingParams, or a list of them, got a mapping")
     if len(params) != count:
         raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
     return list(params)
+
+
+def check_unicode(where: str, text: str) -> None:
+    """Raises InvalidRequestError for a text that no tokenizer takes; where: what holds it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"{where} holds half of a surrogate pair at {error.start}") from error

@@ -168,8 +168,9 @@ class Sequence:
 
     @property
     def is_full(self) -> bool:
-        """Whether the placeholder token is the last that the text may have."""
-        return self.schedule.placeholder is not None and self.num_drawn >= self.request.max_tokens
+        """Whether no token can follow the placeholder token: it is the text's last, or a score that is under way."""
+        is_last = self.is_scored or self.num_drawn >= self.request.max_tokens
+        return self.schedule.placeholder is not None and is_last
 
     @property
     def has_sentence(self) -> bool:

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from ewe.config import Config, LongTermConfig
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
 from ewe.longterm.scoring.forms import FirstOfTextA, FirstVeracity, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.longterm.store.database import FILE_NAME
 from ewe.protocols import Retriever, Verifier
 from ewe.registry import SCORERS
 from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
@@ -54,13 +53,13 @@ def open_service(
     trusted: Retriever | None = None,
     encoder: str | None = None,
 ) -> MemoryService:
-    """The service over the store in a folder, open for writing; a folder without a store gets an empty one.
+    """The service over the store in a folder or behind a URL, open for writing; made, empty, where there is none.
 
     judge, evidence_judge, trusted: as `MemoryService` takes them. encoder: a sentence encoder (None: the built-in one
     if it is installed); vectors are made in a thread, which `MemoryService.close` ends. Raises DatastoreError for the
     store (another process writes to it, say), ConfigError for an encoder that cannot be had or made other vectors.
     """
-    store = open_or_create(Path(path))
+    store = open_or_create(path)
     try:
         # Meaning is searched, too, where there is an encoder without a download.
         wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
@@ -79,9 +78,18 @@ def open_service(
         raise
 
 
-def open_or_create(folder: Path) -> MemoryStore:
-    """The store in a folder, open for writing; an empty one where there is none. Raises DatastoreError."""
-    return MemoryStore.open(folder, read_only=False) if (folder / FILE_NAME).exists() else MemoryStore.create(folder)
+def open_or_create(path: str | Path) -> MemoryStore:
+    """The store in a folder or behind a URL, open for writing; an empty one where there is none.
+
+    Raises DatastoreError.
+    """
+    if not MemoryStore.exists(path):
+        try:
+            return MemoryStore.create(path)
+        except DatastoreError:
+            if not MemoryStore.exists(path):  # else another process made it a moment ago
+                raise
+    return MemoryStore.open(path, read_only=False)
 
 
 def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:

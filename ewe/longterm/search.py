@@ -70,15 +70,14 @@ class MemorySearch:
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
-        numbers = self._store.scope_numbers(scopes)
         vectors: Sequence[np.ndarray | None] = [None] * len(queries)
         if self._encoder is not None and queries and self._store.embeddings.exist:
             vectors = list(self._encoder.encode_queries(queries))
         depth = max(_DEPTH, 2 * top_k)  # some of what is found may not hold any more
-        rows = [
-            self._scores(query, vector, numbers, depth, as_of) for query, vector in zip(queries, vectors, strict=True)
-        ]
-        return [self._best(scores, scopes, top_k) for scores in rows]
+        with self._store.seeing(scopes):
+            numbers = self._store.scope_numbers(scopes)
+            rows = [self._scores(*asked, numbers, depth, as_of) for asked in zip(queries, vectors, strict=True)]
+            return [self._best(scores, scopes, top_k) for scores in rows]
 
     def _scores(
         self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, as_of: float | None

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ewe.addresses import without_secrets
 from ewe.errors import ConfigError, PrecomputedError
 
 _log = logging.getLogger(__name__)
@@ -167,8 +168,8 @@ UnitFolder = LocalFolder | RemoteFolder
 
 
 def open_folder(location: str | Path) -> UnitFolder:
-    """The folder of a path or URL, which need not be there; raises ConfigError for a kind of URL that is not known."""
-    if "://" not in str(location):
+    """The folder of a path or URL, which need not be there; raises ConfigError for a URL of no known kind."""
+    if "://" not in without_secrets(str(location)):
         return LocalFolder(Path(location).expanduser())
     from fsspec.core import url_to_fs
     from fsspec.implementations.local import LocalFileSystem

@@ -22,7 +22,7 @@ from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
 K1, B = 1.5, 0.75
-_PARAMETERS = {"k1": K1, "b": B, "method": "lucene", "layout": 1}
+_PARAMETERS = {"k1": K1, "b": B, "method": "lucene", "layout": 1, "words": 2}
 _BLOCK = 1024
 _BATCH = 10_000
 _IN_MEMORY = 1 << 26

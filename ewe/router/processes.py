@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ewe.errors import ConfigError
+from ewe.machine import usable_cpus
 from ewe.router.replicas import ENGINE_DEAD, READY, UNREACHABLE, Replica
+from ewe.server.draining import LISTEN_FD
 
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0
 _LIVED_S = 60.0  # whoever ends after that is started again without much delay
@@ -25,9 +27,10 @@ _log = logging.getLogger("ewe.server")
 
 
 class ReplicaProcess:
-    """`ewe serve` as a process, on a free port of the loopback address.
+    """`ewe serve` as a process, behind a free port of the loopback address.
 
-    command: without the port. environment: what it has beside this process' own.
+    environment: what it has beside this process' own. The socket is made here and handed over: whoever chooses a port
+    for another process to bind may see it taken.
     """
 
     def __init__(self, replica: Replica, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -61,16 +64,17 @@ class ReplicaProcess:
         self._send(signal.SIGKILL if kill else signal.SIGTERM)
 
     async def _run_once(self) -> int:
-        port = _free_port()
-        self._replica.url = f"http://127.0.0.1:{port}"
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
-            *("--set", f"server.port={port}"),
-            env={**os.environ, **self._environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the router's alone, which drains
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-        )
+        with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
+            port, handle = listener.getsockname()[1], listener.fileno()
+            self._process = process = await asyncio.create_subprocess_exec(
+                *self._command,
+                env={**os.environ, **self._environment, LISTEN_FD: str(handle)},
+                pass_fds=(handle,),
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the router's alone, which drains
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            )
+        self._replica.restarted(f"http://127.0.0.1:{port}")
         _log.info("replica", extra={"fields": {"replica": self._replica.name, "pid": process.pid, "port": port}})
         if self._stopping.is_set():  # while it was being started
             self._send(signal.SIGTERM)
@@ -78,7 +82,7 @@ class ReplicaProcess:
             with suppress(TimeoutError):
                 return await asyncio.wait_for(process.wait(), _LOOK_AGAIN_S)
             self._was_ready |= self._replica.state == READY
-            if self._replica.state == ENGINE_DEAD:
+            if self._replica.state == ENGINE_DEAD or self._replica.is_hung:
                 self._send(signal.SIGKILL)
 
     def _send(self, number: signal.Signals) -> None:
@@ -95,7 +99,7 @@ def device_environment(number: int, num_replicas: int, gpus_each: int, environ: 
     named = environ.get("CUDA_VISIBLE_DEVICES")
     gpus = [str(index) for index in range(_num_gpus())] if named is None else [gpu for gpu in named.split(",") if gpu]
     if not gpus or not gpus_each:
-        threads = max(1, (os.cpu_count() or 1) // num_replicas)
+        threads = max(1, usable_cpus() // num_replicas)
         return {} if "OMP_NUM_THREADS" in environ else {"OMP_NUM_THREADS": str(threads)}
     if len(gpus) < num_replicas * gpus_each:
         needed = f"{num_replicas} replicas with {gpus_each} each"
@@ -107,11 +111,6 @@ def device_environment(number: int, num_replicas: int, gpus_each: int, environ: 
 def _num_gpus() -> int:
     """NVIDIA's GPUs in this machine, counted without loading torch."""
     return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 _libc = ctypes.CDLL(None)  # before any fork

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
@@ -168,22 +169,26 @@ class Proxy:
     async def _ask(self, replica: Replica, call: _Call, send: Send) -> _Refusal | None:
         """Passes an answer on, or gives the refusal; raises httpx.TransportError if all broke before it was sent."""
         url = httpx.URL(replica.url).copy_with(raw_path=call.target)
-        async with self._client.stream(call.method, url, headers=call.headers, content=call.content) as response:
-            headers = [*_passed_on(response.headers.raw, b"date"), (b"x-ewe-replica", replica.name.encode())]
-            start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-            pieces = response.aiter_raw()
-            if response.status_code == 503 and "retry-after" in response.headers:
-                return _Refusal(start, b"".join([piece async for piece in pieces]))
-            held = await anext(pieces, b"")
-            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-            if is_stream:  # its first piece only opens it: whoever is lost before the first news can be replaced
-                held += await _news(pieces)
+        asking = self._client.stream(call.method, url, headers=call.headers, content=call.content)
+        async with AsyncExitStack() as stack:
+            async with replica.waiting():
+                response = await stack.enter_async_context(asking)
+                headers = [*_passed_on(response.headers.raw, b"date"), (b"x-ewe-replica", replica.name.encode())]
+                start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+                pieces = response.aiter_raw()
+                if response.status_code == 503 and "retry-after" in response.headers:
+                    return _Refusal(start, b"".join([piece async for piece in pieces]))
+                held = await anext(pieces, b"")
+                is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+                if is_stream:  # its first piece only opens it: whoever is lost before the first news can be replaced
+                    held += await _news(pieces)
             await send(start)
             await send({"type": "http.response.body", "body": held, "more_body": True})
             end: bytes | None = b""
             try:
-                async for piece in pieces:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                async with replica.waiting():
+                    async for piece in pieces:
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
             except httpx.TransportError:
                 replica.failed += 1
                 _log.warning("broken off", extra={"fields": {"replica": replica.name, "state": replica.state}})

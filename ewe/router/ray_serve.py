@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ewe.components import preflight
+from ewe.config import is_postgres
 from ewe.config_files import explain
 from ewe.errors import ConfigError, EngineDeadError
 from ewe.server.settings import resolve_settings
@@ -53,8 +54,8 @@ def build_app(args: dict[str, Any]) -> Application:
     except ValidationError as error:
         raise ConfigError(*(f"args: {explain(item, RayArguments)}" for item in error.errors())) from error
     config, server, _ = resolve_settings(given.model, given.config, os.environ, given.settings)
-    if config.longterm.path is not None or server.batch_folder is not None:
-        raise ConfigError("longterm.path and server.batch_folder have one writer each: leave them out with Ray Serve")
+    if server.batch_folder is not None or not (config.longterm.path is None or is_postgres(config.longterm.path)):
+        raise ConfigError("folders of memories and batches have one writer each: leave them out with Ray Serve")
     preflight(config)
     places = config.scheduler.max_num_seqs
     deployment = serve.deployment(

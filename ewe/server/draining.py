@@ -1,6 +1,7 @@
 """A server process that drains when it is told to stop."""
 
 import asyncio
+import os
 import signal
 import socket
 from abc import ABC, abstractmethod
@@ -13,10 +14,14 @@ from ewe.errors import ConfigError
 from ewe.server.settings import ServerSettings
 
 FLUSH_S = 5  # for answers that were broken off to reach their readers
+LISTEN_FD = "EWE_LISTEN_FD"  # a variable: the number of a socket that listens already, from the process before this one
 
 
 def listen(settings: ServerSettings) -> socket.socket:
-    """The server's socket; raises ConfigError for a port that cannot be had."""
+    """The server's socket, or the one that it was started with; raises ConfigError for a port that cannot be had."""
+    given = os.environ.pop(LISTEN_FD, None)
+    if given is not None:
+        return socket.socket(fileno=int(given))
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=2048)

@@ -94,6 +94,8 @@ def _invalid(error: RequestValidationError) -> RefusedError:
     for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
         if item["type"] == "json_invalid":
             return RefusedError(400, f"the body is not valid JSON: {item['ctx']['error']}", code="invalid_json")
+        if item["loc"] == ("body",) and isinstance(item["input"], bytes):
+            return RefusedError(400, "send the body as JSON, with the header `content-type: application/json`")
         name = _field_name(item["loc"])
         problems.setdefault(name, _problem(item, name))
     first = next(iter(problems), None)

@@ -36,7 +36,7 @@ class IgnoredFields:
             if unknown is not None:
                 raise RefusedError(400, f"{unknown}: this server knows no such field (server.strict)", param=unknown)
         # As a header can carry them.
-        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] for field in found)
+        plain = (quote(field.name, safe="", errors="replace")[:_MOST_CHARACTERS] or '""' for field in found)
         names = list(dict.fromkeys(plain))
         if names:
             request.scope["state"]["ignored"] = ", ".join(names[:_MOST_NAMES] + ["..."] * (len(names) > _MOST_NAMES))

@@ -23,7 +23,7 @@ from ewe.server.errors import RefusedError, answer_of, refusal_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 
 _log = logging.getLogger("ewe.server")
-_QUIET = frozenset({"/health", "/metrics", "/ping", "/ready"})
+_PROBES = frozenset({"/health", "/metrics", "/ping", "/ready"})
 
 
 def set_up_logs(form: Literal["text", "json"]) -> None:
@@ -38,11 +38,8 @@ def set_up_logs(form: Literal["text", "json"]) -> None:
 
 
 def log_request(scope: Scope, request_id: str, status: int, seconds: float) -> None:
-    """One line for a request; probes that go well leave none. status 0: the client had gone before the answer."""
-    path = scope["path"]
-    if path in _QUIET and status == 200:
-        return
-    fields = {"method": scope["method"], "path": path, "status": status, "seconds": round(seconds, 4)}
+    """One line for a request. status 0: the client had gone before the answer."""
+    fields = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 4)}
     _log.info("request", extra={"fields": {"request_id": request_id, **fields}})
 
 
@@ -77,6 +74,7 @@ class RequestLogMiddleware:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._told = dict.fromkeys(_PROBES, 200)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -101,7 +99,11 @@ class RequestLogMiddleware:
         try:
             await self._app(scope, receive, send_marked)
         finally:
-            log_request(scope, request_id, status, time.monotonic() - begin)
+            # Probes come every second: what they hear has a line when it changes.
+            if self._told.get(scope["path"]) != status:
+                log_request(scope, request_id, status, time.monotonic() - begin)
+            if scope["path"] in _PROBES:
+                self._told[scope["path"]] = status
 
 
 class AccessMiddleware:

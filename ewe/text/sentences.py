@@ -12,8 +12,9 @@ from ewe.text.english import words_of
 
 Span = tuple[int, int]
 
-# White space between words, or an end mark of a script that writes without spaces, with what closes behind it.
+# White space between words, or an end mark that is no full stop of ours, with what closes behind it.
 _GAP = re.compile(r"\s+|[。！？｡।؟][。！？｡।؟」』）”’]*")
+_OWN_ENDING = re.compile(r"[。！？｡।؟][。！？｡।؟」』）”’\"')\]»]*\Z")
 _ENDING = re.compile(r"[.!?…][.!?…\"')\]}”’»*]*+\Z")
 _ONLY_PUNCTUATION = re.compile(r"[.!?…\"')\]}”’»*]+\Z")
 _BLANK_LINE = re.compile(r"\n\s*\n")
@@ -66,7 +67,7 @@ class SentenceSplitter:
       spans of `split(text)` are those of `split(text[end:])`, moved by `end`.
 
     Besides nupunkt's full stops, a blank line and a line break before a list marker or heading end a sentence, and so
-    do the end marks of scripts without spaces. An enumerator ("1.", "b)") belongs to the sentence that it opens.
+    do the end marks of other scripts ("。", "؟"). An enumerator ("1.", "b)") belongs to the sentence that it opens.
     """
 
     def __init__(self) -> None:
@@ -133,10 +134,12 @@ class _Judge:
         if "\n" in gap and is_whole and _LIST_MARKER.match(following):
             return True
         chunk = _chunk_before(text, start, before)
+        if _OWN_ENDING.search(chunk):
+            return True
         if not _ENDING.search(chunk):
             return None if "\n" in gap and not is_whole else False
         opens = _opens_line(text, start, before - len(chunk))
-        capital = following[:1].isupper()
+        capital = following[:1].isalpha() and not following[:1].islower()  # or of a script without capitals
         if ("\n" in gap or capital) and self._is_plain_end(chunk, opens, capital):
             return True
         if not is_whole:

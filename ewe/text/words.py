@@ -8,6 +8,9 @@ from functools import lru_cache
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
+# Thai, Lao, Burmese, Khmer, kana, and Han characters.
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
+
 
 def fold(text: str) -> str:
     """`text` case-folded, compatibility forms resolved and accents removed ("Čapek" and "capek" are the same)."""
@@ -18,8 +21,16 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Folded words and numbers in order; "'s" is dropped, "1,904" becomes "1904", hyphenated words come apart."""
-    return [_normal(match) for match in _WORD.findall(fold(text))]
+    """Folded words and numbers in order; "'s" is dropped, "1,904" becomes "1904", hyphenated words come apart.
+
+    Then the pairs of neighbouring characters of scripts without spaces, as search engines index them.
+    """
+    folded = fold(text)
+    stretches = () if folded.isascii() else _WITHOUT_SPACES.findall(folded)
+    found = [_normal(match) for match in _WORD.findall(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
+    for stretch in stretches:
+        found += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
+    return found
 
 
 # The same few words make up most of a text, and a look-up costs a third of working them out again.

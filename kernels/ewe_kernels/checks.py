@@ -72,3 +72,16 @@ def check_write(
     if not slots.is_contiguous() or any(item.stride(-1) != 1 for item in (key, value, pool_key, pool_value)):
         raise ValueError("slots and the last dimension of keys, values and pool must be dense")
     check_scales(pool_key, key_scales, value_scales)
+
+
+def check_logits(logits: Tensor) -> None:
+    """Raises ValueError unless they are float32 [rows, vocab] with a dense last dimension."""
+    if logits.dim() != 2 or logits.dtype != torch.float32 or logits.stride(1) != 1 or not logits.shape[1]:
+        raise ValueError(f"logits must be float32 [rows, vocab], got {logits.dtype} {tuple(logits.shape)}")
+
+
+def check_dense(shape: tuple[int, ...], dtype: torch.dtype, *tensors: Tensor) -> None:
+    """Raises ValueError unless each is dense and has this shape and dtype."""
+    for tensor in tensors:
+        if tensor.shape != shape or tensor.dtype != dtype or not tensor.is_contiguous():
+            raise ValueError(f"expected a dense {dtype} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")

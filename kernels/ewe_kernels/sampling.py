@@ -1,9 +1,9 @@
 """Choosing tokens from logits without sorting the vocabulary.
 
 Tokens have an order, likeliest first and then by id; top_k, top_p and min_p each keep a beginning of it, and a draw
-picks the token where the cumulative probability passes a point. Each of these places is found by bisecting over the
-values of the logits, as 32-bit integers in the same order as the floats: some 13 passes over logits that lie in the L2
-cache. The result is the one that sorting gives.
+picks the token where the cumulative probability passes a point. `candidates` lists the few tokens that these places can
+be among; there each is found by bisecting over the values of the logits, as 32-bit integers in the same order as the
+floats. The result is the one that sorting gives.
 """
 
 # ruff: noqa: N803
@@ -15,10 +15,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ewe_kernels.candidates import LAST, find_candidates, joined, last_bin
+from ewe_kernels.checks import check_dense, check_logits
 from ewe_kernels.tiles import next_power_of_two
 
-# Logits per pass of a program: 8 per thread of 16 warps, whose sums of a whole row have room in registers.
-_MOST_LOGITS = 4096
+# Candidates per step of a program: 8 per thread of 8 warps.
+_BLOCK = 2048
 _LOWEST = tl.constexpr(-(1 << 31))
 _HIGHEST = tl.constexpr((1 << 31) - 1)
 # The order of -inf: tokens above it can be drawn.
@@ -83,35 +85,6 @@ def _first_bound(logits, size, least, most_count, most_mass, peak, inverse, BLOC
 
 
 @triton.jit
-def _part_kernel(logits, temperatures, peaks, bests, totals, size, logits_stride, parts, BLOCK: tl.constexpr):
-    """Of one part of one row: its greatest logit, the first id that has it, the sum of exponentials below it."""
-    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    if tl.load(temperatures + row) < 0:
-        return
-    at = part * BLOCK + tl.arange(0, BLOCK)
-    values = tl.load(logits + row * logits_stride + at, mask=at < size, other=float("-inf"))
-    peak = tl.max(values, 0)
-    place = row * parts + part
-    tl.store(peaks + place, peak)
-    tl.store(bests + place, tl.min(tl.where((values == peak) & (at < size), at, size), 0))
-    tl.store(totals + place, tl.sum(tl.exp(values - tl.where(peak == float("-inf"), 0.0, peak)), 0))
-
-
-@triton.jit
-def _joined(peaks, bests, totals, size, row, parts, PARTS: tl.constexpr):
-    """The greatest logit of a row, the first id that has it, and log of the sum of exponentials below it."""
-    part = tl.arange(0, PARTS)
-    place = row.to(tl.int64) * parts + part
-    peak_of = tl.load(peaks + place, mask=part < parts, other=float("-inf"))
-    total_of = tl.load(totals + place, mask=part < parts, other=0.0)
-    best_of = tl.load(bests + place, mask=part < parts, other=0)
-    peak = tl.max(peak_of, 0)
-    best = tl.min(tl.where((peak_of == peak) & (part < parts), best_of, size), 0)
-    safe = tl.where(peak == float("-inf"), 0.0, peak)
-    return peak, best, tl.log(tl.sum(total_of * tl.exp(tl.where(total_of > 0, peak_of - safe, 0.0)), 0))
-
-
-@triton.jit
 def _nth_equal(logits, size, order, number, BLOCK: tl.constexpr):
     """The id of the logit of this order that has `number` others of it before it, or of the last of them."""
     found = tl.zeros([], tl.int32)
@@ -127,98 +100,87 @@ def _nth_equal(logits, size, order, number, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _sample_kernel(
-    original, logits, original_peaks, original_bests, original_totals, peaks, bests, totals,
-    temperatures, top_ks, top_ps, min_ps, points, drawn, size, parts, original_stride, logits_stride,
-    BLOCK: tl.constexpr, PARTS: tl.constexpr,
+def _drawn(
+    values, size, is_whole, peak, total, temperature, top_k, top_p, min_p, point, vocab, BLOCK: tl.constexpr
 ):  # fmt: skip
-    row = tl.program_id(0)
-    temperature = tl.load(temperatures + row)
-    if temperature < 0:
-        return
-    original += row.to(tl.int64) * original_stride
-    logits += row.to(tl.int64) * logits_stride
-    highest, chosen, log_total = _joined(original_peaks, original_bests, original_totals, size, row, parts, PARTS)
-    peak, chosen, _log_total = _joined(peaks, bests, totals, size, row, parts, PARTS)
-    if temperature > 0:
-        inverse = 1.0 / temperature
-        top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
-        # What is kept: the tokens above the order `least`, of this mass, and the first `ties` ids that have it.
-        least = tl.zeros([], tl.int32) + _IMPOSSIBLE
-        ties = tl.zeros([], tl.int32)
-        if (top_k > 0) & (top_k < size):
-            least, count, mass = _first_bound(logits, size, least, top_k - 1, float("inf"), peak, inverse, BLOCK)
-            ties = top_k - count
-        else:
-            _count, mass, _below, _beyond = _around(logits, size, least, peak, inverse, BLOCK)
-        if top_p < 1.0:
-            wanted = top_p * (mass + ties * _weight(least, peak, inverse))
-            # A token is kept if what comes before it is under `wanted`, so the bound's own mass must be under it.
-            wanted_above = wanted * (1.0 - 1.2e-7)
-            bound, count, mass = _first_bound(logits, size, least, size, wanted_above, peak, inverse, BLOCK)
-            reaching = tl.ceil((wanted - mass) / _weight(bound, peak, inverse)).to(tl.int32)
-            ties = tl.where(bound == least, tl.minimum(ties, reaching), reaching)
-            least = bound
-        if min_p > 0.0:
-            bound = _order(peak + temperature * tl.log(min_p)) - 1
-            if bound >= least:
-                least, ties = bound, tl.zeros([], tl.int32)
-                _count, mass, _below, _beyond = _around(logits, size, least, peak, inverse, BLOCK)
-        # Rounding must not reach the end, behind which there may be impossible tokens only.
-        point = tl.minimum(tl.load(points + row), 1.0 - 1.2e-7) * (mass + ties * _weight(least, peak, inverse))
-        order, count, mass = _first_bound(logits, size, least, size, point, peak, inverse, BLOCK)
-        number = tl.floor((point - mass) / _weight(order, peak, inverse)).to(tl.int32)
-        chosen = _nth_equal(logits, size, order, tl.where(order == least, tl.minimum(number, ties - 1), number), BLOCK)
-    # Logits that are no numbers may lead anywhere; their log-probability is NaN, but the id must exist.
-    chosen = tl.minimum(chosen, size - 1)
-    logprob = (tl.load(original + chosen) - highest) - log_total
-    tl.store(drawn + row * 2, chosen.to(tl.int64))
-    tl.store(drawn + row * 2 + 1, logprob.to(tl.int32, bitcast=True).to(tl.int64))
+    """Where among the candidates the token is that lies at `point`; is_whole: whether no other token can be drawn.
+
+    total: the sum of exp((logit - peak) / temperature) over the whole row.
+    """
+    inverse = 1.0 / temperature
+    # What is kept: the tokens above the order `least`, of this mass, and the first `ties` ids that have it.
+    least = tl.zeros([], tl.int32) + _IMPOSSIBLE
+    ties = tl.zeros([], tl.int32)
+    mass = total
+    if (top_k > 0) & (top_k < vocab):
+        least, count, mass = _first_bound(values, size, least, top_k - 1, float("inf"), peak, inverse, BLOCK)
+        ties = top_k - count
+    elif is_whole:
+        # The very sum that is searched, or rounding could put a place beyond its end.
+        _count, mass, _below, _beyond = _around(values, size, least, peak, inverse, BLOCK)
+    if top_p < 1.0:
+        wanted = top_p * (mass + ties * _weight(least, peak, inverse))
+        # A token is kept if what comes before it is under `wanted`, so the bound's own mass must be under it.
+        wanted_above = wanted * (1.0 - 1.2e-7)
+        bound, count, mass = _first_bound(values, size, least, size, wanted_above, peak, inverse, BLOCK)
+        reaching = tl.ceil((wanted - mass) / _weight(bound, peak, inverse)).to(tl.int32)
+        ties = tl.where(bound == least, tl.minimum(ties, reaching), reaching)
+        least = bound
+    if min_p > 0.0:
+        bound = _order(peak + temperature * tl.log(min_p)) - 1
+        if bound >= least:
+            least, ties = bound, tl.zeros([], tl.int32)
+            _count, mass, _below, _beyond = _around(values, size, least, peak, inverse, BLOCK)
+    # Rounding must not reach the end, behind which there may be impossible tokens only.
+    point = tl.minimum(point, 1.0 - 1.2e-7) * (mass + ties * _weight(least, peak, inverse))
+    order, count, mass = _first_bound(values, size, least, size, point, peak, inverse, BLOCK)
+    number = tl.floor((point - mass) / _weight(order, peak, inverse)).to(tl.int32)
+    return _nth_equal(values, size, order, tl.where(order == least, tl.minimum(number, ties - 1), number), BLOCK)
 
 
 @triton.jit
-def _penalty_kernel(
-    logits, rows, tokens, counts, repetition, presence, frequency, biases, size, logits_stride, BLOCK: tl.constexpr
-):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = at < size
-    row, token = tl.load(rows + at, mask=mask, other=0), tl.load(tokens + at, mask=mask, other=0)
-    count = tl.load(counts + at, mask=mask, other=0)
-    place = logits + row.to(tl.int64) * logits_stride + token
-    value = tl.load(place, mask=mask, other=0.0)
-    factor = tl.where(count >= 0, tl.load(repetition + row, mask=mask, other=1.0), 1.0)
-    value = tl.where(value > 0, value / factor, value * factor)
-    value -= tl.where(count > 0, tl.load(presence + row, mask=mask, other=0.0), 0.0)
-    value -= tl.maximum(count, 0).to(tl.float32) * tl.load(frequency + row, mask=mask, other=0.0)
-    tl.store(place, value + tl.load(biases + at, mask=mask, other=0.0), mask=mask)
-
-
-def penalise(
-    logits: Tensor,
-    rows: Tensor,
-    tokens: Tensor,
-    counts: Tensor,
-    biases: Tensor,
-    repetition: Tensor,
-    presence: Tensor,
-    frequency: Tensor,
-) -> None:
-    """Changes logits float32 [rows, vocab] in place at the (row, token) pairs listed, each at most once.
-
-    rows, tokens, counts int32 [n]; counts: how often the row's output has the token, 0 if only its prompt has it, -1 if
-    neither (a bias alone). biases float32 [n]: logit_bias, -inf for a banned token. repetition, presence, frequency
-    float32 [rows]: positive logits are divided by repetition and others multiplied (CTRL, section 4.1), presence is
-    taken off once, frequency per occurrence. Raises ValueError for shapes or dtypes that do not fit.
-    """
-    _check_logits(logits)
-    _check((len(tokens),), torch.int32, rows, tokens, counts)
-    _check((len(tokens),), torch.float32, biases)
-    _check((len(logits),), torch.float32, repetition, presence, frequency)
-    if len(tokens):
-        _penalty_kernel[(-(-len(tokens) // 128),)](
-            logits, rows, tokens, counts, repetition, presence, frequency, biases, len(tokens), logits.stride(0),
-            BLOCK=128, num_warps=4,
+def _sample_kernel(
+    original, logits, statistics, bests, bins, found_values, found_ids,
+    temperatures, top_ks, top_ps, min_ps, points, drawn, size, parts, original_stride, logits_stride,
+    BLOCK: tl.constexpr, PARTS: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    temperature = tl.load(temperatures + row)
+    if temperature < 0:
+        return
+    statistics += row * 4 * parts
+    _peaks, highest, original_total = joined(statistics, 1.0, parts, PARTS)
+    statistics += 2 * parts
+    if temperature == 0:
+        part = tl.arange(0, PARTS)
+        peaks = tl.load(statistics + part, mask=part < parts, other=float("-inf"))
+        best = tl.load(bests + row * parts + part, mask=part < parts, other=size)
+        chosen = tl.min(tl.where(peaks == tl.max(peaks, 0), best, size), 0)
+    else:
+        peaks, peak, total = joined(statistics, 1.0 / temperature, parts, PARTS)
+        top_k, top_p = tl.load(top_ks + row), tl.load(top_ps + row)
+        min_p, point = tl.load(min_ps + row), tl.load(points + row)
+        last, counts = last_bin(
+            bins + row * parts * (LAST + 1), peaks, peak, total, temperature, top_k, top_p, min_p, point, size,
+            parts, PARTS,
         )  # fmt: skip
+        count = tl.sum(counts, 0)
+        is_listed = count <= CAPACITY
+        if is_listed:
+            values = found_values + row * CAPACITY
+        else:
+            count, values = size, logits + row * logits_stride
+        is_whole = (last == LAST) | (not is_listed)
+        chosen = _drawn(
+            values, count, is_whole, peak, total, temperature, top_k, top_p, min_p, point, size, BLOCK
+        )  # fmt: skip
+        if is_listed:
+            chosen = tl.load(found_ids + row * CAPACITY + chosen)
+    # Logits that are no numbers may lead anywhere; their log-probability is NaN, but the id must exist.
+    chosen = tl.maximum(tl.minimum(chosen, size - 1), 0)
+    logprob = (tl.load(original + row * original_stride + chosen) - highest) - tl.log(original_total)
+    tl.store(drawn + row * 2, chosen.to(tl.int64))
+    tl.store(drawn + row * 2 + 1, logprob.to(tl.int32, bitcast=True).to(tl.int64))
 
 
 def sample_tokens(
@@ -240,48 +202,25 @@ def sample_tokens(
     on the cumulative distribution of what is kept, likeliest first and then by id, the token lies. Raises ValueError
     for shapes or dtypes that do not fit.
     """
-    _check_logits(original)
-    _check_logits(logits)
+    check_logits(original)
+    check_logits(logits)
     if original.shape != logits.shape:
         raise ValueError(f"logits {tuple(logits.shape)} beside original ones {tuple(original.shape)}")
     rows, size = logits.shape
-    _check((rows,), torch.float32, temperatures, top_ps, min_ps, points)
-    _check((rows,), torch.int32, top_ks)
-    _check((rows, 2), torch.int64, drawn)
+    check_dense((rows,), torch.float32, temperatures, top_ps, min_ps, points)
+    check_dense((rows,), torch.int32, top_ks)
+    check_dense((rows, 2), torch.int64, drawn)
     if rows:
-        block = min(_MOST_LOGITS, next_power_of_two(size))
-        parts = -(-size // block)
-        found = _parts(original, temperatures, block, parts)
-        adjusted = found if logits is original else _parts(logits, temperatures, block, parts)
+        draws = temperatures, top_ks, top_ps, min_ps, points
+        found = find_candidates(original, logits, *draws)
+        parts = found.bests.shape[1]
         _sample_kernel[(rows,)](
-            original, logits, *found, *adjusted, temperatures, top_ks, top_ps, min_ps, points, drawn,
+            original, logits, *found, *draws, drawn,
             size, parts, original.stride(0), logits.stride(0),
-            BLOCK=block, PARTS=next_power_of_two(parts), num_warps=16,
+            BLOCK=_BLOCK, PARTS=next_power_of_two(parts), CAPACITY=found.ids.shape[1], num_warps=8,
         )  # fmt: skip
 
 
 def ids_and_logprobs(drawn: Tensor) -> tuple[Tensor, Tensor]:
     """Of what `sample_tokens` has written: ids int64 [rows], natural log-probabilities under `original` float32."""
     return drawn[:, 0], drawn[:, 1].to(torch.int32).view(torch.float32)
-
-
-def _parts(logits: Tensor, temperatures: Tensor, block: int, parts: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What `_joined` takes, [rows, parts] each; several programs read a row, or one greedy row would take long."""
-    rows, size = logits.shape
-    peaks, totals = logits.new_empty(2, rows, parts).unbind()
-    bests = torch.empty(rows, parts, dtype=torch.int32, device=logits.device)
-    _part_kernel[(rows, parts)](
-        logits, temperatures, peaks, bests, totals, size, logits.stride(0), parts, BLOCK=block, num_warps=8
-    )
-    return peaks, bests, totals
-
-
-def _check_logits(logits: Tensor) -> None:
-    if logits.dim() != 2 or logits.dtype != torch.float32 or logits.stride(1) != 1 or not logits.shape[1]:
-        raise ValueError(f"logits must be float32 [rows, vocab], got {logits.dtype} {tuple(logits.shape)}")
-
-
-def _check(shape: tuple[int, ...], dtype: torch.dtype, *tensors: Tensor) -> None:
-    for tensor in tensors:
-        if tensor.shape != shape or tensor.dtype != dtype or not tensor.is_contiguous():
-            raise ValueError(f"expected a dense {dtype} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")

@@ -248,7 +248,10 @@ def test_requests_of_batches_never_wait_in_the_queue_of_others(shared: Server, m
     monkeypatch.setattr(
         admission, "enter", lambda *args, **kwargs: (enter(*args, **kwargs), seen.append(admission.num_inside))
     )
-    batches = [create(client, [line(f"n{number}") for number in range(20)]) for _ in range(2)]
+    shared.script.gate.clear()
+    batches = [create(client, [line(f"n{number}", f"wait {number}") for number in range(20)]) for _ in range(2)]
+    wait_for(lambda: admission.num_inside == PLACES, "the batches take all places")
+    shared.script.gate.set()
     assert [ended(client, batch).status for batch in batches] == ["completed", "completed"]
     assert max(seen) == PLACES, "eight are under way, and four places are there"
 

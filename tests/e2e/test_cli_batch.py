@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app
+from ewe.config import Config
+from ewe.router.ray_data import BatchAnswerer
+from ewe.server.settings import ServerSettings
 
 CHAT = "/v1/chat/completions"
 
@@ -145,6 +149,33 @@ def test_bad_files_are_refused_before_an_engine_starts(batch: Any, tmp_path: Pat
     assert names_in(path) == ["a"]
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_rows_of_ray_data_are_answered(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    bodies: list[Any] = [{"messages": [{"role": "user", "content": name}], "max_tokens": 20} for name in "abcdef"]
+    bodies[2]["temperature"] = -1.0
+    rows = [
+        {"custom_id": f"n{number}", "method": "POST", "url": CHAT, "body": json.dumps(body) if as_json else body}
+        for number, body in enumerate(bodies)
+    ]
+    with scripted_llm("none", echo, {"policy": "plain"}) as llm:
+        monkeypatch.setattr("ewe.llm.LLM", lambda config: llm)
+        answerer = BatchAnswerer(Config(), ServerSettings(), 2)
+        for _ in range(2):
+            found = pyarrow.table(answerer(pyarrow.Table.from_pylist(rows))).to_pylist()
+            assert [row["custom_id"] for row in found] == [row["custom_id"] for row in rows]
+            assert [row["status_code"] for row in found] == [200, 200, 400, 200, 200, 200]
+            told = json.loads(found[5]["body"])["choices"][0]["message"]["content"]
+            assert (told, bool(found[5]["request_id"])) == ("f", True)
+
+
+def test_ray_that_is_missing_is_named(batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.data", None)
+    result = batch(requests_file(tmp_path, ["a"]), "--ray", 2)
+    assert (result.exit_code, result.opened) == (2, 0)
+    assert "pip install 'ewe-engine[ray]'" in result.stderr
+
+
 def killed_again_and_again(folder: Path, count: int, *options: str) -> list[int]:
     """Runs `ewe batch` on the built-in model, kills it with -9 three times; how much was answered at each kill."""
     names = [f"n{number}" for number in range(count)]
@@ -168,6 +199,12 @@ def killed_again_and_again(folder: Path, count: int, *options: str) -> list[int]
 @pytest.mark.slow
 def test_killed_three_times_every_request_is_answered_once(tmp_path: Path) -> None:
     assert len(killed_again_and_again(tmp_path, 300)) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_with_ray_too(tmp_path: Path) -> None:
+    assert len(killed_again_and_again(tmp_path, 300, "--ray", "2", "--max-concurrency", "4")) == 3
 
 
 @pytest.mark.slow

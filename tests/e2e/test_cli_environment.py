@@ -18,12 +18,16 @@ HERE = Path(__file__).parent
 HOSTILE = {"COLUMNS": "40", "TERM": "xterm-256color", **dict.fromkeys(OVERRIDES, "1"), "TERMINAL_WIDTH": "30"}
 
 
+def deep_folder(parent: Path, levels: int) -> Path:
+    folder = parent.joinpath(*["folder-" + "x" * 100] * levels)
+    folder.mkdir(parents=True)
+    return folder
+
+
 @pytest.fixture
 def deep(tmp_path: Path) -> Path:
     """A folder with a path of more than 1000 characters."""
-    folder = tmp_path.joinpath(*["folder-" + "x" * 100] * 10)
-    folder.mkdir(parents=True)
-    return folder
+    return deep_folder(tmp_path, 10)
 
 
 @pytest.fixture
@@ -55,9 +59,10 @@ def test_no_phrase_of_an_error_is_broken(deep: Path, as_process: bool) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_lines_tests_pass_in_a_hostile_environment(deep: Path) -> None:
+def test_the_command_lines_tests_pass_in_a_hostile_environment(tmp_path: Path) -> None:
+    base = deep_folder(tmp_path, 2) / "base"  # SQLite opens no path of more than 500 bytes
     files = sorted(map(str, HERE.glob("test_cli*.py")))
-    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--basetemp", str(deep / "base")]
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--basetemp", str(base)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     hostile = {**HOSTILE, "EWE_DEBUG": "1", "EWE_ENGINE_MEMORY__UNIT_TOKENS": "odd", "http_proxy": "http://127.0.0.1:9"}
     command = [sys.executable, "-m", "pytest", *options, *files]

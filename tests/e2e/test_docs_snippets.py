@@ -29,7 +29,7 @@ PAGES = {
 }
 
 
-MODELS = ("LLM(", "OpenAI(", 'load_judge("builtin")', "SentenceEncoder(")
+MODELS = ("LLM(", "OpenAI(", 'load_judge("builtin")')
 
 
 def needs_model(code: str) -> bool:
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(blocks: list[str], folder: Path, url: str = ADDRESS) -> None:
     """All blocks of a page in one namespace, as a reader would paste them one after the other."""
-    paths = {'"path/to/model"': '"builtin"', '"path/to/contriever"': repr(str(folder / "encoder")), ADDRESS: url}
+    paths = {'"path/to/model"': '"builtin"', ADDRESS: url}
     namespace: dict[str, Any] = {"__name__": "page"}
     with contextlib.ExitStack() as stack:
         for block in blocks:
@@ -80,15 +80,7 @@ def test_snippets_without_a_model(blocks: list[str], folder: Path) -> None:
 @pytest.mark.skipif(not (model_path() / "model.safetensors").is_file(), reason="the built-in model has no weights here")
 @pytest.mark.parametrize("blocks", cases(with_model=True))
 def test_snippets_with_small_models_in_place_of_yours(blocks: list[str], folder: Path) -> None:
-    text = "".join(blocks)
-    if "SentenceEncoder(" in text:
-        for package in ("faiss", "sentence_transformers"):
-            pytest.importorskip(package, reason=f"{package} is not installed")
-        from transformers import BertModel
-        from unit.bert_folder import write_bert
-
-        write_bert(folder / "encoder", BertModel)
-    if "OpenAI(" not in text:
+    if "OpenAI(" not in "".join(blocks):
         return run(blocks, folder)
     for package in ("openai", "llguidance"):
         pytest.importorskip(package, reason=f"{package} is not installed")

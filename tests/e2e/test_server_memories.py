@@ -157,6 +157,7 @@ def test_erasing_a_user_takes_what_was_told_to_every_agent(client: Client, llm: 
     assert [memory["content"] for memory in listed["data"]] == ["The cellar opens with xylophone ten."]
     assert {"user": "dave", "agent": "helper", "memories": 1} in client.call("GET", "/v1/memories")["owners"]
     assert client.call("GET", "/v1/memories", limit=1, offset=1)["has_more"] is False
+    assert client.call("GET", "/v1/memories", 400, offset=2**63)["error"]["param"] == "offset"
 
     gone = client.call("DELETE", "/v1/memories", user="carol", scrub="true")
     alone, helper = gone["receipt"]

@@ -16,9 +16,11 @@ import triton
 from ewe_kernels import (
     cache_write,
     cache_write_fp8,
+    candidates,
     decode,
     gated,
     merge,
+    penalties,
     prefill,
     rotary_write,
     sampling,
@@ -50,8 +52,9 @@ POINTERS = {
         "tokens",
         "counts",
         "bests",
-        "original_bests",
+        "found_ids",
     ),
+    "*i16": ("bins",),
     "*i64": ("drawn", "slots"),
 }
 POOL = ("pool_key", "pool_value", "weight")
@@ -103,6 +106,7 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM, "key_scales": None, "value_scales": None}
     norm = {"SIZE": 4096, "SIZE_PADDED": 4096}
     states = {"DV": DIM, "DV_PADDED": DIM, "STATES": 16, "SINKS": True}
+    listed = {"PARTS": 64, "CAPACITY": 32768}
     return {
         **attention_cases(key_scales=None, value_scales=None),
         "merge": (merge._merge_kernel, (states, 4, 3)),
@@ -110,9 +114,10 @@ def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
         "rotary_write": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
         "norm": (norms._norm_kernel, (norm, 8, 3)),
         "gated": (gated._gated_kernel, ({"SILU": True, "BLOCK": 1024}, 4, 3)),
-        "sample": (sampling._sample_kernel, ({"BLOCK": 4096, "PARTS": 32}, 16, 3)),
-        "sample_parts": (sampling._part_kernel, ({"BLOCK": 4096}, 8, 3)),
-        "penalise": (sampling._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
+        "statistics": (candidates._statistics_kernel, ({"SAME": False, "BLOCK": 4096}, 8, 3)),
+        "candidates": (candidates._candidates_kernel, ({"BLOCK": 4096, **listed}, 8, 3)),
+        "sample": (sampling._sample_kernel, ({"BLOCK": 2048, **listed}, 8, 3)),
+        "penalise": (penalties._penalty_kernel, ({"BLOCK": 128}, 4, 3)),
     }
 
 

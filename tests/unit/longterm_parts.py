@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,15 +55,28 @@ class YearJudge:
         return np.array(rows, dtype=np.float32).reshape(-1, 3)
 
 
-def new_store(path: Path) -> MemoryStore:
+def new_store(path: Path | str) -> MemoryStore:
     """A store that does not wait for the disk."""
     return quick(MemoryStore.create(path))
 
 
 def quick(store: MemoryStore) -> MemoryStore:
-    """The store, which no longer waits for the disk."""
-    store._session.query("PRAGMA synchronous = OFF")
+    """The store, which no longer waits for the disk; the tests' server never does."""
+    if isinstance(store.path, Path):
+        store._session.query("PRAGMA synchronous = OFF")
     return store
+
+
+def impatient(store: MemoryStore) -> MemoryStore:
+    """The store, which no longer waits for others' locks."""
+    store._session.query("PRAGMA busy_timeout = 50" if isinstance(store.path, Path) else "SET lock_timeout = 50")
+    return store
+
+
+def raw(store: MemoryStore, statement: str) -> list[tuple[Any, ...]]:
+    """What a statement finds for whoever runs the store."""
+    with store.seeing(None):
+        return store._session.query(statement)
 
 
 def memories(count: int, scope: Scope = SHARED, first: int = 0) -> list[Memory]:

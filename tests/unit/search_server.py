@@ -20,6 +20,7 @@ class SearchServer(ThreadingHTTPServer):
     def __init__(self, kind):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.kind, self.indexes, self.calls, self.tokens, self.refuse = kind, {}, Counter(), set(), 0
+        self.shards, self.foreign = {"total": 3, "successful": 3, "skipped": 0, "failed": 0}, None
 
     @property
     def address(self):
@@ -57,6 +58,8 @@ class _Handler(BaseHTTPRequestHandler):
             if server.refuse:
                 server.refuse -= 1
                 self._send(429, {"error": "too busy"})
+            elif server.foreign is not None:
+                self._send(200, server.foreign)
             elif name not in server.indexes and (self.command, action) != ("PUT", ""):
                 self._send(404, {"error": {"type": "index_not_found_exception", "reason": f"no such index [{name}]"}})
             else:
@@ -91,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {name: {"mappings": self.server.indexes[name]["mappings"]}}
 
     def _get_count(self, name, _):
-        return {"count": len(self.server.indexes[name]["visible"])}
+        return {"count": len(self.server.indexes[name]["visible"]), "_shards": self.server.shards}
 
     def _post_refresh(self, name, _):
         index = self.server.indexes[name]
@@ -139,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             for score, each in ranked
             if score > 0
         ]
-        return {"hits": {"hits": hits}}
+        return {"timed_out": False, "_shards": self.server.shards, "hits": {"hits": hits}}
 
 
 def _asked(kind, body):

@@ -16,11 +16,12 @@ from ewe.config import Config
 from ewe.sampling import SamplingParams
 
 ROOT = Path(__file__).parents[2]
+NAME = re.compile(r"`([^`]+)`")
 GROUPS = [name for name, field in Config.model_fields.items() if isinstance(field.default, BaseModel)]
 
 
 def tables(page: str) -> dict[str, list[list[str]]]:
-    """Per heading, the rows of the table under it, without the header."""
+    """Per heading, the rows of the table under it, without the header, or a list's names and what they mean."""
     found: dict[str, list[list[str]]] = {}
     rows: list[list[str]] = []
     for line in (ROOT / "docs" / page).read_text().splitlines():
@@ -28,6 +29,8 @@ def tables(page: str) -> dict[str, list[list[str]]]:
             rows = found.setdefault(line.strip("# `"), [])
         elif line.startswith("| `"):
             rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+        elif line.startswith("- `"):
+            rows.append(line.removeprefix("- ").split(": ", 1))
     return found
 
 
@@ -35,7 +38,7 @@ REFERENCE = tables("reference.md")
 
 
 def names(heading: str) -> list[str]:
-    return [name for row in REFERENCE[heading] for name in re.findall(r"`([^`]+)`", row[0])]
+    return [name for row in REFERENCE[heading] for name in NAME.findall(row[0])]
 
 
 def plain(value: Any) -> Any:
@@ -53,19 +56,24 @@ def documented(cell: str) -> Any:
     return not_yaml[text] if text in not_yaml else yaml.safe_load(text)
 
 
+def documented_defaults(heading: str) -> dict[str, Any]:
+    """The default of each name; names that share a row share its default."""
+    return {name: documented(row[1]) for row in REFERENCE[heading] for name in NAME.findall(row[0])}
+
+
 @pytest.mark.parametrize("group", ["Top level", *GROUPS])
 def test_settings_and_their_defaults(group: str) -> None:
     model = Config if group == "Top level" else type(Config.model_fields[group].default)
     fields = {key: field for key, field in model.model_fields.items() if key not in GROUPS}
     defaults = {key: plain(field.get_default(call_default_factory=True)) for key, field in fields.items()}
-    assert {row[0].strip("`"): documented(row[1]) for row in REFERENCE[group]} == defaults
+    assert documented_defaults(group) == defaults
 
 
 def test_sampling_parameters_and_their_defaults() -> None:
     defaults = {
         field.name: plain(getattr(SamplingParams(), field.name)) for field in dataclasses.fields(SamplingParams)
     }
-    assert {row[0].strip("`"): documented(row[1]) for row in REFERENCE["SamplingParams"]} == defaults
+    assert documented_defaults("SamplingParams") == defaults
 
 
 @pytest.mark.parametrize(
@@ -84,7 +92,7 @@ def test_sampling_parameters_and_their_defaults() -> None:
     ],
 )
 def test_fields_of_results(result: Any) -> None:
-    assert names(result.__name__) == [field.name for field in dataclasses.fields(result)]
+    assert sorted(names(result.__name__)) == sorted(field.name for field in dataclasses.fields(result))
 
 
 def test_commands() -> None:

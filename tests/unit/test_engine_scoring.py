@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 from mock_engine import ALPHABET, Bench
 
 from ewe.config import Config
+from ewe.engine import inflight_batch
 from ewe.engine.request import Request
+from ewe.engine.sampler import Drawing
 from ewe.errors import InvalidRequestError
 from ewe.sampling import SamplingParams
 from ewe.types import VerificationRequest, VerificationResult
@@ -23,9 +26,11 @@ LABELS = (7, 3, 12)
 ASKED = SamplingParams(max_tokens=1, logprobs=len(LABELS))
 
 
-def config(mode: str = "blocking", max_num_seqs: int = 4, tokens: int = 64, **feedback: object) -> Config:
+def config(
+    mode: str = "blocking", max_num_seqs: int = 4, tokens: int = 64, ahead: bool = False, **feedback: object
+) -> Config:
     memory = {"unit_tokens": 24, "retrieval_units": 3, "verification_units": 2}
-    scheduler = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": tokens}
+    scheduler = {"max_num_seqs": max_num_seqs, "max_num_batched_tokens": tokens, "async_scheduling": ahead}
     values = {"memory": memory, "cache": {"block_size": 4}, "scheduler": scheduler}
     return Config.from_mapping({**values, "feedback": {"mode": mode, "timeout": 3.0, **feedback}})
 
@@ -125,6 +130,31 @@ def test_labels_are_scored_by_what_the_model_says_after_the_whole_prompt() -> No
     logprobs = torch.log_softmax(bench.runner._logits(last), -1)
     assert answer.top_logprobs == ({label: pytest.approx(float(logprobs[label])) for label in LABELS},)
     assert answer.token_ids == (max(LABELS, key=lambda label: float(logprobs[label])),)
+
+
+def test_a_score_is_read_where_tokens_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text beside it has its draw on the way by then, and the next pass too; that one leaves the prompt alone."""
+    events: list[str] = []
+    bench = Bench(config(ahead=True), script=sentences)
+    forward, sample, score = bench.runner.forward, inflight_batch.sample, inflight_batch.score_labels
+
+    def noted(drawing: Drawing, name: str) -> Drawing:
+        return replace(drawing, read=lambda: (events.append(name), drawing.read())[1])
+
+    monkeypatch.setattr(bench.runner, "forward", lambda *rest: (events.append("pass"), forward(*rest))[1])
+    monkeypatch.setattr(inflight_batch, "sample", lambda *rest: (events.append("draw"), sample(*rest))[1])
+    monkeypatch.setattr(inflight_batch, "score_labels", lambda *rest: noted(score(*rest), "read the score"))
+    bench.core.add(bench.engine.input_processor.build("text", Request("who:", SamplingParams(max_tokens=20))))
+    for _ in range(3):
+        bench.core.step()
+    bench.runner.rows_run.clear()
+    events.clear()
+    asked = Request([1, 2, 3], replace(ASKED, max_tokens=2), is_plain=True, label_token_ids=LABELS)
+    bench.core.add(bench.engine.input_processor.build("score", asked))
+    for _ in range(3):
+        bench.core.step()
+    assert events[:5] == ["pass", "draw", "pass", "draw", "read the score"]
+    assert [len(rows) for rows in bench.runner.rows_run][:2] == [2, 1]
 
 
 def test_a_label_that_is_no_token_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Selective answering: what abstaining is worth, by hand; items of FEVER and LoCoMo; what the readers say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from ewe.cli.main import app
 from ewe.errors import InvalidRequestError
 from ewe.eval.memory.bench import AREA, Finding, Setup, run, summarise
 from ewe.eval.memory.memory_systems import open_system
-from ewe.eval.memory.protocol import Question, Reply, Turn
+from ewe.eval.memory.protocol import Asked, Question, Reply, Turn
 from ewe.eval.memory.selective import CountedJudge, SelectiveBench, figures, quote, read_claims
 from ewe.eval.memory.selective_sets import Query, fever_items, locomo_items
 from ewe.longterm.records import MemorySource
@@ -118,6 +119,9 @@ def test_the_reader_of_claims_weighs_what_it_recalled():
         system.remember(Turn("yes the pool is open", MemorySource("user", "Ann", 0.7), 0.0))
         [reply] = system.answer([question])
     assert reply.text == f"TRUE, confidence {0.9 * reply.confidence:.4f}"
+    [near] = reply.recalled
+    asked = Asked(question, (replace(near, similarity=0.5),))
+    assert read_claims([asked], WordJudge()) == [f"UNKNOWN, confidence {0.45 * near.belief:.4f}"]
 
 
 def test_a_bench_plays_and_draws(sets, tmp_path):

@@ -58,11 +58,17 @@ def found(memories: MemoryService, query: str, as_of: float | None = None, scope
         ("I have two children.", "I have three children."),
         ("I use an iPhone.", "I use a Pixel now."),
         ("My blood type is A.", "My blood type is O."),
+        ("A fox hears a bell before a seal.", "A seal hears a bell before a fox."),
+        ("Elms are older than oaks.", "Oaks are older than elms."),
     ],
 )
 def test_a_newer_value_of_one_attribute(older: str, newer: str) -> None:
     assert same_attribute(older, newer)
     assert not can_both_hold(older, newer)
+
+
+def test_a_comparison_in_another_order_is_the_same() -> None:
+    assert not same_attribute("In May Ann ran faster than Bo.", "Ann ran faster than Bo in May.")
 
 
 @pytest.mark.parametrize(

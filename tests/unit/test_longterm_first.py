@@ -28,6 +28,8 @@ def test_agreement_raises_it_and_a_contradiction_is_left_to_the_reader():
     against = [neighbour("bob", 0.0, 0.9)]
     assert FirstVeracity()(new, against)[0] == 0.7
     assert FirstVeracity()(new, [*against, neighbour("eve", 0.9, 0.0)])[1] > 0.6  # who is contradicted is less sure
+    torn = neighbour("bob", 0.81, 0.78)  # entails it, and is ruled out by it
+    assert FirstVeracity()(new, [torn])[0] == 0.7
     assert AS_WRITTEN(new, against)[0] == pytest.approx((0.5 * 0.7 + 0.2 * 0.05) / 0.7)
 
 

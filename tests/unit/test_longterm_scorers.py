@@ -173,6 +173,16 @@ def test_a_flood_of_lies_has_one_voice_and_the_distrusted_have_none():
     assert beliefs(DefaultScorer(), true, *weak)[0] == 0.8
 
 
+def test_of_two_that_contradict_each_other_the_more_believed_comes_first_whichever_is_closer():
+    old = remembered("old", days_ago=60)
+    new = remembered("new", who="bob", says="It opened in 1923", days_ago=30, contradicts=("old",))
+    other = remembered("other", who="bob", says="It closed in 1950")
+    found = [Candidate(old, 1.0), Candidate(new, 0.4), Candidate(other, 0.4)]
+    ranks = [score.rank for score in DefaultScorer().score(found, NOW)]
+    assert ranks == pytest.approx([0.5, *beliefs(DefaultScorer(), new, old)[:1], 0.4 * 0.7])
+    assert ranks[1] > ranks[0] > ranks[2]
+
+
 def test_what_nothing_contradicts_keeps_its_veracity_at_any_age():
     assert beliefs(DefaultScorer(), remembered("a", days_ago=900, veracity=0.93)) == [0.93]
 

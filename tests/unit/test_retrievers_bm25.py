@@ -139,3 +139,9 @@ def test_a_full_disk_is_an_error_that_names_the_folder(store, monkeypatch):
         BM25Retriever(store)
     monkeypatch.undo()
     assert ids(BM25Retriever(store).retrieve(["w17"], 1)) == ids(BM25Retriever(PASSAGES).retrieve(["w17"], 1))
+
+
+def test_words_are_found_inside_text_without_spaces():
+    told = [Passage("tower", "東京の塔は1958年に建てられた。"), Passage("hill", "富士山は日本の山である。")]
+    found = BM25Retriever(told).retrieve(["富士山の高さ", "塔 1958"], top_k=2)
+    assert ids(found) == [["hill"], ["tower"]]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import socket
 import sys
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +22,13 @@ import httpx
 
 from ewe.errors import ConfigError
 from ewe.router import processes, replicas
+from ewe.router.app import create_router
 from ewe.router.processes import ReplicaProcess, device_environment
 from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.routing_key import routing_key
 from ewe.router.run import _Router
+from ewe.server.draining import LISTEN_FD, listen
+from ewe.server.settings import ServerSettings
 
 
 def chat(text: Any, **body: Any) -> dict[str, Any]:
@@ -73,7 +80,7 @@ def test_any_body_has_a_key(body: dict[str, Any]) -> None:
 
 def test_each_replica_has_its_share_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_num_gpus", lambda: 4)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(processes, "usable_cpus", lambda: 8)
     shares = [device_environment(number, 2, 2, {}) for number in range(2)]
     assert shares == [{"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "2,3"}]
     assert device_environment(1, 2, 1, {"CUDA_VISIBLE_DEVICES": "5,7"}) == {"CUDA_VISIBLE_DEVICES": "7"}
@@ -110,6 +117,101 @@ def test_an_upgrade_to_websockets_is_a_request_like_any_other() -> None:
     assert config.ws_protocol_class is None
 
 
+def test_whoever_stops_answering_hangs_and_whoever_starts_may_take_its_time() -> None:
+    async def ask(request: httpx.Request) -> httpx.Response:
+        if isinstance(said[0], Exception):
+            raise said[0]
+        return httpx.Response(said[0], json={"error": {"code": "stalled"}})
+
+    async def check(*answers: int | Exception) -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(ask)) as client:
+            for said[0] in answers:
+                await replica.check(client)
+
+    said: list[int | Exception] = [0]
+    replica, slow, gone = Replica("0", "http://a"), httpx.ReadTimeout(""), httpx.ConnectError("")
+    for answers, is_hung in [
+        ([slow] * 9, False),
+        ([200, slow, slow, 200, slow, slow], False),
+        ([gone, gone, gone], False),
+        ([200, slow, httpx.ConnectTimeout(""), slow], True),
+        ([200, 503, 503, 503], True),
+    ]:
+        asyncio.run(check(*answers))
+        assert replica.is_hung == is_hung, answers
+    replica.restarted("http://b")
+    assert not replica.is_hung
+
+
+class _Hanging(httpx.AsyncByteStream):
+    """Pieces of a body, after which nothing comes; `begun` is set when the rest is asked for."""
+
+    def __init__(self, pieces: Sequence[bytes], begun: asyncio.Event) -> None:
+        self._pieces, self._begun = pieces, begun
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+        self._begun.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("pieces", [None, [], [b"data: 1\n\n"], [b"data: 1\n\n", b"data: 2\n\n"]])
+def test_requests_of_a_replica_that_hangs_are_treated_like_those_of_one_that_was_killed(
+    pieces: list[bytes] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/ping":
+            raise httpx.ReadTimeout("")
+        if request.url.host == "other":
+            return httpx.Response(200, stream=httpx.ByteStream(b"other"))
+        if pieces is None:
+            begun.set()
+            await asyncio.Event().wait()
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Hanging(pieces, begun))
+
+    async def run() -> None:
+        client = httpx.AsyncClient(transport=httpx.MockTransport(ask))
+        monkeypatch.setattr("ewe.router.app.open_client", lambda: client)
+        hung, other = Replica("0", "http://hung", READY), Replica("1", "http://other", READY, load=1)
+        app = create_router(ReplicaSet([hung, other]), 1000)
+        async with client, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:
+            asked = asyncio.create_task(asker.post("/v1/completions", json={}))
+            await begun.wait()
+            for _ in range(3):
+                assert not asked.done()
+                await hung.check(client)
+            answer = await asked
+        if pieces and pieces[1:]:
+            first, second, error, end = filter(None, answer.text.split("\n\n"))
+            assert (first, second, end) == ("data: 1", "data: 2", "data: [DONE]")
+            assert "replica_lost" in error
+        else:
+            assert answer.text == "other"
+        assert (hung.failed, hung.load) == (1, 0)
+
+    begun = asyncio.Event()
+    asyncio.run(asyncio.wait_for(run(), 300))
+
+
+def test_probes_have_a_line_when_their_answer_changes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("ewe.server"), "propagate", True)
+    caplog.set_level(logging.INFO, "ewe.server")
+    replica = Replica("0")
+    app = create_router(ReplicaSet([replica]), 1000)
+
+    async def probe() -> None:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:
+            for replica.state in ("loading", "loading", READY, READY, READY, "stalled", "stalled", READY):
+                await asker.get("/ready")
+                await asker.get("/health")
+
+    asyncio.run(probe())
+    assert [record.fields["status"] for record in caplog.records] == [503, 200, 503, 200]  # type: ignore[attr-defined]
+
+
 # Counts its starts, and ends with the next of the statuses; without one it stays.
 SCRIPT = """
 import sys, time
@@ -142,10 +244,10 @@ def test_a_replica_that_ends_is_started_again_until_it_is_stopped(tmp_path: Path
         process = process_of(replica, tmp_path / "starts", "1,0,-9")
         running = asyncio.create_task(process.run())
         await started(tmp_path / "starts", 4)
-        before = replica.url
         replica.state = ENGINE_DEAD
         await started(tmp_path / "starts", 5)
-        assert replica.url != before, "a new port, since somebody may have taken the old one"
+        replica.missed = 3
+        await started(tmp_path / "starts", 6)
         assert not running.done()
         process.stop()
         await running
@@ -168,3 +270,35 @@ def test_settings_that_are_refused_are_not_tried_again_unless_they_were_good_bef
     with pytest.raises(ConfigError, match="replica 0"):
         asyncio.run(process_of(Replica("0"), tmp_path / "starts", "2,2").run())
     assert (tmp_path / "starts").read_text() == "x"
+
+
+GREETER = """
+import os, socket
+connection, _ = socket.socket(fileno=int(os.environ["EWE_LISTEN_FD"])).accept()
+connection.sendall(b"hello")
+"""
+
+
+def test_a_replica_is_started_with_its_socket() -> None:
+    async def live() -> None:
+        replica = Replica("0")
+        process = ReplicaProcess(replica, [sys.executable, "-I", "-S", "-c", GREETER], {})
+        running = asyncio.create_task(process.run())
+        while not replica.url:
+            await asyncio.sleep(0.01)
+        url = httpx.URL(replica.url)
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        assert await reader.read() == b"hello", "whoever connects before it listens waits"
+        writer.close()
+        process.stop()
+        await running
+
+    asyncio.run(asyncio.wait_for(live(), 300))
+
+
+def test_a_server_takes_the_socket_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as given:
+        monkeypatch.setenv(LISTEN_FD, str(os.dup(given.fileno())))
+        with listen(ServerSettings()) as taken:
+            assert taken.getsockname() == given.getsockname()
+    assert LISTEN_FD not in os.environ, "it is for one"

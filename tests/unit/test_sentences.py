@@ -8,7 +8,7 @@ PIECES = st.lists(
     st.sampled_from(
         ["It cost 3", ".", "5", ". ", " ", "\n", "\n\n", "Dr", "U.S", "He", "left", "Open", "No", "1", "e.g", '"', ")",
          "(", "…", "?", "!", ". . .", "- ", "A", "K", "Smith", "and", "。", "次", "”", "“", "*", "#", "é", "\u200b",
-         "🙂", "p", "St", "1901", ":", ","]
+         "🙂", "p", "St", "1901", ":", ",", "।", "है"]
     ),
     max_size=14,
 ).map("".join)  # fmt: skip
@@ -45,6 +45,12 @@ def test_blank_lines_and_list_items_split():
 
 def test_scripts_without_spaces_split():
     assert split("私は学生です。彼は「はい。」と言った。終") == ["私は学生です。", "彼は「はい。」", "と言った。", "終"]
+
+
+def test_end_marks_of_other_scripts_split_before_a_space_and_full_stops_before_letters_without_capitals():
+    assert split("यह एक नदी है। वह लंबी है।") == ["यह एक नदी है।", "वह लंबी है।"]
+    assert split("هل هذا؟ نعم.") == ["هل هذا؟", "نعم."]
+    assert split("It opened in 1902. 橋は高い。 Tall.") == ["It opened in 1902.", "橋は高い。", "Tall."]
 
 
 def test_an_end_that_more_text_can_undo_is_not_complete():

@@ -137,6 +137,7 @@ def test_parts_of_a_request_are_looked_through_and_names_are_fit_for_a_header() 
         "ewe": {"evnets": True},
         "a\nx-evil: 1": 1,
         "é" * 100: 1,
+        "": 1,
     }
     named = CLIENT.post("/v1/chat/completions", json=body).headers["x-ewe-ignored"]
     assert set(named.split(", ")) == {
@@ -146,7 +147,7 @@ def test_parts_of_a_request_are_looked_through_and_names_are_fit_for_a_header() 
             "stream_options.include_obfuscation",
             "ewe.evnets",
         ),
-        *("a%0Ax-evil%3A%201", ("%C3%A9" * 100)[:64]),
+        *("a%0Ax-evil%3A%201", ("%C3%A9" * 100)[:64], '""'),
     }
     many = CLIENT.post("/v1/chat/completions", json={**body, **{f"f{number}": 1 for number in range(500)}})
     assert many.headers["x-ewe-ignored"].count(",") == 32
@@ -158,6 +159,12 @@ def test_an_ignored_field_is_logged_once(caplog: pytest.LogCaptureFixture) -> No
         client.post("/v1/completions", json={"prompt": "Who?", "unheard_of": 1})
     noted = [record.fields for record in caplog.records if "is ignored" in record.getMessage()]
     assert noted == [{"field": "unheard_of"}]
+
+
+def test_a_body_that_is_not_called_json_is_refused_by_the_missing_header() -> None:
+    answer = CLIENT.post("/v1/completions", content='{"prompt": "Who?"}', headers={"content-type": "text/plain"})
+    assert answer.status_code == 400
+    assert "content-type: application/json" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)

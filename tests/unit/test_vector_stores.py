@@ -6,6 +6,7 @@ implementation of OpenSearch's interface for tests.
 
 import json
 import logging
+from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from uuid import uuid4
@@ -189,6 +190,22 @@ def test_an_interrupted_push_goes_on(address, encoder, tmp_path, monkeypatch):
         compare(address, source, retriever="dense")
 
 
+def test_what_was_removed_is_not_pushed_and_what_is_there_stays(address, encoder, tmp_path):
+    with PassageStore.create(tmp_path / "store") as source:
+        source.add(PASSAGES)
+        source.remove(passage.id for passage in PASSAGES[1::2])
+        left = len(source)
+        assert push(source, connect(address), encoder) == PushReport(left, 0, left)
+        compare(address, source, retriever="dense")
+        source.remove([PASSAGES[0].id])
+        source.add(PASSAGES[1:2])
+        assert push(source, connect(address), encoder) == PushReport(1, left - 1, left + 1)
+    done = CliRunner().invoke(
+        app, ["index", "push", str(tmp_path / "store"), address, "--set", "retrieval.retriever=dense"]
+    )
+    assert "it holds 1 passage that" in done.output, done.output
+
+
 def test_another_encoder_is_refused(address, encoder, monkeypatch):
     push(Datastore(PASSAGES), connect(address), encoder)
     dense = RetrievalConfig(retriever="dense")
@@ -229,6 +246,54 @@ def test_an_index_of_somebody_else_is_left_alone(server):
     server.indexes["passages"] = {"mappings": {}, "documents": {}, "visible": {}}
     with pytest.raises(DatastoreError, match="was not made by `ewe index push`"):
         push(Datastore(PASSAGES), connect(server.address), None)
+
+
+def test_a_part_of_an_answer_is_none(server):
+    push(Datastore(PASSAGES), connect(server.address), None)
+    retriever = open_retriever(server.address)
+    assert retriever.retrieve(["bridge"], 3)[0]
+    server.shards = {**server.shards, "failed": 1}
+    for ask in (lambda: retriever.retrieve(["bridge"], 3), lambda: len(connect(server.address))):
+        with pytest.raises(DatastoreError, match=r"/passages answered in part only: 1 of its shards failed"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *([], [1], "a page", 1, {}, {"count": "many", "docs": [{"found": True}], "errors": True, "items": []}),
+        {"responses": None, "docs": None, "count": None, "errors": 1, "_shards": []},
+        {"responses": [{"hits": {"hits": [{"_source": {"odd": 1}, "_score": 1.0}]}}]},
+        {"passages": {"mappings": None}, "responses": [{"hits": {"hits": [{}]}}], "errors": True, "items": [{}]},
+    ],
+)
+def test_what_answers_in_another_form_is_no_store(server, answer):
+    store = connect(server.address)
+    server.foreign = answer
+    for ask in (
+        *(store.__len__, lambda: store.digests(["a"]), lambda: store.upsert([{"key": "a"}])),
+        *(lambda: store.search_words(["a"], 1, FilterConfig()), store.metadata),
+    ):
+        with suppress(DatastoreError):  # an empty answer may be one
+            ask()
+    with pytest.raises(DatastoreError, match=r"is no Elasticsearch: its answer has another form"):
+        len(store)
+
+
+def test_a_closed_store_holds_no_connection(server):
+    store = connect(server.address)
+    store.metadata()
+    assert len(store._pool.pools) == 1
+    store.close()
+    assert len(store._pool.pools) == 0
+
+
+@needs_milvus
+def test_a_closed_client_says_so(milvus_file):
+    store = connect(f"milvus+file:{milvus_file}/c{uuid4().hex}")
+    store.close()
+    with pytest.raises(DatastoreError, match="connection"):
+        store.metadata()
 
 
 @pytest.mark.parametrize(("token", "sent"), [("key", "ApiKey key"), ("ann:pass", "Basic YW5uOnBhc3M="), ("", None)])

@@ -299,3 +299,19 @@ def test_a_subject_behind_its_verb_is_found():
     verifier = ValueVerifier(BM25Retriever([Passage("ulm", text, title="Ulm College")]))
     assert verdict(verifier, "Ada Byron studied at Ulm College.") is Verdict.SUPPORTED
     assert verdict(verifier, "Ada Byron studied under Jan Holm.") is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("sentence", "false"),
+    [
+        ("Ada Byron settled in Bern, where she lived until her death in 1910.", "1911"),
+        ("Ada Byron, a Swiss poet, won the Ulm Prize, awarded in 1901.", "1902"),
+        ("The Ulm Prize of 1901 was won by Ada Byron.", "1902"),
+        ("Ada Byron (1850 – 1910) was a poet by profession.", "1911"),
+    ],
+)
+def test_what_one_sentence_says_of_several_matters_is_held_against_each(sentence, false):
+    text = "The profession of Ada Byron was that of a poet. Among those who won the Ulm Prize was Ada Byron, awarded "
+    text += "it in 1901. She was born in 1850. Ada Byron, a Swiss poet, lived in Bern. She died in 1910."
+    assert check(text, sentence) is Verdict.SUPPORTED
+    assert check(text, sentence.replace("1910", false).replace("1901", false)) is Verdict.REFUTED

@@ -73,7 +73,7 @@ def test_spans_are_code_points_of_the_sentence():
 )
 def test_subjects_are_found_in_the_text_before(prompt, preceding, sentence, subject):
     [parsed] = claims(sentence, prompt=prompt, preceding=preceding)
-    assert " ".join(parsed.frame.subject.words) == subject
+    assert " ".join(parsed.statement.subject.words) == subject
 
 
 def test_different_wordings_of_one_statement_have_one_form():
@@ -86,8 +86,8 @@ def test_different_wordings_of_one_statement_have_one_form():
     ]
     forms = set()
     for wording in wordings:
-        frames = [parsed.frame for parsed in claims(wording)]
-        stated = {(f.subject.words, a.value.words) for f in frames for a in f.arguments if hasattr(a.value, "words")}
-        years = {a.value.year for f in frames for a in f.arguments if hasattr(a.value, "year")}
+        said = [parsed.statement for parsed in claims(wording)]
+        stated = {(s.subject.words, a.value.words) for s in said for a in s.arguments if hasattr(a.value, "words")}
+        years = {a.value.year for s in said for a in s.arguments if hasattr(a.value, "year")}
         forms.add((frozenset(stated), frozenset(years)))
     assert forms == {(frozenset({(("ada", "lovelace"), ("sketch",))}), frozenset({1843}))}

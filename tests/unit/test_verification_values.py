@@ -1,7 +1,7 @@
 import pytest
 
 from ewe.verification.value_comparison.lexicon import NameKind
-from ewe.verification.value_comparison.tagging import find_mentions
+from ewe.verification.value_comparison.mentions import find_mentions
 from ewe.verification.value_comparison.tokens import tokenize
 from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Term, compare
 

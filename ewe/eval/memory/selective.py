@@ -102,15 +102,19 @@ def open_benches(setup: Setup) -> list[SelectiveBench]:
 
 
 def read_claims(asked: Sequence[Asked], judge: Judge) -> list[str]:
-    """Verdicts on claims with their confidence, by a judge in the place of a model."""
+    """Verdicts on claims with their confidence, by a judge in the place of a model.
+
+    confidence: the greatest belief x similarity x probability of the judge's among the memories. A judge is too sure of
+    texts that are about something else, so what lies far from the claim counts less.
+    """
     claims = [one.question.text.partition(": ")[2] for one in asked]
     pairs = [(one.memory.content, claim) for row, claim in zip(asked, claims, strict=True) for one in row.recalled]
     rows = iter(judge.judge(pairs))
     said = []
     for row in asked:
-        judged = [(one.belief, next(rows)) for one in row.recalled]
+        judged = [(one.belief * one.similarity, next(rows)) for one in row.recalled]
         sides = {
-            side: max((float(belief * told[column]) for belief, told in judged), default=0.0)
+            side: max((float(weight * told[column]) for weight, told in judged), default=0.0)
             for side, column in ((TRUE, SUPPORTED), (FALSE, REFUTED))
         }
         best = max(sides, key=lambda side: sides[side])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ewe.longterm.records import Memory
 from ewe.text.english import words_of
@@ -50,6 +51,7 @@ _FILLERS = words_of(
     "a an the i my we our you it is are am was were has have had do does in on at to of and for with from"
 )
 _VERBS = _ONE_AT_A_TIME | _MANY
+_COMPARISON = words_of("than before after")
 _NUMBERS = words_of("one two three four five six seven eight nine ten eleven twelve")
 _FIRST_PERSON = words_of("i my me mine we our us ours")
 
@@ -112,11 +114,13 @@ def same_attribute(older: str, newer: str) -> bool:
     """Whether both give one attribute of one subject, of which there is one value at a time, and the values differ.
 
     "I live in Berlin" and "I live in Paris" do; they are alike but for one stretch of at most four words behind a verb
-    that takes one value at a time, or one is the other with a "not".
+    that takes one value at a time, or one is the other with a "not", or compares the same two the other way round.
     """
     (one, no), (other, not_other) = _parts(older), _parts(newer)
     if no != not_other:
         return one == other
+    if _are_exchanged(one, other):
+        return True
     before = _shared(one, other)
     behind = _shared(one[before:][::-1], other[before:][::-1])
     values = (one[before : len(one) - behind], other[before : len(other) - behind])
@@ -128,6 +132,13 @@ def same_attribute(older: str, newer: str) -> bool:
     if verbs:
         return one[verbs[-1]] not in _BE or _is_one(one[: verbs[-1]], one[verbs[-1] + 1 : before], values)
     return any(word in _ONE_NUMBER for word in one[:before]) and all(_is_number(value[0]) for value in values)
+
+
+def _are_exchanged(one: list[str], other: list[str]) -> bool:
+    """Whether both compare the same two, the other way round: "Ann is taller than Bo", "Bo is taller than Ann"."""
+    told = [[word for word in found if word not in _FILLERS] for found in (one, other)]
+    behind = [next((after for word, after in pairwise(found) if word in _COMPARISON), "") for found in told]
+    return sorted(told[0]) == sorted(told[1]) and behind[0] != behind[1]
 
 
 def _is_one(subject: list[str], between: list[str], values: tuple[list[str], list[str]]) -> bool:

@@ -45,7 +45,7 @@ class FirstVeracity:
             if voice not in best or relation.judgement[2] < best[voice].judgement[2]:
                 best[voice] = relation
         said = [best[voice] for voice in sorted(best)]
-        heard = [one for one in said if self.contradictions or one.supports >= one.contradiction]
+        heard = [one for one in said if self.contradictions or one.judgement[0] >= one.judgement[1]]
         consistency = verimem.entailed_consistency(_rows(heard), [one.memory.veracity for one in heard])
         veracity = verimem.initial_veracity(memory.source.reliability, None, consistency, self.weights)
         return veracity, verimem.recall_uncertainty(veracity, verimem.evidence_conflict(_rows(said)))

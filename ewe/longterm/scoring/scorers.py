@@ -27,7 +27,10 @@ class DefaultScorer:
 
     where o are the odds v / (1 - v), and lead_ij is by how many days i was said or confirmed later than j (0 if it was
     not). Of one rival this is Bayes' rule between the two. Against its own source only what was said later counts: a
-    correction. Contradictions are those found on write (`Memory.contradicts`). Ranked by similarity times belief.
+    correction. Contradictions are those found on write (`Memory.contradicts`).
+
+    Ranked by belief times the greatest similarity among the memory and those that contradict it: they are about one
+    thing, so of two that are found together the more believed comes first, and of equals the newer.
     """
 
     name = "default"
@@ -40,7 +43,8 @@ class DefaultScorer:
         memories = [candidate.memory for candidate in candidates]
         beliefs = [self._belief(memory, memories) for memory in memories]
         return [
-            Score(belief, candidate.similarity * belief) for candidate, belief in zip(candidates, beliefs, strict=True)
+            Score(belief, belief * _shared_similarity(candidate, candidates))
+            for candidate, belief in zip(candidates, beliefs, strict=True)
         ]
 
     def _belief(self, memory: Memory, others: Sequence[Memory]) -> float:
@@ -73,6 +77,11 @@ def contradict(one: Memory, other: Memory) -> bool:
     return (one.id, one.scope) != (other.id, other.scope) and (
         other.id in one.contradicts or one.id in other.contradicts
     )
+
+
+def _shared_similarity(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
+    rivals = [other.similarity for other in candidates if contradict(candidate.memory, other.memory)]
+    return max([candidate.similarity, *rivals])
 
 
 class NoScorer:

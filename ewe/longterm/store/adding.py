@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +17,8 @@ from ewe.longterm.store.rows import (
     memory_values,
     revision_values,
 )
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import MemorySession
+from ewe.retrieval.store.session import Connection
 
 ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}, checksum) VALUES ({','.join('?' * 10)})"  # noqa: S608
 _ADD_MEMORY = (
@@ -40,14 +40,15 @@ class AddResult:
         return AddResult(self.added + other.added, self.duplicates + other.duplicates, self.conflicts + other.conflicts)
 
 
-def add(session: Session, lexicon: Lexicon, histories: Iterable[History]) -> AddResult:
+def add(session: MemorySession, lexicon: Lexicon, histories: Iterable[History]) -> AddResult:
     """Adds memories with their histories, 1000 per transaction. Raises InvalidRequestError for a faulty history."""
     stream = iter(histories)
     result = AddResult()
     while batch := list(islice(stream, _BATCH)):
         for memory, revisions in batch:
             _check(memory, revisions)
-        with session.transaction() as connection:
+        scopes = list(dict.fromkeys(memory.scope for memory, _ in batch))
+        with session.transaction() as connection, session.seeing(scopes):
             result += _add_batch(session, connection, lexicon, batch)
     return result
 
@@ -64,14 +65,11 @@ def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
         raise InvalidRequestError(f"memory {memory.id!r}: its revisions must be its own, from number 1 without a gap")
 
 
-def _add_batch(
-    session: Session, connection: sqlite3.Connection, lexicon: Lexicon, batch: Sequence[History]
-) -> AddResult:
+def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon, batch: Sequence[History]) -> AddResult:
     new, duplicates, conflicts = _sorted_out(session, [memory for memory, _ in batch])
     scopes = _scope_numbers(connection, [batch[place][0].scope for place in new])
-    [(last,)] = session.query("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memories'), 0)")
     rows, changes, entries = [], [], []
-    for number, place in enumerate(new, last + 1):
+    for number, place in zip(session.new_numbers(len(new)), new, strict=True):
         memory, revisions = batch[place]
         scope = scopes[memory.scope]
         values = memory_values(memory)
@@ -84,7 +82,7 @@ def _add_batch(
     return AddResult(len(new), duplicates, tuple(conflicts))
 
 
-def _sorted_out(session: Session, memories: Sequence[Memory]) -> tuple[list[int], int, list[tuple[Scope, str]]]:
+def _sorted_out(session: MemorySession, memories: Sequence[Memory]) -> tuple[list[int], int, list[tuple[Scope, str]]]:
     """The places of the new ones, the number of those that are known, and the conflicts."""
     ids: dict[Scope, list[str]] = {}
     for memory in memories:
@@ -92,8 +90,8 @@ def _sorted_out(session: Session, memories: Sequence[Memory]) -> tuple[list[int]
     known: dict[tuple[Scope, str], str] = {}
     for scope, wanted in ids.items():
         rows = session.lookup(
-            "SELECT id, content FROM memories WHERE scope = (SELECT number FROM scopes WHERE user = ? AND agent = ?) "
-            "AND id IN",
+            "SELECT id, content FROM memories "
+            'WHERE scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?) AND id IN',
             wanted,
             (scope.user, scope.agent),
         )
@@ -111,11 +109,11 @@ def _sorted_out(session: Session, memories: Sequence[Memory]) -> tuple[list[int]
     return new, duplicates, conflicts
 
 
-def _scope_numbers(connection: sqlite3.Connection, scopes: Iterable[Scope]) -> dict[Scope, int]:
+def _scope_numbers(connection: Connection, scopes: Iterable[Scope]) -> dict[Scope, int]:
     """The numbers of scopes; those that held nothing so far get one."""
     numbers = {}
     for scope in dict.fromkeys(scopes):
         names = (scope.user, scope.agent)
-        connection.execute("INSERT OR IGNORE INTO scopes (user, agent) VALUES (?, ?)", names)
-        [(numbers[scope],)] = connection.execute("SELECT number FROM scopes WHERE user = ? AND agent = ?", names)
+        connection.execute('INSERT INTO scopes ("user", agent) VALUES (?, ?) ON CONFLICT DO NOTHING', names)
+        [(numbers[scope],)] = connection.execute('SELECT number FROM scopes WHERE "user" = ? AND agent = ?', names)
     return numbers

@@ -3,15 +3,15 @@
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import MemorySession
 
 # What has to be empty, and what it means if it is not.
 _EXPECTATIONS = {
     "has lost a revision": """
-        SELECT id FROM memories LEFT JOIN
-            (SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory)
-            ON memory = memories.number
-        WHERE found IS NOT revisions OR least IS NOT 1 OR most IS NOT revisions""",
+        SELECT id FROM memories LEFT JOIN (
+            SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory
+        ) AS counted ON memory = memories.number
+        WHERE coalesce(found, 0) <> revisions OR coalesce(least, 0) <> 1 OR coalesce(most, 0) <> revisions""",
     "has another veracity than its last revision": """
         SELECT id FROM memories JOIN revisions
             ON revisions.memory = memories.number AND revisions.number = memories.revisions
@@ -25,33 +25,32 @@ _EXPECTATIONS = {
     "is gone, but not its words": "SELECT memory FROM postings WHERE memory NOT IN (SELECT number FROM memories)",
     "is counted in a scope wrongly": """
         SELECT scopes.number FROM scopes LEFT JOIN
-            (SELECT scope, count(*) AS found FROM memories GROUP BY scope) ON scope = scopes.number
-        WHERE found IS NOT memories""",
+            (SELECT scope, count(*) AS found FROM memories GROUP BY scope) AS counted ON scope = scopes.number
+        WHERE coalesce(found, 0) <> memories""",
     "is counted as a word wrongly": """
         SELECT number FROM words LEFT JOIN
-            (SELECT word AS posted, count(*) AS found FROM postings GROUP BY word) ON posted = number
-        WHERE found IS NOT memories""",
+            (SELECT word AS posted, count(*) AS found FROM postings GROUP BY word) AS counted ON posted = number
+        WHERE coalesce(found, 0) <> memories""",
     "has a vector without an encoder": """
         SELECT id FROM memories WHERE cell IS NOT NULL AND NOT EXISTS (SELECT 1 FROM encoder)""",
 }
 
 
-def problems(session: Session) -> list[str]:
+def problems(session: MemorySession) -> list[str]:
     """What is wrong with the file and its rows; reads everything once."""
     try:
-        found = [str(message) for (message,) in session.query("PRAGMA integrity_check(20)")]
-        damages = [f"{session.file} is damaged: {message}" for message in found if message != "ok"]
+        damages = [f"{session.name} is damaged: {message}" for message in session.damages()]
         if damages:
             return damages
         for meaning, statement in _EXPECTATIONS.items():
             for (name,) in session.query(f"{statement} LIMIT 20"):
-                damages.append(f"{session.file} is damaged: {name!r} {meaning}")
+                damages.append(f"{session.name} is damaged: {name!r} {meaning}")
         return damages + _invalid(session)
     except DatastoreError as error:
         return [str(error)]
 
 
-def _invalid(session: Session) -> list[str]:
+def _invalid(session: MemorySession) -> list[str]:
     """Rows that are no valid memory or revision, or not those that were written."""
     found = []
     after = 0
@@ -70,7 +69,7 @@ def _invalid(session: Session) -> list[str]:
                     revision_of(memory.id, revision)
                     _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
             except (InvalidRequestError, ValueError, TypeError) as error:
-                found.append(f"{session.file} is damaged: {error}")
+                found.append(f"{session.name} is damaged: {error}")
         after = page[-1][0]
     return found
 

@@ -1,10 +1,16 @@
 """The SQLite file of a memory store: its tables, how it is made, opened and brought to a newer schema."""
 
 import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ewe.errors import DatastoreError
+from ewe.longterm.records import Scope
+from ewe.longterm.store.session import MemorySession, VectorIndex
+from ewe.longterm.store.vector_file import FileVectors
 from ewe.retrieval.store.database import make_file, open_file
+from ewe.retrieval.store.session import FileSession
 
 FILE_NAME = "memories.sqlite"
 SCHEMA_VERSION = 4
@@ -168,6 +174,38 @@ def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = ON")
 
     return open_file(path, read_only, prepare)
+
+
+class MemoryFile(FileSession, MemorySession):
+    """The SQLite store in a folder; `MemorySession` says what its methods are for."""
+
+    def __init__(self, folder: Path, read_only: bool) -> None:
+        super().__init__(folder / FILE_NAME, connect, read_only)
+        self.path = folder
+
+    def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
+        """Nothing changes: statements name their scopes, and SQLite has no other way to hide a row."""
+        return nullcontext()
+
+    def lock_out(self) -> None:
+        """Nothing changes: the one who writes is alone."""
+
+    def new_numbers(self, count: int) -> Sequence[int]:
+        """The numbers that AUTOINCREMENT comes to next."""
+        [(last,)] = self.query("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memories'), 0)")
+        return range(last + 1, last + 1 + count)
+
+    def vector_index(self) -> VectorIndex:
+        """A file beside the database."""
+        return FileVectors(self)
+
+    def damages(self) -> list[str]:
+        """What SQLite's check says."""
+        return [str(message) for (message,) in self.query("PRAGMA integrity_check(20)") if message != "ok"]
+
+    def size(self) -> int:
+        """The bytes of all files of the folder."""
+        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
 
 
 def _check_schema(path: Path, connection: sqlite3.Connection, read_only: bool) -> None:

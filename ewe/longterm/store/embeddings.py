@@ -1,87 +1,26 @@
 """Finding memories by their meaning: by vectors of their contents."""
 
-import os
-import sqlite3
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm.store.ivf import InvertedLists, arrange
+from ewe.errors import ConfigError
+from ewe.longterm.store.session import MemorySession
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
-from ewe.retrieval.store.database import file_errors
-from ewe.retrieval.store.session import Session
+from ewe.retrieval.store.session import Connection
 
 _BATCH = 256
 _PROBE = "She moved to Lyon in March 2019 and has not eaten meat since."
 _SAME = 1e-2  # other machines and batch sizes move a vector by less, another model by more (as a share of its length)
 
 
-class VectorFile:
-    """float32 [numbers of memories, dimension], with holes where a memory has no vector. Raises DatastoreError."""
-
-    def __init__(self, folder: Path, number: int, dimension: int) -> None:
-        self._path, self._dimension = folder / f"vectors-{number}.f32", dimension
-        self.number = number  # another encoder gets another file, so that no reader mistakes one for the other
-        self._mapped: np.ndarray | None = None
-
-    def write(self, numbers: Sequence[int], vectors: np.ndarray) -> None:
-        """Puts vectors (float32 [numbers, dimension]) in their places, on the disk before it returns."""
-        with file_errors(self._path):
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                for number, vector in zip(numbers, np.ascontiguousarray(vectors, dtype="<f4"), strict=True):
-                    os.pwrite(file, vector.tobytes(), 4 * self._dimension * number)
-                os.fsync(file)
-            finally:
-                os.close(file)
-
-    def wipe(self, numbers: Iterable[int]) -> None:
-        """Overwrites the vectors of these memories with zeros, as far as the file goes."""
-        if self._path.exists():
-            within = [number for number in numbers if number < self._length()]
-            self.write(within, np.zeros((len(within), self._dimension), dtype=np.float32))
-
-    def read(self, numbers: np.ndarray) -> np.ndarray:
-        """The vectors of memories (int64 [n]) that have one, float32 [n, dimension]."""
-        if not len(numbers):
-            return np.zeros((0, self._dimension), dtype=np.float32)
-        if self._mapped is None or len(self._mapped) <= numbers.max():
-            self._mapped = self._map()
-        if len(self._mapped) <= numbers.max():
-            raise DatastoreError(
-                f"{self._path} is damaged: it was cut short; make it again with 'ewe memory embed --replace'"
-            )
-        return np.asarray(self._mapped[numbers])
-
-    def remove_others(self) -> None:
-        """Removes the files of earlier encoders."""
-        for path in self._path.parent.glob("vectors-*.f32"):
-            if path != self._path:
-                path.unlink(missing_ok=True)
-
-    def _map(self) -> np.ndarray:
-        with file_errors(self._path):
-            whole = self._path.stat().st_size // (4 * self._dimension)
-            if not whole:
-                return np.zeros((0, self._dimension), dtype=np.float32)
-            # As a plain array: slicing a memmap costs more than a short read.
-            return np.asarray(np.memmap(self._path, dtype="<f4", mode="r", shape=(whole, self._dimension)))
-
-    def _length(self) -> int:
-        """How many places the file has, a started one included."""
-        return -(-self._path.stat().st_size // (4 * self._dimension))
-
-
 class Embeddings:
     """The vectors of all memories. `forget` belongs inside the transaction that changes the memories."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MemorySession) -> None:
         self._session = session
-        self._cells = InvertedLists(session)
-        self._file: VectorFile | None = None
+        self._index = session.vector_index()
         self._checked: tuple[Encoder, int] | None = None  # whose vectors are known to be those of which file
 
     def embed(self, encoder: Encoder, replace: bool = False, progress: Progress | None = None) -> int:
@@ -90,22 +29,20 @@ class Embeddings:
         Memories may be read and changed meanwhile. replace: all vectors there are, whoever made them, are made again.
         `progress` hears of (memories done, in all). Raises ConfigError if there are vectors of another encoder.
         """
-        self._adopt(encoder, replace)
-        [(total,)] = self._session.query("SELECT count(*) FROM memories WHERE cell IS NULL")
+        file = self._adopt(encoder, replace)
+        with self._session.seeing(None):
+            [(total,)] = self._session.query("SELECT count(*) FROM memories WHERE cell IS NULL")
         done = after = 0
         touched: set[int] = set()
-        while rows := self._session.query(
-            "SELECT number, content FROM memories WHERE cell IS NULL AND number > ? ORDER BY number LIMIT ?",
-            (after, _BATCH),
-        ):
+        while rows := self._waiting(after):
             vectors = encoder.encode_passages([content for _, content in rows])
-            scopes = self._keep(rows, vectors)
+            scopes = self._keep(rows, vectors, file)
             done += len(scopes)
             touched.update(scopes)
             after = rows[-1][0]
             if progress is not None:
                 progress(done, max(total, done))
-        arrange(self._session, self._vectors().read, sorted(touched))
+        self._index.arrange(sorted(touched))
         return done
 
     @property
@@ -124,7 +61,7 @@ class Embeddings:
         probe = encoder.encode_passages([_PROBE])[0]
         if stored.shape != probe.shape or np.linalg.norm(stored - probe) > _SAME * np.linalg.norm(probe):
             raise ConfigError(
-                f"{self._session.folder} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
+                f"{self._session.name} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
                 "make them again with 'ewe memory embed --replace'"
             )
         self._checked = (encoder, file)
@@ -132,60 +69,51 @@ class Embeddings:
     def search(self, query: np.ndarray, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, inner product with `query`) of at most `top_k` memories in the scopes, best first.
 
-        query: float32 [dimension]. Equal products: the newest first. A scope is searched whole up to 20,000 vectors,
-        and by its nearest cells beyond, which can miss some.
+        query: float32 [dimension]. Equal products: the newest first. Scopes with more than 20,000 vectors are searched
+        approximately, which can miss some.
         """
-        if self._known() is None:
-            return []
-        numbers = self._cells.candidates(query, scopes)
-        products = self._vectors().read(numbers) @ np.asarray(query, dtype=np.float32)
-        if len(numbers) > top_k:
-            best = np.argpartition(-products, top_k - 1)
-            found = np.flatnonzero(products >= products[best[top_k - 1]])
-            numbers, products = numbers[found], products[found]
-        order = np.lexsort((-numbers, -products))[:top_k]
-        return [(int(numbers[place]), float(products[place])) for place in order]
+        return self._index.search(query, scopes, top_k) if self.exist else []
 
-    def forget(self, connection: sqlite3.Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
-        """Gives up the vectors of memories in the scopes; `wipe` takes them from the file after the commit."""
-        numbers = [(number,) for number in memories]
-        connection.executemany("UPDATE memories SET cell = NULL WHERE number = ?", numbers)
-        connection.executemany("INSERT OR IGNORE INTO unwiped VALUES (?)", numbers)
-        _note_change(connection, scopes)
+    def forget(self, connection: Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
+        """Gives up the vectors of memories in the scopes; `wipe` takes them from the disk after the commit."""
+        self._index.forget(connection, scopes, memories)
 
     def wipe(self) -> bool:
-        """Overwrites the vectors that were given up, unless they were made again; whether there were any."""
-        if not self._session.query("SELECT 1 FROM unwiped LIMIT 1"):
-            return False
-        with self._session.transaction() as connection:
-            numbers = [number for (number,) in connection.execute("SELECT memory FROM unwiped")]
-            if self._known() is not None:
-                self._vectors().wipe(numbers)
-                self._vectors().remove_others()
-            connection.execute("DELETE FROM unwiped")
-        return True
+        """Takes the vectors that were given up from the disk, unless they were made again; whether there were any."""
+        return self._index.wipe()
 
-    def _adopt(self, encoder: Encoder, replace: bool) -> None:
-        """Makes the store this encoder's, if it has none or its vectors are to be made again."""
+    def _adopt(self, encoder: Encoder, replace: bool) -> int:
+        """Makes the store this encoder's, if it has none or its vectors are to be made again; which one it is there."""
         known = self._known()
         if known is not None and not replace:
             self.check(encoder)
-            return
+            return known[2]
         probe = encoder.encode_passages([_PROBE])[0].astype("<f4")
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self._session.seeing(None):
+            [(file,)] = connection.execute(
+                "INSERT INTO encoder VALUES (1, ?, ?, 1) ON CONFLICT (only_row) DO UPDATE "
+                "SET name = excluded.name, probe = excluded.probe, file = encoder.file + 1 RETURNING file",
+                (encoder.name, probe.tobytes()),
+            ).fetchall()
             connection.execute("UPDATE memories SET cell = NULL")
-            connection.execute("DELETE FROM cells")
-            connection.execute("DELETE FROM unwiped")
-            connection.execute("UPDATE scopes SET vectors_changed = vectors_changed + 1")
-            connection.execute(
-                "INSERT OR REPLACE INTO encoder VALUES (1, ?, ?, ?)",
-                (encoder.name, probe.tobytes(), known[2] + 1 if known else 1),
-            )
-        self._vectors().remove_others()
+            self._index.start(connection, len(probe))
+        return int(file)
 
-    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray) -> list[int]:
+    def _waiting(self, after: int) -> list[tuple[int, str]]:
+        """Numbers and contents of memories without a vector."""
+        with self._session.seeing(None):
+            rows = self._session.query(
+                "SELECT number, content FROM memories WHERE cell IS NULL AND number > ? ORDER BY number LIMIT ?",
+                (after, _BATCH),
+            )
+        return [(number, content) for number, content in rows]
+
+    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray, file: int) -> list[int]:
         """Writes the vectors of those memories that still have the content that was encoded; the scope of each."""
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self._session.seeing(None):
+            # Held until the end, so that no other encoder takes over meanwhile.
+            if connection.execute("UPDATE encoder SET file = file WHERE file = ?", (file,)).rowcount == 0:
+                return []
             contents = {
                 number: (content, scope)
                 for number, content, scope in self._session.lookup(
@@ -195,33 +123,12 @@ class Embeddings:
             places = [
                 place for place, (number, content) in enumerate(rows) if contents.get(number, ("",))[0] == content
             ]
-            numbers = [rows[place][0] for place in places]
-            scopes = [int(contents[number][1]) for number in numbers]
-            # The lock is held and the vectors are on the disk before the rows that say so.
-            self._vectors().write(numbers, vectors[places])
-            cells = self._cells.assign(vectors[places], scopes)
-            connection.executemany(
-                "UPDATE memories SET cell = ? WHERE number = ?", list(zip(cells, numbers, strict=True))
-            )
-            connection.executemany("DELETE FROM unwiped WHERE memory = ?", [(number,) for number in numbers])
-            _note_change(connection, set(scopes))
-        return scopes
+            entries = [(number, int(contents[number][1]), content) for number, content in (rows[i] for i in places)]
+            self._index.write(connection, entries, vectors[places])
+        return [scope for _, scope, _ in entries]
 
     def _known(self) -> tuple[str, np.ndarray, int] | None:
-        """The encoder's name, its probe (float32 [dimension]) and the number of the file, if there are vectors."""
-        rows = self._session.query("SELECT name, probe, file FROM encoder")
+        """The encoder's name, its probe (float32 [dimension]) and its number here, if there are vectors."""
+        with self._session.seeing(()):
+            rows = self._session.query("SELECT name, probe, file FROM encoder")
         return (str(rows[0][0]), np.frombuffer(rows[0][1], dtype="<f4"), int(rows[0][2])) if rows else None
-
-    def _vectors(self) -> VectorFile:
-        known = self._known()
-        assert known is not None  # every caller made sure
-        _, probe, number = known
-        if self._file is None or self._file.number != number:
-            self._file = VectorFile(self._session.folder, number, len(probe))
-        return self._file
-
-
-def _note_change(connection: sqlite3.Connection, scopes: Iterable[int]) -> None:
-    connection.executemany(
-        "UPDATE scopes SET vectors_changed = vectors_changed + 1 WHERE number = ?", [(scope,) for scope in scopes]
-    )

@@ -1,18 +1,19 @@
 """Taking memories out of every table, and the receipt that says what was taken."""
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ewe.longterm.records import Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.lexical import Lexicon
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import MemorySession
+from ewe.retrieval.store.session import Connection
 
 ALL_IDS = "*"
 """The id in the log that stands for everything of an erased user."""
 
+ADD_DELETION = 'INSERT INTO deletions (at, "user", agent, id, reason) VALUES (?, ?, ?, ?, ?)'
 _COUNTS = {
     "revisions": "SELECT count(*) FROM revisions WHERE memory IN",
     "words": "SELECT count(*) FROM postings WHERE memory IN",
@@ -40,50 +41,51 @@ def erased_name(user: str) -> str:
 class Eraser:
     """Takes memories out of the tables; its methods belong inside a transaction."""
 
-    def __init__(self, session: Session, lexicon: Lexicon, embeddings: Embeddings) -> None:
+    def __init__(self, session: MemorySession, lexicon: Lexicon, embeddings: Embeddings) -> None:
         self._session, self._lexicon, self._embeddings = session, lexicon, embeddings
 
     def delete(
-        self, connection: sqlite3.Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
+        self, connection: Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
     ) -> Erasure:
         """Deletes memories of a scope (None: all of them); the log keeps scope, ids, time and reason."""
         rows = self._rows(scope, ids)
         taken = self._take(connection, scope, rows)
         connection.executemany(
-            "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, ?, ?, ?)",
+            ADD_DELETION,
             [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
         )
         return taken
 
-    def erase(self, connection: sqlite3.Connection, user: str, at: float, reason: str) -> list[Erasure]:
+    def erase(self, connection: Connection, user: str, at: float, reason: str) -> list[Erasure]:
         """Deletes all memories of a user, with every agent, and the user's part of the log; one entry stays instead."""
-        agents = "SELECT agent FROM scopes WHERE user = ?1 UNION SELECT agent FROM deletions WHERE user = ?1 ORDER BY 1"
+        agents = (
+            'SELECT agent FROM scopes WHERE "user" = ? UNION SELECT agent FROM deletions WHERE "user" = ? ORDER BY 1'
+        )
+        scopes = [Scope(user, agent) for (agent,) in self._session.query(agents, (user, user))]
         taken = []
         connection.execute("INSERT INTO erasing VALUES (?)", (user,))
-        for (agent,) in connection.execute(agents, (user,)).fetchall():
-            scope = Scope(user, agent)
-            part = self._take(connection, scope, self._rows(scope, None))
-            log = connection.execute("DELETE FROM deletions WHERE user = ? AND agent = ?", (user, agent)).rowcount
-            taken.append(Erasure(scope, part.memories, part.revisions, part.words, part.vectors, log))
+        with self._session.seeing(scopes):
+            for scope in scopes:
+                part = self._take(connection, scope, self._rows(scope, None))
+                forget = 'DELETE FROM deletions WHERE "user" = ? AND agent = ?'
+                log = connection.execute(forget, (user, scope.agent)).rowcount
+                taken.append(replace(part, log=log))
         connection.execute("DELETE FROM erasing")
-        connection.execute(
-            "INSERT INTO deletions (at, user, agent, id, reason) VALUES (?, ?, '', ?, ?)",
-            (at, erased_name(user), ALL_IDS, reason),
-        )
+        connection.execute(ADD_DELETION, (at, erased_name(user), "", ALL_IDS, reason))
         return taken
 
     def _rows(self, scope: Scope, ids: Iterable[str] | None) -> list[tuple[int, int, str, str]]:
         """Number, number of the scope, content and id of memories."""
         select = (
             "SELECT number, scope, content, id FROM memories "
-            "WHERE scope = (SELECT number FROM scopes WHERE user = ? AND agent = ?)"
+            'WHERE scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
         )
         names = (scope.user, scope.agent)
         if ids is None:
             return self._session.query(select, names)
         return self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), names)
 
-    def _take(self, connection: sqlite3.Connection, scope: Scope, rows: list[tuple[int, int, str, str]]) -> Erasure:
+    def _take(self, connection: Connection, scope: Scope, rows: list[tuple[int, int, str, str]]) -> Erasure:
         numbers = [number for number, *_ in rows]
         found = {
             name: sum(part for (part,) in self._session.lookup(statement, numbers))
@@ -94,5 +96,4 @@ class Eraser:
         connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
         connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
         connection.execute("DELETE FROM scopes WHERE memories = 0")
-        connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
         return Erasure(scope, len(rows), **found)

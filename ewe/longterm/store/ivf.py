@@ -1,13 +1,12 @@
 """Which vectors a query is compared with: all of a small scope, those of the nearest cells of a large one."""
 
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
 
-from ewe.retrieval.store.session import Session
+from ewe.retrieval.store.session import Connection, Session
 
 WHOLE_LIMIT = 20_000  # vectors that are compared one by one; 384 numbers each: 31 MB, read in about 10 ms
 _PER_CELL = 500
@@ -83,7 +82,7 @@ def arrange(session: Session, read: Read, scopes: Iterable[int]) -> None:
                 _divide(connection, scope, read)
 
 
-def _divide(connection: sqlite3.Connection, scope: int, read: Read) -> None:
+def _divide(connection: Connection, scope: int, read: Read) -> None:
     rows = connection.execute("SELECT number FROM memories WHERE scope = ? AND cell >= 0", (scope,)).fetchall()
     numbers = _numbers(rows)
     numbers.sort()

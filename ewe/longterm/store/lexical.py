@@ -3,14 +3,13 @@
 import hashlib
 import heapq
 import math
-import re
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import Entry, MemorySession
+from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
-from ewe.text.words import fold, words
+from ewe.text.words import words
 
 K1, B = 1.5, 0.75
 EXACT_POSTINGS = 10_000  # read in about 5 ms; a scope with no more than this many postings per query is ranked exactly
@@ -18,20 +17,16 @@ _CANDIDATES = 256
 _MOST_WORDS = 64  # of a query, the rarest; a whole page as a query finds what its telling words find
 _PROBE = "Čapek's 1,904 well-known robots don't dream of 3.5 electric sheep. 東京に住む。 กรุงเทพ"
 
-# Thai, Lao, Burmese, Khmer, kana, and Han characters.
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
-
 _Word = tuple[int, list[int]]  # in how many memories it is, and its number in each scope
-Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
 
 
 class Lexicon:
     """The words of all memories. `add` and `remove` belong inside the transaction that changes the memories."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MemorySession) -> None:
         self._session = session
 
-    def add(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def add(self, connection: Connection, entries: Iterable[Entry]) -> None:
         """Counts in the words of memories."""
         frequencies: Counter[tuple[int, str]] = Counter()
         postings: list[tuple[int, int, int, int, str]] = []
@@ -44,33 +39,39 @@ class Lexicon:
                 postings.append((memory, times, len(tokens), scope, word))
         connection.executemany(
             "INSERT INTO words (scope, word, memories) VALUES (?, ?, ?) "
-            "ON CONFLICT (scope, word) DO UPDATE SET memories = memories + excluded.memories",
+            "ON CONFLICT (scope, word) DO UPDATE SET memories = words.memories + excluded.memories",
             [(*key, count) for key, count in sorted(frequencies.items())],
         )
         postings.sort(key=lambda posting: posting[3:])  # the pages of a word are touched once
         connection.executemany(
-            "INSERT INTO postings SELECT number, ?, ?, ? FROM words WHERE scope = ? AND word = ?", postings
+            "INSERT INTO postings (word, memory, times, length) "
+            "SELECT number, ?, ?, ? FROM words WHERE scope = ? AND word = ?",
+            postings,
         )
         connection.executemany(
             "UPDATE scopes SET memories = memories + ?, words = words + ? WHERE number = ?",
             [(len(lengths), sum(lengths), scope) for scope, lengths in sizes.items()],
         )
 
-    def remove(self, connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    def remove(self, connection: Connection, entries: Iterable[Entry]) -> None:
         """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
+        postings: list[tuple[int, str, int]] = []
+        sizes: list[tuple[int, int]] = []
         for memory, scope, content in entries:
             tokens = terms(content)
-            keys = [(scope, word) for word in set(tokens)]
-            connection.executemany(
-                "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) "
-                "AND memory = ?",
-                [(*key, memory) for key in keys],
-            )
-            connection.executemany("UPDATE words SET memories = memories - 1 WHERE scope = ? AND word = ?", keys)
-            connection.executemany("DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", keys)
-            connection.execute(
-                "UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", (len(tokens), scope)
-            )
+            postings += [(scope, word, memory) for word in set(tokens)]
+            sizes.append((len(tokens), scope))
+        postings.sort()
+        keys = [(scope, word) for scope, word, _ in postings]
+        connection.executemany(
+            "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) AND memory = ?",
+            postings,
+        )
+        connection.executemany("UPDATE words SET memories = memories - 1 WHERE scope = ? AND word = ?", keys)
+        connection.executemany(
+            "DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", list(dict.fromkeys(keys))
+        )
+        connection.executemany("UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", sizes)
 
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
@@ -79,6 +80,8 @@ class Lexicon:
         long query the 64 rarest. The rarest words are read up to 10,000 postings; the best 256 memories (or `top_k`)
         found by them get the scores of the other words too. So with fewer postings the ranking is exact.
         """
+        if not scopes:
+            return []
         marks = ",".join("?" * len(scopes))
         [(count, length)] = self._session.query(
             f"SELECT sum(memories), sum(words) FROM scopes WHERE number IN ({marks})",  # noqa: S608
@@ -103,8 +106,9 @@ class Lexicon:
         """Whether the words were taken from the texts as they are taken today."""
         return self._session.query("SELECT words FROM state") == [(_fingerprint(),)]
 
-    def rebuild(self, connection: sqlite3.Connection) -> None:
+    def rebuild(self, connection: Connection) -> None:
         """Takes the words of all memories again, inside a transaction."""
+        self._session.lock_out()
         for statement in (
             "DELETE FROM postings",
             "DELETE FROM words",
@@ -178,10 +182,5 @@ def _fingerprint() -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of a text's words in order, then pairs of characters of its stretches without spaces."""
-    folded = fold(text)
-    stretches = _WITHOUT_SPACES.findall(folded)
-    found = [stem(word) for word in words(_WITHOUT_SPACES.sub(" ", folded) if stretches else folded)]
-    for stretch in stretches:
-        found += [stretch[place : place + 2] for place in range(max(1, len(stretch) - 1))]
-    return found
+    """The stems of a text's words."""
+    return [stem(word) for word in words(text)]

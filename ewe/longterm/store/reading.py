@@ -19,7 +19,7 @@ from ewe.longterm.store.rows import (
     memory_of,
     revision_of,
 )
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import MemorySession
 
 _PAGE = 1000
 _PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))
@@ -28,18 +28,23 @@ _PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(",
 class MemoryReader:
     """The reading half of `MemoryStore`, which says what all methods guarantee."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MemorySession) -> None:
         self._session = session
         self.lexicon = Lexicon(session)
         self.embeddings = Embeddings(session)
 
     def __len__(self) -> int:
-        return int(self._session.query("SELECT coalesce(sum(memories), 0) FROM scopes")[0][0])
+        with self.seeing(None):
+            return self._count("SELECT coalesce(sum(memories), 0) FROM scopes")
 
     @property
-    def path(self) -> Path:
-        """The folder of the store."""
-        return self._session.folder
+    def path(self) -> Path | str:
+        """The folder of the store, or its URL."""
+        return self._session.path
+
+    def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
+        """Inside, a database with row-level security shows what is of these scopes (None: all) and nothing else."""
+        return self._session.seeing(scopes)
 
     def get(self, scope: Scope, memory_id: str) -> Memory:
         """One memory. Raises InvalidRequestError if this scope holds none with this id."""
@@ -50,37 +55,39 @@ class MemoryReader:
 
     def find(self, scope: Scope, memory_id: str) -> Memory | None:
         """One memory, or None if this scope holds none with this id."""
-        row = self._row(scope, memory_id)
+        with self.seeing([scope]):
+            row = self._row(scope, memory_id)
         return memory_of(scope, row[2:]) if row is not None else None
 
     def history(self, scope: Scope, memory_id: str) -> list[Revision]:
         """All revisions of a memory, the first first. Raises InvalidRequestError as `get` does."""
-        row = self._row(scope, memory_id)
-        if row is None:
-            raise missing(memory_id)
-        rows = self._session.query(
-            f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ? ORDER BY number",  # noqa: S608
-            (row[0],),
-        )
+        with self.seeing([scope]):
+            row = self._row(scope, memory_id)
+            if row is None:
+                raise missing(memory_id)
+            rows = self._session.query(
+                f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ? ORDER BY number",  # noqa: S608
+                (row[0],),
+            )
         return [revision_of(memory_id, values) for values in rows]
 
     def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
         """Every memory of these scopes (None: of all, for whoever runs the store), as they were added, in pages."""
         after = 0
-        numbers = None if scopes is None else self.scope_numbers(scopes)
-        while page := self._page(after, numbers):
+        while page := self._page(after, scopes):
             for _, user, agent, *values in page:
                 yield memory_of(Scope(user, agent), values)
             after = page[-1][0]
 
     def page(self, scopes: Sequence[Scope], offset: int, limit: int) -> list[Memory]:
         """At most `limit` memories of these scopes as they were added, the first `offset` left out."""
-        page = self._page(0, self.scope_numbers(scopes), limit, offset)
+        page = self._page(0, scopes, limit, offset)
         return [memory_of(Scope(user, agent), values) for _, user, agent, *values in page]
 
     def rows(self, numbers: Sequence[int], scopes: Sequence[Scope]) -> dict[int, Memory]:
         """Per number of a memory the memory, if it is there and in one of the scopes."""
-        rows = self._session.lookup(f"{_SELECT} WHERE memories.number IN", numbers)
+        with self.seeing(scopes):
+            rows = self._session.lookup(f"{_SELECT} WHERE memories.number IN", numbers)
         allowed = set(scopes)
         found = ((number, Scope(user, agent), values) for number, user, agent, *values in rows)
         return {number: memory_of(scope, values) for number, scope, values in found if scope in allowed}
@@ -93,50 +100,53 @@ class MemoryReader:
 
     def scopes(self) -> dict[Scope, int]:
         """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
-        rows = self._session.query("SELECT user, agent, memories FROM scopes ORDER BY user, agent")
+        with self.seeing(None):
+            rows = self._session.query('SELECT "user", agent, memories FROM scopes ORDER BY "user", agent')
         return {Scope(user, agent): count for user, agent, count in rows}
 
     def scope_numbers(self, scopes: Sequence[Scope]) -> list[int]:
         """The numbers of those scopes that hold memories."""
         numbers = []
-        for scope in dict.fromkeys(scopes):
-            rows = self._session.query(
-                "SELECT number FROM scopes WHERE user = ? AND agent = ?", (scope.user, scope.agent)
-            )
-            numbers += [int(number) for (number,) in rows]
+        with self.seeing(scopes):
+            for scope in dict.fromkeys(scopes):
+                rows = self._session.query(
+                    'SELECT number FROM scopes WHERE "user" = ? AND agent = ?', (scope.user, scope.agent)
+                )
+                numbers += [int(number) for (number,) in rows]
         return numbers
 
     def deletions(self, scope: Scope | None = None) -> list[Deletion]:
         """The log of deletions of a scope (None: of all, for whoever runs the store), the first first."""
-        where, values = ("", ()) if scope is None else ("WHERE user = ? AND agent = ?", (scope.user, scope.agent))
-        rows = self._session.query(
-            f"SELECT at, user, agent, id, reason FROM deletions {where} ORDER BY number",  # noqa: S608
-            values,
-        )
+        where, values = ("", ()) if scope is None else ('WHERE "user" = ? AND agent = ?', (scope.user, scope.agent))
+        with self.seeing(None if scope is None else [scope]):
+            rows = self._session.query(
+                f'SELECT at, "user", agent, id, reason FROM deletions {where} ORDER BY number',  # noqa: S608
+                values,
+            )
         return [Deletion(at, Scope(user, agent), memory_id, reason) for at, user, agent, memory_id, reason in rows]
 
     def was_deleted(self, memory: Memory) -> bool:
         """Whether the log says that a memory of this scope and id was deleted, or its user erased, since then."""
-        named = "SELECT 1 FROM deletions WHERE id = ? AND user = ? AND agent = ? AND at >= ? LIMIT 1"
+        named = 'SELECT 1 FROM deletions WHERE id = ? AND "user" = ? AND agent = ? AND at >= ? LIMIT 1'
         values = (memory.id, memory.scope.user, memory.scope.agent, memory.created_at)
-        return self.was_erased(memory.scope.user, memory.created_at) or bool(self._session.query(named, values))
+        with self.seeing([memory.scope]):
+            deleted = bool(self._session.query(named, values))
+        return deleted or self.was_erased(memory.scope.user, memory.created_at)
 
     def was_erased(self, user: str, since: float) -> bool:
         """Whether the log says that all of a user was erased since then (seconds since 1970)."""
-        return any(
-            at >= since
-            for (at,) in self._session.query(
-                "SELECT at FROM deletions WHERE id = ? AND user = ?", (ALL_IDS, erased_name(user))
-            )
-        )
+        name = erased_name(user)
+        with self.seeing([Scope(name)]):
+            rows = self._session.query('SELECT at FROM deletions WHERE id = ? AND "user" = ?', (ALL_IDS, name))
+        return any(at >= since for (at,) in rows)
 
     def stats(self) -> dict[str, Any]:
         """What a store holds, as JSON-ready counts; bytes are those of all its files."""
-        with self.snapshot():
+        with self.snapshot(), self.seeing(None):
             return {
                 "memories": len(self),
                 "scopes": self._count("SELECT count(*) FROM scopes"),
-                "shared": self._count("SELECT coalesce(sum(memories), 0) FROM scopes WHERE user = '' AND agent = ''"),
+                "shared": self.scopes().get(Scope(), 0),
                 "kinds": dict(self._session.query("SELECT kind, count(*) FROM memories GROUP BY kind ORDER BY kind")),
                 "mean_veracity": self._session.query("SELECT avg(veracity) FROM memories")[0][0],
                 "revisions": self._count("SELECT count(*) FROM revisions"),
@@ -144,7 +154,7 @@ class MemoryReader:
                 "deleted_and_not_scrubbed": self._count("SELECT unscrubbed FROM state"),
                 "without_vector": self._count("SELECT count(*) FROM memories WHERE cell IS NULL"),
                 "encoder": next((name for (name,) in self._session.query("SELECT name FROM encoder")), None),
-                "bytes": sum(file.stat().st_size for file in self.path.iterdir() if file.is_file()),
+                "bytes": self._session.size(),
             }
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -161,13 +171,17 @@ class MemoryReader:
         return rows[0] if rows else None
 
     def _page(
-        self, after: int, scopes: Sequence[int] | None, limit: int = _PAGE, offset: int = 0
+        self, after: int, scopes: Sequence[Scope] | None, limit: int = _PAGE, offset: int = 0
     ) -> list[tuple[Any, ...]]:
-        inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(scopes))})"
-        return self._session.query(
-            f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT ? OFFSET ?",
-            (after, *(scopes or ()), limit, offset),
-        )
+        with self.seeing(scopes):
+            numbers = () if scopes is None else self.scope_numbers(scopes)
+            if scopes is not None and not numbers:
+                return []
+            inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(numbers))})"
+            return self._session.query(
+                f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT ? OFFSET ?",
+                (after, *numbers, limit, offset),
+            )
 
     def _count(self, statement: str) -> int:
         return int(self._session.query(statement)[0][0])

@@ -1,20 +1,21 @@
 """The memories of all users and agents on disk."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ewe.config import is_postgres
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
-from ewe.longterm.store.database import FILE_NAME, connect, create_database
+from ewe.longterm.store.database import FILE_NAME, MemoryFile, create_database
 from ewe.longterm.store.erasing import Eraser, Erasure
 from ewe.longterm.store.reading import MemoryReader, missing
 from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
-from ewe.retrieval.store.session import Session
+from ewe.longterm.store.session import MemorySession
+from ewe.retrieval.store.session import Connection
 
 ADDED = "added"
 _REPLACED = ("veracity", "uncertainty", "content", "contradicts", "metadata")
@@ -62,20 +63,34 @@ class MemoryStore(MemoryReader):
     naming the file and what to do, for damage, a full disk and files that may not be written.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MemorySession) -> None:
         super().__init__(session)
         self._eraser = Eraser(session, self.lexicon, self.embeddings)
+
+    @staticmethod
+    def exists(path: str | Path) -> bool:
+        """Whether a store is there. Raises DatastoreError for a server that cannot be reached."""
+        if is_postgres(path):
+            from ewe.longterm.store.postgres import exists
+
+            return exists(path)
+        return (Path(path) / FILE_NAME).exists()
 
     @classmethod
     def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
-        create_database(Path(path))
+        if is_postgres(path):
+            from ewe.longterm.store.postgres import create_schema
+
+            create_schema(path)
+        else:
+            create_database(Path(path))
         return cls.open(path, read_only=False)
 
     @classmethod
     def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
-        store = cls(Session(Path(path) / FILE_NAME, connect, read_only))
+        store = cls(_session(path, read_only))
         if not read_only:
             try:
                 store._recover()
@@ -94,7 +109,7 @@ class MemoryStore(MemoryReader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[Connection]:
         """What is read and written inside belongs together: other threads wait, and an exception undoes all of it."""
         return self._session.transaction()
 
@@ -114,7 +129,7 @@ class MemoryStore(MemoryReader):
         To decide by what is there now, `get` it inside the same `transaction`. Raises InvalidRequestError if the scope
         holds no memory with this id, or the change makes it invalid.
         """
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self.seeing([scope]):
             row = self._row(scope, memory_id)
             if row is None:
                 raise missing(memory_id)
@@ -141,7 +156,7 @@ class MemoryStore(MemoryReader):
 
     def recalled(self, scope: Scope, ids: Iterable[str]) -> None:
         """Counts one recall of each of these memories; ids that are not there (any more) are passed over."""
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self.seeing([scope]):
             numbers = self.scope_numbers([scope])
             connection.executemany(
                 "UPDATE memories SET recall_count = recall_count + 1 WHERE scope = ? AND id = ?",
@@ -153,7 +168,7 @@ class MemoryStore(MemoryReader):
 
         The log keeps scope, id, time and reason; `scrub` takes the last traces from the file.
         """
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self.seeing([scope]):
             taken = self._eraser.delete(connection, scope, ids, at, reason)
         self._wipe()
         return taken.memories
@@ -166,7 +181,7 @@ class MemoryStore(MemoryReader):
         """
         if not user:
             raise InvalidRequestError("name the user whose memories are to be erased")
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self.seeing(None):
             taken = self._eraser.erase(connection, user, at, reason)
         self._wipe()
         return taken
@@ -178,11 +193,11 @@ class MemoryStore(MemoryReader):
             for entry in entries
             if not self.was_erased(entry.scope.user, entry.at)
         ]
-        with self._session.transaction() as connection:
+        with self._session.transaction() as connection, self.seeing(None):
             connection.executemany(
-                "INSERT INTO deletions (at, user, agent, id, reason) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS "
-                "(SELECT 1 FROM deletions WHERE id = ?4 AND user = ?2 AND agent = ?3 AND at = ?1)",
-                values,
+                'INSERT INTO deletions (at, "user", agent, id, reason) SELECT ?, ?, ?, ?, ? WHERE NOT EXISTS '
+                '(SELECT 1 FROM deletions WHERE at = ? AND "user" = ? AND agent = ? AND id = ?)',
+                [(*entry, *entry[:4]) for entry in values],
             )
 
     def scrub(self) -> None:
@@ -200,7 +215,7 @@ class MemoryStore(MemoryReader):
         """Problems with the file, its memories, histories, words and vectors; empty if there are none."""
         from ewe.longterm.store.check import problems
 
-        with self.snapshot():
+        with self.snapshot(), self.seeing(None):
             return problems(self._session)
 
     def _wipe(self) -> None:
@@ -214,8 +229,16 @@ class MemoryStore(MemoryReader):
         """Ends what a killed process had begun, and takes the words again if they come apart otherwise today."""
         self._wipe()
         if not self.lexicon.is_current():
-            with self._session.transaction() as connection:
+            with self._session.transaction() as connection, self.seeing(None):
                 self.lexicon.rebuild(connection)
+
+
+def _session(path: str | Path, read_only: bool) -> MemorySession:
+    if is_postgres(path):
+        from ewe.longterm.store.postgres import PostgresSession
+
+        return PostgresSession(path, read_only)
+    return MemoryFile(Path(path), read_only)
 
 
 def _first(memory: Memory, reason: str, evidence: tuple[str, ...]) -> Revision:

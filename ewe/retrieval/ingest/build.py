@@ -1,7 +1,6 @@
 """Building a datastore from files, and adding files to one; a run that was killed is gone on with."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ewe.errors import DatastoreError
+from ewe.machine import usable_cpus
 from ewe.retrieval.ingest.chunker import ChunkRules
 from ewe.retrieval.ingest.dedup import Deduplicator
 from ewe.retrieval.ingest.documents import Block, Problem, ReadOptions, SourceFile
@@ -163,7 +163,7 @@ class _Run:
     def _processes(self) -> int:
         if self._request.processes:
             return self._request.processes
-        return 1 if self._total - self._done < _SMALL else min(_MOST_PROCESSES, os.cpu_count() or 1)
+        return 1 if self._total - self._done < _SMALL else min(_MOST_PROCESSES, usable_cpus())
 
     def _steps(self, records: Sequence[FileRecord]) -> Iterator[tuple[_Step, Block | None]]:
         """The blocks that were not committed yet, then the end of each file."""

@@ -176,7 +176,7 @@ _ADVICE = {
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy, or build it again from its sources",
     sqlite3.SQLITE_NOTADB: "it is damaged or no datastore: restore it from a copy, or build it again",
     sqlite3.SQLITE_IOERR: "the disk failed or is full: check it and run again, what was committed is kept",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that the folder exists and may be read and written",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: its folder must exist, writable, at a path under 500 bytes",
 }
 
 

@@ -1,12 +1,13 @@
 """One connection to a store's database, shared by threads: queries, consistent views and transactions."""
 
 import sqlite3
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Condition, RLock, get_ident
-from typing import Any
+from typing import Any, Protocol
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import WriterLock, sqlite_errors
@@ -14,41 +15,62 @@ from ewe.retrieval.store.database import WriterLock, sqlite_errors
 _ASKED_AT_ONCE = 500
 
 
-class Session:
-    """The store in the folder of a file, open for reading, or for writing as the only one that does.
+class Connection(Protocol):
+    """What a transaction writes with: `sqlite3.Connection`, or another database's that takes the same statements."""
 
-    connect: makes a checked connection to the store in a folder; its second argument says whether it is only read.
-    Safe to call from several threads, not to be carried across a fork. Raises DatastoreError, naming the file and what
-    to do, for damage, a full disk and files that may not be written.
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        """Runs a statement; what it found, as a cursor."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        """Runs a statement once per row."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun and not ended."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class Session(ABC):
+    """One connection to a database, open for reading, or for writing too.
+
+    Safe to call from several threads, not to be carried across a fork. Raises DatastoreError, naming the database and
+    what to do, for whatever fails there.
     """
 
-    def __init__(self, file: Path, connect: Callable[[Path, bool], sqlite3.Connection], read_only: bool) -> None:
-        self.file, self.folder = file, file.parent
+    _connection: Connection
+
+    def __init__(self, name: str, read_only: bool) -> None:
+        self.name, self.read_only = name, read_only
         self._lock = RLock()
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
         self._waiting = 0  # threads that wait to write
         self.in_transaction = False  # of any thread
-        # A folder that holds no store gets no lock file.
-        self._writer = WriterLock(self.folder) if not read_only and file.exists() else None
-        try:
-            self._connection = connect(self.folder, read_only)
-        except BaseException:
-            if self._writer is not None:
-                self._writer.release()
-            raise
+
+    @abstractmethod
+    def _begin(self, write: bool) -> None:
+        """Begins a transaction; one that does not write reads what was there when it first read."""
+
+    @abstractmethod
+    def _errors(self) -> AbstractContextManager[None]:
+        """Turns errors of the database into DatastoreError."""
+
+    @abstractmethod
+    def rewrite(self) -> bool:
+        """Writes the whole database again without its free space; false while a reader holds on to that."""
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
         with self._lock:
             self._connection.close()
-            if self._writer is not None:
-                self._writer.release()
 
     def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
         """All rows that an SQL statement yields."""
-        with self._lock, sqlite_errors(self.file):
-            return self._connection.execute(statement, tuple(values)).fetchall()
+        with self._lock, self._errors():
+            found: list[tuple[Any, ...]] = self._connection.execute(statement, tuple(values)).fetchall()
+            return found
 
     def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement that ends in "IN ", for any number of values; `before` stand before them."""
@@ -66,7 +88,8 @@ class Session:
             # Snapshots that overlap would keep a writer waiting for ever.
             self._free.wait_for(lambda: self._views[me] or not self._waiting)
             if not self._views.total() and not self.in_transaction:
-                self.query("BEGIN")
+                with self._errors():
+                    self._begin(write=False)
                 self.query("SELECT 1 FROM state")  # the first read is what fixes the view
             self._views[me] += 1
         try:
@@ -75,33 +98,34 @@ class Session:
             with self._free:
                 self._views[me] -= 1
                 if not self._views.total() and not self.in_transaction:
-                    self.query("ROLLBACK")
+                    if self._connection.in_transaction:  # no more where the connection was lost
+                        self.query("ROLLBACK")
                     self._views.clear()
                     self._free.notify_all()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """What is written inside is committed together, or not at all if an exception leaves it.
 
         Waits for the snapshots of other threads to end; other threads wait for it. Inside an open transaction it joins
         that one. Raises DatastoreError if the store is open for reading only, or inside a snapshot of this thread.
         """
-        if self._writer is None:
-            raise DatastoreError(f"{self.folder} is open for reading only: open it with read_only=False")
-        with self._free, sqlite_errors(self.file):
+        if self.read_only:
+            raise DatastoreError(f"{self.name} is open for reading only: open it with read_only=False")
+        with self._free, self._errors():
             if self._views[get_ident()]:
-                raise DatastoreError(f"{self.folder}: nothing can be written inside a snapshot")
+                raise DatastoreError(f"{self.name}: nothing can be written inside a snapshot")
             if self.in_transaction:
                 yield self._connection
                 return
             self._wait_for_snapshots()
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._begin(write=True)
             self.in_transaction = True
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # A full disk makes SQLite roll back by itself.
+                # A full disk makes SQLite roll back by itself, and a lost connection a server.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -116,6 +140,32 @@ class Session:
         finally:
             self._waiting -= 1
 
+
+class FileSession(Session):
+    """The SQLite store in the folder of a file, open for reading, or for writing as the only one that does.
+
+    connect: makes a checked connection to the store in a folder; its second argument says whether it is only read.
+    """
+
+    def __init__(self, file: Path, connect: Callable[[Path, bool], sqlite3.Connection], read_only: bool) -> None:
+        super().__init__(str(file.parent), read_only)
+        self.file, self.folder = file, file.parent
+        # A folder that holds no store gets no lock file.
+        self._writer = WriterLock(self.folder) if not read_only and file.exists() else None
+        try:
+            self._connection = connect(self.folder, read_only)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.release()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection; a writer also lets the next one in."""
+        with self._lock:
+            super().close()
+            if self._writer is not None:
+                self._writer.release()
+
     def empty_log(self) -> bool:
         """Moves everything from the write-ahead log to the file and empties the log; false while a reader holds it."""
         return not self.query("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
@@ -124,3 +174,9 @@ class Session:
         """Writes the whole file again without its free space; false as in `empty_log`."""
         self.query("VACUUM")
         return self.empty_log()
+
+    def _begin(self, write: bool) -> None:
+        self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return sqlite_errors(self.file)

@@ -1,6 +1,5 @@
 """The passages of a datastore on disk."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, Self
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.database import FILE_NAME, connect, create_database
 from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
-from ewe.retrieval.store.session import Session
+from ewe.retrieval.store.session import Connection, FileSession
 from ewe.types import Passage
 
 _BATCH = 1000
@@ -39,7 +38,7 @@ class AddResult:
         return sum(rowid is not None for rowid in self.rowids)
 
 
-class PassageStore(Session):
+class PassageStore(FileSession):
     """A folder with `passages.sqlite` (the one truth) and `indexes/` (made from it).
 
     One process writes, any number read at the same time; each sees what was committed before it looked. Rows keep
@@ -139,8 +138,8 @@ class PassageStore(Session):
             return problems(self)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """As `Session.transaction`; the generation rises by one if passages changed.
+    def transaction(self) -> Iterator[Connection]:
+        """As `FileSession.transaction`; the generation rises by one if passages changed.
 
         The connection may be used for further tables of the same file.
         """

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,15 +45,21 @@ class ElasticsearchStore:
         self._pool = urllib3.PoolManager(maxsize=_CONNECTIONS, headers=headers, retries=_RETRY, timeout=_TIMEOUT)
 
     def __len__(self) -> int:
-        return int(self._call("GET", "_count")["count"])
+        with self._understanding():
+            return int(self._call("GET", "_count")["count"])
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._pool.clear()
 
     def metadata(self) -> Json | None:
         """What `create` was given; None if the index is not there."""
         found = self._call("GET", "_mapping", may_lack=True)
         if not found:
             return None
-        index = next(iter(found.values()))  # under an alias the index has a name of its own
-        metadata: Json | None = index["mappings"].get("_meta", {}).get("ewe")
+        with self._understanding():
+            index = next(iter(found.values()))  # under an alias the index has a name of its own
+            metadata: Json | None = index["mappings"].get("_meta", {}).get("ewe")
         if metadata is None:
             raise DatastoreError(f"{self.uri} was not made by `ewe index push`")
         return metadata
@@ -83,8 +90,9 @@ class ElasticsearchStore:
 
     def digests(self, keys: Sequence[str]) -> dict[str, str]:
         """The digests of the documents with these keys, as far as they are there."""
-        found = self._call("POST", "_mget?_source=digest", {"ids": list(keys)})["docs"]
-        return {item["_id"]: item["_source"]["digest"] for item in found if item.get("found")}
+        with self._understanding():
+            found = self._call("POST", "_mget?_source=digest", {"ids": list(keys)})["docs"]
+            return {item["_id"]: item["_source"]["digest"] for item in found if item.get("found")}
 
     def upsert(self, documents: Sequence[Json]) -> None:
         """Adds documents, in the place of those with the same keys. Raises DatastoreError for the first refusal."""
@@ -92,10 +100,11 @@ class ElasticsearchStore:
         for document in documents:
             content = dict(document)
             lines += [{"index": {"_id": content.pop("key")}}, content]
-        answer = self._call("POST", "_bulk", lines)
-        if answer["errors"]:
-            refused = next(item["index"] for item in answer["items"] if "error" in item["index"])
-            raise DatastoreError(f"{self.uri} refused a passage: {_excerpt(refused['error'])}")
+        with self._understanding():
+            answer = self._call("POST", "_bulk", lines)
+            if answer["errors"]:
+                refused = next(item["index"] for item in answer["items"] if "error" in item["index"])
+                raise DatastoreError(f"{self.uri} refused a passage: {_excerpt(refused['error'])}")
 
     def flush(self) -> None:
         """Makes what was added visible to searches."""
@@ -105,12 +114,12 @@ class ElasticsearchStore:
         """Per query the best passages by BM25."""
         asked = _conditions(filters)
         bodies = [{"query": {"bool": {"must": {"match": {"words": query}}, "filter": asked}}} for query in queries]
-        return [[_scored(hit, hit["_score"]) for hit in hits] for hits in self._search(bodies, top_k)]
+        return self._search(bodies, top_k, float)
 
     def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         """Per query (float32 [n, dimension]) the passages with the largest inner products."""
         bodies = [self._nearest(query, top_k, _conditions(filters)) for query in queries.tolist()]
-        return [[_scored(hit, _inner_product(hit["_score"])) for hit in hits] for hits in self._search(bodies, top_k)]
+        return self._search(bodies, top_k, _inner_product)
 
     def _vector_field(self, dimension: int) -> Json:
         graph = {"m": LINKS, "ef_construction": CONSTRUCTION}
@@ -130,15 +139,33 @@ class ElasticsearchStore:
         sizes = {"k": top_k, "num_candidates": candidates}
         return {"knn": {"field": "vector", "query_vector": query, **sizes, "filter": conditions}}
 
-    def _search(self, bodies: list[Json], top_k: int) -> list[list[Json]]:
-        """Per search its hits, best first."""
+    def _search(self, bodies: list[Json], top_k: int, score: Callable[[float], float]) -> list[list[ScoredPassage]]:
+        """Per search what it finds, best first; score: from the server's scores to ours."""
         lines = [line for body in bodies for line in ({}, {**body, "size": top_k, "_source": list(FIELDS)})]
         found = []
-        for answer in self._call("POST", "_msearch", lines)["responses"]:
-            if "error" in answer:
-                raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
-            found.append(answer["hits"]["hits"])
+        with self._understanding():
+            for answer in self._call("POST", "_msearch", lines)["responses"]:
+                if "error" in answer:
+                    raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
+                self._check_whole(answer)
+                hits = answer["hits"]["hits"]
+                found.append([ScoredPassage(Passage(**hit["_source"]), score(hit["_score"])) for hit in hits])
         return found
+
+    def _check_whole(self, answer: Json) -> None:
+        """Servers answer with what some of their shards hold where others fail."""
+        failed = answer.get("_shards", {}).get("failed")
+        if failed or answer.get("timed_out"):
+            why = f"{failed} of its shards failed" if failed else "it ran out of time"
+            raise DatastoreError(f"{self.uri} answered in part only: {why}")
+
+    @contextmanager
+    def _understanding(self) -> Iterator[None]:
+        """While an answer is read, whose form somebody else's server may not keep to."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            raise DatastoreError(f"{self.uri} is no {self.kind}: its answer has another form ({error!r})") from error
 
     def _call(self, method: str, path: str, body: Json | list[Json] | None = None, may_lack: bool = False) -> Json:
         """The answer; a list is sent as one line each. may_lack: an index that is not there gives an empty answer."""
@@ -160,6 +187,8 @@ class ElasticsearchStore:
             answer: Json = json.loads(response.data)
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise DatastoreError(f"{self.uri} cannot be reached, or is no {self.kind}: {error}") from error
+        with self._understanding():
+            self._check_whole(answer)
         return answer
 
 
@@ -179,10 +208,6 @@ def _conditions(filters: FilterConfig) -> list[Json]:
     if filters.until:
         conditions.append({"range": {"first_day": {"lte": day_range(filters.until)[1]}}})
     return conditions
-
-
-def _scored(hit: Json, score: float) -> ScoredPassage:
-    return ScoredPassage(Passage(**hit["_source"]), score)
 
 
 def _inner_product(score: float) -> float:

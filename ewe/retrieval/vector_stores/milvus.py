@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,10 +45,15 @@ class MilvusStore:
         except self._failures as error:
             advice = "" if "://" in server else "; only one process at a time may open a file"
             raise DatastoreError(f"{uri} cannot be opened: {error}{advice}") from error
+        weakref.finalize(self, self._client.close)  # for those whom nobody closes
 
     def __len__(self) -> int:
         [row] = self._call("query", filter="", output_fields=["count(*)"])
         return int(row["count(*)"])
+
+    def close(self) -> None:
+        """Closes its connection; a file stays open until the process ends."""
+        self._client.close()
 
     def metadata(self) -> dict[str, Any] | None:
         """What `create` was given; None if the collection is not there."""

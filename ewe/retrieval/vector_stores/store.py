@@ -35,6 +35,10 @@ class VectorStore(Protocol):
 
     def __len__(self) -> int: ...
 
+    def close(self) -> None:
+        """Closes its connections."""
+        ...
+
     def metadata(self) -> dict[str, Any] | None:
         """What `create` was given; None if the collection is not there."""
         ...

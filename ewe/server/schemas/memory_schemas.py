@@ -35,7 +35,7 @@ class MemoryDeletion(MemoryPlace):
 class MemoryListing(MemoryPlace):
     """Whose memories are listed: a user's with every agent, or what else is named; with neither all that there are."""
 
-    offset: Annotated[int, Field(ge=0, strict=False)] = 0
+    offset: Annotated[int, Field(ge=0, le=2**53, strict=False)] = 0
     limit: Annotated[int, Field(ge=1, le=1000, strict=False)] = 100
 
 

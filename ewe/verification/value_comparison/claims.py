@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from ewe.text.english import words_of
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Claim, VerificationRequest
+from ewe.verification.value_comparison.clauses import Clause
 from ewe.verification.value_comparison.coreference import Discourse
-from ewe.verification.value_comparison.frame_parser import parse_frames
-from ewe.verification.value_comparison.frames import Frame
+from ewe.verification.value_comparison.statements import read_statements
 from ewe.verification.value_comparison.values import Agreement, Name, Term, compare
 
 _LOOKBACK = 6  # Sentences of the answer that are read again for the subject at hand.
@@ -25,10 +25,10 @@ _EMPTY_TERMS = words_of(
 
 @dataclass(frozen=True, slots=True)
 class ParsedClaim:
-    """A claim with the frame behind it."""
+    """A claim with the statement behind it."""
 
     claim: Claim
-    frame: Frame
+    statement: Clause
 
 
 def extract_claims(request: VerificationRequest, splitter: SentenceSplitter) -> list[ParsedClaim]:
@@ -38,11 +38,11 @@ def extract_claims(request: VerificationRequest, splitter: SentenceSplitter) -> 
     number, date or occupation of a known subject give none. Never raises on odd text.
     """
     discourse = read_context(request, splitter)
-    frames = parse_frames(request.sentence, discourse)
+    statements = read_statements(request.sentence, discourse)
     return [
-        ParsedClaim(Claim(_wording(request.sentence, frame), frame.start, frame.end), frame)
-        for frame in frames
-        if _is_checkable(frame)
+        ParsedClaim(Claim(_wording(request.sentence, statement), statement.start, statement.end), statement)
+        for statement in statements
+        if _is_checkable(statement)
     ]
 
 
@@ -51,38 +51,36 @@ def read_context(request: VerificationRequest, splitter: SentenceSplitter) -> Di
     discourse = Discourse()
     for text in (request.prompt[-_LOOKBACK_CHARACTERS:], request.preceding[-_LOOKBACK_CHARACTERS:]):
         for start, end in splitter.split(text)[-_LOOKBACK:]:
-            parse_frames(text[start:end], discourse)
+            read_statements(text[start:end], discourse)
         discourse.focus = discourse.focus or discourse.first
     return discourse
 
 
-def _is_checkable(frame: Frame) -> bool:
-    """Whether the frame states something about a known subject that evidence could settle."""
-    if frame.subject is None or not frame.relations:
+def _is_checkable(statement: Clause) -> bool:
+    """Whether the statement states something about a known subject that evidence could settle."""
+    if statement.subject is None or not statement.relations:
         return False
-    terms = [argument.value for argument in frame.arguments if isinstance(argument.value, Term)]
+    terms = [argument.value for argument in statement.arguments if isinstance(argument.value, Term)]
     if terms and terms[-1].stem not in _EMPTY_TERMS:
         return True
-    for argument in frame.arguments:
+    for argument in statement.arguments:
         if isinstance(argument.value, Term):
             continue
-        if not isinstance(argument.value, Name) or compare(argument.value, frame.subject) is not Agreement.EQUAL:
+        if not isinstance(argument.value, Name) or compare(argument.value, statement.subject) is not Agreement.EQUAL:
             return True
     return False
 
 
-def _wording(sentence: str, frame: Frame) -> str:
+def _wording(sentence: str, statement: Clause) -> str:
     """The clause with its subject in words."""
-    clause = " ".join(_LEAD.sub("", sentence[frame.start : frame.end]).split())
-    head = frame.head or frame.subject
-    assert head is not None
-    subject = head.text or " ".join(head.words).title()
-    known = [name.text for name in (frame.head, frame.subject) if name is not None and name.text]
-    if any(name.split()[-1] in clause for name in known):
+    clause = " ".join(_LEAD.sub("", sentence[statement.start : statement.end]).split())
+    assert statement.subject is not None
+    subject = statement.subject.text or " ".join(statement.subject.words).title()
+    if subject.split()[-1] in clause:
         return clause
     for pattern, name in ((_SUBJECT, subject), (_OWNER, f"{subject}'s")):
         match = pattern.search(clause)
         if match:
             return clause[: match.start()] + name + clause[match.end() :]
-    joint = ", " if frame.relations <= {"be", "occupation"} else " "
+    joint = ", " if statement.relations <= {"be", "occupation"} else " "
     return f"{subject}{joint}{clause}"

@@ -1,7 +1,6 @@
 """What names and pronouns stand for, from the text before them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ewe.text.english import PERSONAL
 from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, NameKind
@@ -16,7 +15,6 @@ class Discourse:
     """
 
     def __init__(self, topic: Name | None = None) -> None:
-        self.topic = topic
         self._focus = topic
         self._opened = False
         self._names: list[Name] = [topic] if topic else []
@@ -81,11 +79,6 @@ class Discourse:
         """Remember that `name` does or has what only people do or have."""
         if name.kind in (NameKind.UNKNOWN, NameKind.PERSON):
             self._people.add(name.words)
-
-    def learn_kind(self, name: Name, kind: NameKind, even_if_known: bool = False) -> None:
-        """Remember the kind of a name that has none yet (or any name)."""
-        if even_if_known or name.kind is NameKind.UNKNOWN:
-            self._names = [replace(known, kind=kind) if known.words == name.words else known for known in self._names]
 
     def pronoun(self, word: str) -> Name | None:
         """Whom or what a folded pronoun means: the subject at hand if it fits, else the last name that does."""

@@ -1,4 +1,4 @@
-"""Evidence for claims: passages found with the claim as query, read into frames once each."""
+"""Evidence for claims: passages found with the claim as query, read into statements once each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,11 @@ from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
 from ewe.verification.value_comparison.claims import ParsedClaim
+from ewe.verification.value_comparison.clauses import Clause
 from ewe.verification.value_comparison.coreference import Discourse
-from ewe.verification.value_comparison.frame_parser import parse_frames
-from ewe.verification.value_comparison.frames import Frame
 from ewe.verification.value_comparison.lexicon import WORDS_OF_RELATION, relation_speaks
-from ewe.verification.value_comparison.tagging import find_mentions
+from ewe.verification.value_comparison.mentions import find_mentions
+from ewe.verification.value_comparison.statements import read_statements
 from ewe.verification.value_comparison.tokens import tokenize
 from ewe.verification.value_comparison.values import Agreement, Name, compare
 
@@ -28,10 +28,10 @@ _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class ReadSentence:
-    """One sentence of a passage with its frames; text begins earlier where it alone would not name its subject."""
+    """One sentence of a passage with its statements; text begins earlier where it alone would not name its subject."""
 
     text: str
-    frames: tuple[Frame, ...]
+    statements: tuple[Clause, ...]
 
 
 class EvidenceFinder:
@@ -50,7 +50,7 @@ class EvidenceFinder:
 
     def find(self, claims: Sequence[ParsedClaim]) -> list[list[Passage]]:
         """Per claim its passages, best first, without repetitions; passages of veracity 0 are left out."""
-        queries = [[claim.claim.text, *_subject_queries(claim.frame)] for claim in claims]
+        queries = [[claim.claim.text, *_subject_queries(claim.statement)] for claim in claims]
         unique = list(dict.fromkeys(query for group in queries for query in group))
         if not unique:
             return [[] for _ in claims]
@@ -58,15 +58,15 @@ class EvidenceFinder:
         results = []
         for claim, group in zip(claims, queries, strict=True):
             passages = {scored.passage.id: scored.passage for query in group for scored in found[query]}
-            results.append([passage for passage in passages.values() if self._may_tell(passage, claim.frame)])
+            results.append([passage for passage in passages.values() if self._may_tell(passage, claim.statement)])
         return results
 
-    def _may_tell(self, passage: Passage, frame: Frame) -> bool:
+    def _may_tell(self, passage: Passage, statement: Clause) -> bool:
         """Whether a passage can be believed at all, has a name of the claim and a word that speaks of the relation."""
         stems = self._stems(passage)
-        about = any(stem(name.words[-1]) in stems for name in frame.names())
-        open_relation = not frame.relations.isdisjoint(_UNSPOKEN)
-        told = open_relation or any(relation_speaks(name, stems) for name in frame.relations)
+        about = any(stem(name.words[-1]) in stems for name in statement.names())
+        open_relation = not statement.relations.isdisjoint(_UNSPOKEN)
+        told = open_relation or any(relation_speaks(name, stems) for name in statement.relations)
         return passage.veracity > 0 and about and told
 
     def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
@@ -80,17 +80,17 @@ def read_sentences(passage: Passage, splitter: SentenceSplitter) -> tuple[ReadSe
     spans = splitter.split(passage.text)
     sentences = []
     for index, (start, end) in enumerate(spans):
-        frames = tuple(parse_frames(passage.text[start:end], discourse))
-        first = _first_needed(passage.text, spans, index, frames, title)
-        sentences.append(ReadSentence(passage.text[spans[first][0] : end], frames))
+        statements = tuple(read_statements(passage.text[start:end], discourse))
+        first = _first_needed(passage.text, spans, index, statements, title)
+        sentences.append(ReadSentence(passage.text[spans[first][0] : end], statements))
     return tuple(sentences)
 
 
 def _first_needed(
-    text: str, spans: Sequence[tuple[int, int]], index: int, frames: Sequence[Frame], title: Name | None
+    text: str, spans: Sequence[tuple[int, int]], index: int, statements: Sequence[Clause], title: Name | None
 ) -> int:
     """Index of the sentence from which on sentence `index` says of whom it speaks, under the passage's title."""
-    subjects = [frame.subject for frame in frames if frame.subject is not None]
+    subjects = [statement.subject for statement in statements if statement.subject is not None]
     unnamed = [name for name in subjects if title is None or compare(name, title) is not Agreement.EQUAL]
     end = spans[index][1]
     for first in range(index, max(-1, index - _MAX_LEAD - 1), -1):
@@ -115,9 +115,9 @@ def title_name(title: str) -> Name | None:
     return Name(words, text=bare) if words else None
 
 
-def _subject_queries(frame: Frame) -> Iterator[str]:
-    if frame.subject is not None:
-        subject = frame.subject.text or " ".join(frame.subject.words)
-        relations = (WORDS_OF_RELATION.get(name, name.strip("~")) for name in sorted(frame.relations))
+def _subject_queries(statement: Clause) -> Iterator[str]:
+    if statement.subject is not None:
+        subject = statement.subject.text or " ".join(statement.subject.words)
+        relations = (WORDS_OF_RELATION.get(name, name.strip("~")) for name in sorted(statement.relations))
         yield " ".join([subject, *relations])
         yield subject

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ewe.types import Evidence, Passage, Verdict
 from ewe.verification.combination import Decision
-from ewe.verification.value_comparison.frame_comparison import Finding, Stance
+from ewe.verification.value_comparison.comparison import Finding, Stance
 from ewe.verification.value_comparison.values import Agreement, Value, compare
 
 _PREVAILS = 1.5  # One side wins if its weight is this many times the other's; in between they are in conflict.

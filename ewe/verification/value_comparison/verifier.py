@@ -16,8 +16,8 @@ from ewe.types import Evidence, Passage, Verdict, VerificationRequest, Verificat
 from ewe.verification.combination import Decision, source_weight
 from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair, checked
 from ewe.verification.value_comparison.claims import ParsedClaim, extract_claims
+from ewe.verification.value_comparison.comparison import checkable_arguments, compare_statements
 from ewe.verification.value_comparison.evidence_finder import EvidenceFinder, ReadSentence, read_sentences
-from ewe.verification.value_comparison.frame_comparison import checkable_arguments, compare_frames
 from ewe.verification.value_comparison.value_verdict import Balance, Piece, decide
 
 
@@ -71,18 +71,18 @@ def _decide(
     claim: ParsedClaim, pieces: Iterable[tuple[Piece, ReadSentence]], assume_complete: bool
 ) -> tuple[Decision, Sequence[Balance]]:
     """The verdict of a claim from sentences, and what they say of each of its values."""
-    frame = claim.frame
-    balances = [Balance(assume_complete) for _ in range(1 + len(checkable_arguments(frame)))]
+    statement = claim.statement
+    balances = [Balance(assume_complete) for _ in range(1 + len(checkable_arguments(statement)))]
     for piece, sentence in pieces:
-        for stated in sentence.frames:
-            for balance, finding in zip(balances, compare_frames(frame, stated), strict=True):
+        for stated in sentence.statements:
+            for balance, finding in zip(balances, compare_statements(statement, stated), strict=True):
                 balance.add(piece, finding)
-    return decide(balances[0], balances[1:], frame.negated, frame.restricted), balances[1:]
+    return decide(balances[0], balances[1:], statement.negated, statement.restricted), balances[1:]
 
 
 def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[Balance]) -> bool:
     """Whether nothing credible states a value of a plain claim that has no verdict."""
-    plain = decision.verdict is Verdict.INCONCLUSIVE and not (claim.frame.negated or claim.frame.restricted)
+    plain = decision.verdict is Verdict.INCONCLUSIVE and not (claim.statement.negated or claim.statement.restricted)
     return plain and any(not any(piece.weight > 0 for piece in value.supports) for value in values)
 
 

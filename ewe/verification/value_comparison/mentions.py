@@ -1,9 +1,10 @@
-"""Finding proper names and titles."""
+"""Finding the values of a sentence: dates, numbers, proper names and titles."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ewe.text.english import FUNCTION_WORDS, MONTHS, WEEKDAYS, words_of
+from ewe.verification.value_comparison.dates_and_numbers import find_date, find_number
 from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, RELATIONS, NameKind
 from ewe.verification.value_comparison.tokens import Mention, Token, month_at, norm_at
 from ewe.verification.value_comparison.values import Name
@@ -17,7 +18,23 @@ _BUILDINGS = words_of("bridge palace castle cathedral tower station")
 _MAX_WORDS = 10
 
 
-def quoted_names(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
+def find_mentions(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
+    """All values of a sentence, in order, without overlaps: quoted titles, dates, numbers, then names."""
+    mentions = _quoted_names(sentence, tokens)
+    taken = {index for mention in mentions for index in range(mention.first, mention.last)}
+    index = 0
+    finders: tuple[Callable[[Sequence[Token], int], Mention | None], ...] = (find_date, find_number, _find_name)
+    while index < len(tokens):
+        found = None if index in taken else next(filter(None, (find(tokens, index) for find in finders)), None)
+        if found is not None and taken.isdisjoint(range(found.first, found.last)):
+            mentions.append(found)
+            index = found.last
+        else:
+            index += 1
+    return sorted(mentions, key=lambda mention: mention.first)
+
+
+def _quoted_names(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
     """Titles in quotes or emphasis; longer quotations and whole sentences are no titles."""
     found = []
     for match in _QUOTED.finditer(sentence):
@@ -36,7 +53,7 @@ def quoted_names(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
     return found
 
 
-def find_name(tokens: Sequence[Token], i: int) -> Mention | None:
+def _find_name(tokens: Sequence[Token], i: int) -> Mention | None:
     """A proper name that begins at token i: capitalised words, with connectors between them where they belong."""
     if not _may_be_named(tokens, i) and not _is_small_head(tokens, i):
         return None

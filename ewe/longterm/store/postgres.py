@@ -1,0 +1,275 @@
+"""Memories in PostgreSQL: several writers, and rows that one tenant's transaction does not see of another."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any
+
+from ewe.errors import ConfigError, DatastoreError
+from ewe.longterm.records import Scope
+from ewe.longterm.store.postgres_schema import SCHEMA_VERSION, SCRIPT, TABLES
+from ewe.longterm.store.postgres_vectors import PostgresVectors
+from ewe.longterm.store.session import MemorySession, VectorIndex
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import TransactionStatus
+    from psycopg.types.numeric import FloatLoader
+    from psycopg.types.string import StrDumper, TextLoader
+except ModuleNotFoundError as missing:
+    raise ConfigError("memories in PostgreSQL need psycopg: pip install 'ewe-engine[postgres]'") from missing
+
+_CONNECT_S = 10
+_WAIT_MS = 30_000  # for other writers' locks, as long as for another process that holds an SQLite file
+_NOBODY, _ALL = "", '"all"'
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class _TextDumper(StrDumper):
+    def dump(self, obj: str) -> Any:
+        """The text without U+0000, which PostgreSQL cannot hold: U+001A marks where one was."""
+        return super().dump(_escaped(obj))
+
+
+class _TextLoader(TextLoader):
+    def load(self, data: Any) -> Any:
+        """The text as it was before `_TextDumper`."""
+        text = super().load(data)
+        return text.replace("\x1a0", "\0").replace("\x1a1", "\x1a") if isinstance(text, str) else text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\x1a", "\x1a1").replace("\0", "\x1a0")
+
+
+class PostgresConnection:
+    """psycopg's connection as `sqlite3.Connection`: the same placeholders, and nothing begun that was not asked for."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection = self._connect()
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Runs a statement with "?" for values."""
+        return self._connection.execute(statement.replace("?", "%s"), values or None)
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Runs a statement once per row, all sent together."""
+        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)
+
+    def begin(self, statement: str) -> None:
+        """Begins a transaction; if the connection was lost since the last one, on a new connection."""
+        try:
+            self._connection.execute(statement)
+        except psycopg.OperationalError:
+            if not self._connection.closed:
+                raise
+            self._connection = self._connect()
+            self._connection.execute(statement)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun and not ended, be it one that failed."""
+        return self._status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a transaction was begun and did not fail."""
+        return self._status == TransactionStatus.INTRANS
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    @property
+    def _status(self) -> TransactionStatus:
+        return self._connection.info.transaction_status
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        patient = make_conninfo("", **{"connect_timeout": _CONNECT_S, **conninfo_to_dict(self._url)})
+        connection = psycopg.connect(patient, autocommit=True)
+        connection.adapters.register_dumper(str, _TextDumper)
+        connection.adapters.register_loader("text", _TextLoader)
+        connection.adapters.register_loader("numeric", FloatLoader)
+        connection.execute(f"SET lock_timeout = {_WAIT_MS}")
+        return connection
+
+
+class PostgresSession(MemorySession):
+    """The store behind a URL, in the current schema there; `MemorySession` says what its methods are for.
+
+    Each process may write. Statements outside of `seeing` see no row of a tenant. A connection that was lost is made
+    again once, where a transaction begins. Raises DatastoreError for a role that row-level security does not bind.
+    """
+
+    _connection: PostgresConnection
+    path: str
+
+    def __init__(self, url: str, read_only: bool) -> None:
+        super().__init__(url, read_only)
+        self.path = url
+        with self._errors():
+            self._connection = PostgresConnection(url)
+            try:
+                _check(url, self._connection)
+            except BaseException:
+                self._connection.close()
+                raise
+        self._seen = _NOBODY
+
+    def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows that an SQL statement yields; none where it has no result."""
+        with self._lock, self._errors():
+            cursor = self._connection.execute(statement, tuple(values))
+            return cursor.fetchall() if cursor.description is not None else []
+
+    @contextmanager
+    def seeing(self, scopes: Sequence[Scope] | None) -> Iterator[None]:
+        """Sets `ewe.scopes`, in the transaction that is open or in one of its own."""
+        with self._lock, self._errors():
+            nested, before = self._connection.in_transaction, self._seen
+            if not nested:
+                self._connection.begin("BEGIN")
+            try:
+                self._see(_ALL if scopes is None else _named(scopes))
+                if self.in_transaction and scopes:
+                    self._lock_scopes(scopes)
+                yield
+                if not nested:
+                    self._connection.execute("COMMIT")
+            finally:
+                if nested and self._connection.goes_on:
+                    self._see(before)
+                elif not nested and self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                self._seen = before
+
+    def lock_out(self) -> None:
+        """Locks the table of scopes, which whoever writes looks into first."""
+        self.query("LOCK TABLE scopes")
+
+    def new_numbers(self, count: int) -> Sequence[int]:
+        """The next numbers of the sequence; other writers' may lie between them."""
+        rows = self.query("SELECT nextval('memory_numbers') FROM generate_series(1, ?::bigint)", (count,))
+        return [int(number) for (number,) in rows]
+
+    def vector_index(self) -> VectorIndex:
+        """pgvector."""
+        return PostgresVectors(self)
+
+    def make_index(self, name: str, definition: str) -> None:
+        """Makes an index on a connection of its own, so that nobody waits; nothing where another process is at it."""
+        with self._errors(), closing(PostgresConnection(self.path)) as apart:
+            lock = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ?, 0))"
+            if apart.execute(lock, (name,)).fetchall() == [(True,)]:
+                apart.execute(f"DROP INDEX IF EXISTS {name}")  # what a process left that ended too early
+                apart.execute(f"CREATE INDEX CONCURRENTLY {name} {definition}")
+
+    def empty_log(self) -> bool:
+        """Leaves the server's log to the server."""
+        return True
+
+    def damages(self) -> list[str]:
+        """Nothing; pg_amcheck looks into the files of a server."""
+        return []
+
+    def size(self) -> int:
+        """The bytes of the tables with their indexes."""
+        tables = ",".join(f"'{table}'" for table in TABLES)
+        query = f"SELECT sum(pg_total_relation_size(name::regclass)) FROM unnest(ARRAY[{tables}]) AS name"  # noqa: S608
+        return int(self.query(query)[0][0])
+
+    def rewrite(self) -> bool:
+        """Writes the tables again without dead rows; false if somebody reads for longer than locks are waited for."""
+        try:
+            for table in TABLES:
+                self.query(f"VACUUM (FULL, ANALYZE) {table}")
+        except DatastoreError as error:
+            if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                return False
+            raise
+        return True
+
+    def _begin(self, write: bool) -> None:
+        self._connection.begin("BEGIN" if write else _SNAPSHOT)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return _errors(self.name)
+
+    def _see(self, scopes: str) -> None:
+        if scopes != self._seen:
+            self._connection.execute("SELECT set_config('ewe.scopes', ?, true)", (scopes,))
+            self._seen = scopes
+
+    def _lock_scopes(self, scopes: Sequence[Scope]) -> None:
+        """Until the transaction ends; in one order, so that no two writers wait for each other."""
+        names = sorted(_named([scope]) for scope in set(scopes))
+        self._connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || name, 0)) "
+            "FROM unnest(?::text[]) AS name",
+            (names,),
+        )
+
+
+def create_schema(url: str) -> None:
+    """Makes an empty store in the current schema of a database, whole or not at all.
+
+    Raises DatastoreError if there is one, or it cannot be made.
+    """
+    with _errors(url), closing(PostgresConnection(url)) as connection:
+        connection.execute("BEGIN")
+        # Of two processes that make a store at once one waits, and finds that it is there.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
+        if _has_store(connection):
+            raise DatastoreError(f"{url} holds memories already: open it, or choose another database or schema")
+        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchall():
+            connection.execute("CREATE EXTENSION vector")
+        connection.execute(SCRIPT)
+        connection.execute("COMMIT")
+
+
+def exists(url: str) -> bool:
+    """Whether a store is in the current schema of a database. Raises DatastoreError if it cannot be reached."""
+    with _errors(url), closing(PostgresConnection(url)) as connection:
+        return _has_store(connection)
+
+
+def _has_store(connection: PostgresConnection) -> bool:
+    return bool(connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.state')").fetchall()[0][0])
+
+
+def _check(url: str, connection: PostgresConnection) -> None:
+    unbound = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    if connection.execute(unbound).fetchall() == [(True,)]:
+        raise DatastoreError(f"{url}: row-level security does not bind this role: connect as one that is no superuser")
+    if not _has_store(connection):
+        raise DatastoreError(f"{url} holds no memories: 'ewe memory add' makes a store")
+    [(version,)] = connection.execute("SELECT version FROM state").fetchall()
+    if version != SCHEMA_VERSION:
+        raise DatastoreError(f"{url} has schema version {version}, this engine reads {SCHEMA_VERSION}: update it")
+
+
+def _named(scopes: Iterable[Scope]) -> str:
+    """Scopes as `ewe.scopes` holds them."""
+    return json.dumps([{"user": _escaped(scope.user), "agent": _escaped(scope.agent)} for scope in scopes])
+
+
+_ADVICE = {
+    psycopg.errors.LockNotAvailable: "another process holds it: wait until that has ended",
+    psycopg.errors.DeadlockDetected: "two writers waited for each other: run again",
+    psycopg.errors.FeatureNotSupported: "the server lacks something: it needs PostgreSQL 13 or newer with pgvector",
+    psycopg.errors.InsufficientPrivilege: "this role may not: it needs a schema of its own and the extension vector",
+    psycopg.OperationalError: "it cannot be reached, or the connection was lost: what was committed is kept",
+}
+
+
+@contextmanager
+def _errors(url: str) -> Iterator[None]:
+    """Turns errors of psycopg into a DatastoreError that names the URL and what to do."""
+    try:
+        yield
+    except psycopg.Error as error:
+        advice = next((told for kind, told in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
+        reason = error.diag.message_primary or str(error).strip()
+        raise DatastoreError(f"{url}: {advice} ({reason})") from error

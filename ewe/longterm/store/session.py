@@ -1,0 +1,73 @@
+"""What the store of memories asks of a database beyond the SQL that SQLite and PostgreSQL share."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from ewe.longterm.records import Scope
+from ewe.retrieval.store.session import Connection, Session
+
+Entry = tuple[int, int, str]  # number of a memory, number of its scope, content
+
+
+class VectorIndex(Protocol):
+    """Where the vectors of memories lie; `memories.cell` is NULL for a memory that has none."""
+
+    def start(self, connection: Connection, dimension: int) -> None:
+        """Makes room for an encoder's vectors; those of an earlier one are gone. Belongs inside a transaction."""
+
+    def write(self, connection: Connection, entries: Sequence[Entry], vectors: np.ndarray) -> None:
+        """Keeps vectors (float32 [entries, dimension]) of memories that still have these contents."""
+
+    def search(self, query: np.ndarray, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
+        """(number of a memory, inner product with `query`, float32 [dimension]) of the best, the best first."""
+
+    def forget(self, connection: Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
+        """Gives up the vectors of memories in the scopes. Belongs inside the transaction that changes the memories."""
+
+    def wipe(self) -> bool:
+        """Takes the vectors that were given up from the disk; whether there was anything to do."""
+
+    def arrange(self, scopes: Iterable[int]) -> None:
+        """Speeds up searches of scopes that have grown large."""
+
+
+class MemorySession(Session):
+    """A session with the tables of a store of memories."""
+
+    path: Path | str  # the folder of the store, or its URL
+
+    @abstractmethod
+    def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
+        """Inside, statements are about these scopes (None: all), and a database with row-level security shows no other.
+
+        In a transaction, other writers to these scopes wait until it has ended.
+        """
+
+    @abstractmethod
+    def lock_out(self) -> None:
+        """Has all other writers wait until the transaction has ended."""
+
+    @abstractmethod
+    def new_numbers(self, count: int) -> Sequence[int]:
+        """Numbers of new memories, each given once; belongs inside a transaction."""
+
+    @abstractmethod
+    def vector_index(self) -> VectorIndex:
+        """Where vectors lie."""
+
+    @abstractmethod
+    def empty_log(self) -> bool:
+        """Takes what was deleted from the database's log, as far as it can; false while a reader holds it."""
+
+    @abstractmethod
+    def damages(self) -> list[str]:
+        """What the database itself finds damaged."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """The bytes of the store."""
