@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from e2e.test_tensor_parallel import DEATH_S, needs_builtin
 
 from ewe import LLM, SamplingParams
 
+LONG = 300.0
 SCRIPT = """
 from ewe import LLM, SamplingParams
 from ewe.errors import EngineDeadError
@@ -103,6 +105,8 @@ def test_they_write_what_one_process_does_and_requests_end_with_the_second_machi
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     processes = [machine.start(script) for machine in machines]
+    give_up = threading.Timer(LONG, lambda: [end(process) for process in processes])
+    give_up.start()  # a line that does not come would be waited for
     try:
         assert processes[0].stdout is not None
         assert processes[0].stdout.readline() == f"{expected.token_ids}\n"
@@ -112,6 +116,7 @@ def test_they_write_what_one_process_does_and_requests_end_with_the_second_machi
         assert said in processes[0].stdout.readline()
         assert time.monotonic() - begin < DEATH_S
     finally:
+        give_up.cancel()
         for process in processes:
             if process.poll() is None:
                 end(process)
