@@ -11,7 +11,7 @@ from itertools import islice
 from operator import methodcaller
 
 from ewe.config import Config
-from ewe.engine.inflight_batch import InflightBatch, Processor, Writer, known_draws, last_tokens
+from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
 from ewe.engine.model_runner import ForwardResult
 from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
@@ -19,7 +19,6 @@ from ewe.engine.pauses import Action, Pauses
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.sampler import Token
 from ewe.engine.scheduler import Scheduler
-from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError

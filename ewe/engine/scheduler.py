@@ -8,10 +8,10 @@ from collections.abc import Callable
 from collections.abc import Sequence as Batch
 
 from ewe.config import SchedulerConfig
+from ewe.engine.inflight_batch import SchedulerOutput
 from ewe.engine.model_runner import ForwardRow
 from ewe.engine.pauses import Action
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.scheduler_output import SchedulerOutput
 from ewe.engine.sequence import Sequence, SwappedContext
 from ewe.errors import OutOfBlocksError
 from ewe.kvcache.block_manager import BlockManager

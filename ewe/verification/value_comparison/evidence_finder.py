@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ewe.protocols import Retriever
-from ewe.text.english import stem
 from ewe.text.sentences import SentenceSplitter
 from ewe.text.words import words
 from ewe.types import Passage
 from ewe.verification.value_comparison.claims import ParsedClaim
 from ewe.verification.value_comparison.clauses import Clause
 from ewe.verification.value_comparison.coreference import Discourse
-from ewe.verification.value_comparison.lexicon import WORDS_OF_RELATION, relation_speaks
+from ewe.verification.value_comparison.lexicon import WORDS_OF_RELATION
 from ewe.verification.value_comparison.mentions import find_mentions
 from ewe.verification.value_comparison.statements import read_statements
 from ewe.verification.value_comparison.tokens import tokenize
@@ -21,8 +20,6 @@ from ewe.verification.value_comparison.values import Agreement, Name, compare
 
 _MAX_LEAD = 2  # Sentences before the deciding one that an excerpt may take along.
 _CACHED_PASSAGES = 4096
-# Relations that a text can tell of without a word for them: "X, a weaver", "X (1867 – 1934)".
-_UNSPOKEN = frozenset({"be", "have", "occupation", "birth", "death"})
 _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 
@@ -45,7 +42,6 @@ class EvidenceFinder:
         self._retriever = retriever
         self._top_k = top_k
         self._splitter = splitter
-        self._stems = lru_cache(maxsize=_CACHED_PASSAGES)(_stems)
         self.read = lru_cache(maxsize=_CACHED_PASSAGES)(self._read)
 
     def find(self, claims: Sequence[ParsedClaim]) -> list[list[Passage]]:
@@ -56,18 +52,10 @@ class EvidenceFinder:
             return [[] for _ in claims]
         found = dict(zip(unique, self._retriever.retrieve(unique, self._top_k), strict=True))
         results = []
-        for claim, group in zip(claims, queries, strict=True):
+        for group in queries:
             passages = {scored.passage.id: scored.passage for query in group for scored in found[query]}
-            results.append([passage for passage in passages.values() if self._may_tell(passage, claim.statement)])
+            results.append([passage for passage in passages.values() if passage.veracity > 0])
         return results
-
-    def _may_tell(self, passage: Passage, statement: Clause) -> bool:
-        """Whether a passage can be believed at all, has a name of the claim and a word that speaks of the relation."""
-        stems = self._stems(passage)
-        about = any(stem(name.words[-1]) in stems for name in statement.names())
-        open_relation = not statement.relations.isdisjoint(_UNSPOKEN)
-        told = open_relation or any(relation_speaks(name, stems) for name in statement.relations)
-        return passage.veracity > 0 and about and told
 
     def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
         return read_sentences(passage, self._splitter)
@@ -98,10 +86,6 @@ def _first_needed(
         if all(name.words[-1] in told for name in unnamed):
             return first
     return index
-
-
-def _stems(passage: Passage) -> frozenset[str]:
-    return frozenset(stem(word) for word in words(f"{passage.title} {passage.text}"))
 
 
 def title_name(title: str) -> Name | None:

@@ -94,13 +94,6 @@ RELATIONS = _relation_table()
 """{stem: relations that it speaks of}."""
 
 
-def relation_speaks(relation: str, stems: frozenset[str]) -> bool:
-    """Whether a text with these stems has a word that speaks of `relation` ("~" and a stem for an unlisted verb)."""
-    if relation.startswith("~"):
-        return relation[1:] in stems
-    return any(relation in RELATIONS.get(stem, ()) for stem in stems)
-
-
 def _past(word: str) -> str:
     """The regular past tense; harmless for nouns, which then stand in a query as words that no text has."""
     if word.endswith("y") and word[-2] not in "aeou":
