@@ -30,7 +30,7 @@ from ewe.errors import ConfigError, EWEError
 
 
 class _Commands(TyperGroup):
-    """Errors that the engine raises on purpose become one line on standard error and exit code 2."""
+    """Errors of the engine, and files that cannot be read or written, become one line and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -39,6 +39,11 @@ class _Commands(TyperGroup):
             if ctx.params.get("debug"):
                 raise
             say(str(error))
+            raise typer.Exit(2) from error
+        except OSError as error:
+            if ctx.params.get("debug") or isinstance(error, BrokenPipeError):  # whose reader has seen enough
+                raise
+            say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
             say("interrupted")

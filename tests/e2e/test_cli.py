@@ -250,6 +250,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(llm: FakeLLM, 
     assert llm.calls == []
 
 
+def test_a_full_disk_is_one_line(llm: FakeLLM) -> None:
+    result = ewe("generate", "p", "--html", "/dev/full")
+    assert (result.exit_code, result.stderr) == (2, "ewe: [Errno 28] No space left on device\n")
+
+
 def test_debug_shows_the_traceback(llm: FakeLLM) -> None:
     assert ewe("--debug", "generate", "p", "--temperature", "-1").exception.__class__.__name__ == "InvalidRequestError"
     quiet = ewe("generate", "p", "--temperature", "-1", EWE_DEBUG="1")
@@ -285,7 +290,9 @@ def test_validate_names_every_problem(tmp_path: Path) -> None:
     good.write_text("memory: {retrieval_units: 2}\n", encoding="utf-8")
     bad.write_text("memory: {retrieval_unit: 3, unit_tokens: -4}\npolicy: psychic\n", encoding="utf-8")
     assert ewe("validate", str(good)).output == f"{good}: ok\n"
-    result = ewe("validate", str(good), str(bad), str(tmp_path / "none.yaml"))
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"policy: \xe9\n")
+    result = ewe("validate", str(good), str(bad), str(tmp_path / "none.yaml"), str(latin))
     assert result.exit_code == 1
     problems = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
     assert [problem.split(":")[0].split(";")[0] for problem in problems] == [
@@ -293,6 +300,7 @@ def test_validate_names_every_problem(tmp_path: Path) -> None:
         "unknown setting memory.retrieval_unit",
         "policy",
         "cannot read the configuration " + str(tmp_path / "none.yaml"),
+        f"{latin} is not valid YAML",
     ]
 
 

@@ -85,6 +85,16 @@ def test_a_tokenizer_counts_instead_of_the_estimate(tmp_path) -> None:
     assert len(Chunker(ChunkRules(8, 0)).chunks(Document("d", text))) == 12
 
 
+def test_a_text_without_spaces_takes_time_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunker, counted = Chunker(ChunkRules(tokens=20, overlap=0)), []
+    count = chunker._count
+    monkeypatch.setattr(chunker, "_count", lambda text: counted.append(len(text)) or count(text))
+    text = "x" * 20_000
+    spans = chunker.chunks(Document("a", text))
+    assert "".join(text[chunk.start : chunk.end] for chunk in spans) == text
+    assert sum(counted) < 20 * len(text)
+
+
 @pytest.mark.parametrize(("tokens", "overlap"), [(7, 0), (20, 11), (20, -1)])
 def test_rules_that_cannot_work_are_refused(tokens: int, overlap: int) -> None:
     with pytest.raises(DatastoreError, match=str(overlap) if tokens > 7 else "at least 8"):

@@ -121,18 +121,21 @@ class Chunker:
                 if start < end:
                     yield start, end
                 start = found.start()
-                while self._count(text[start : found.end()]) > self._rules.tokens:
-                    middle = start + self._longest(text[start : found.end()])
-                    yield start, middle
-                    start = middle
+                while (size := self._longest(text, start, found.end())) < found.end() - start:
+                    yield start, start + size
+                    start += size
             end = found.end()
         if start < end:
             yield start, end
 
-    def _longest(self, word: str) -> int:
-        """Characters of the longest beginning of a word that fits the budget, at least one."""
-        fits = range(1, min(len(word), 8 * self._rules.tokens) + 1)
-        return max(1, bisect_right(fits, self._rules.tokens, key=lambda size: self._count(word[:size])))
+    def _longest(self, text: str, start: int, end: int) -> int:
+        """Characters of the longest beginning of a word that fits the budget, at least one.
+
+        At most eight per token: more are never looked at, so that a text without spaces takes time in proportion.
+        """
+        word = text[start : min(end, start + 8 * self._rules.tokens)]
+        sizes = range(1, len(word) + 1)
+        return max(1, bisect_right(sizes, self._rules.tokens, key=lambda size: self._count(word[:size])))
 
 
 def counter(tokenizer: str | None) -> Count:
