@@ -117,8 +117,11 @@ def fuse_layers(model: Any) -> int:
         model.device,
     )  # fmt: skip
     slots = np.arange(_BLOCK, _BLOCK + _TRIAL_TOKENS)
-    tokens = [model.config.get_text_config().vocab_size // 2 + number for number in range(_TRIAL_TOKENS)]
-    batch = place_rows([ForwardRow(tokens, 5, slots)], "paper")
+    text = model.config.get_text_config()
+    tokens = [text.vocab_size // 2 + number for number in range(_TRIAL_TOKENS)]
+    # As far on as can be: some layers scale queries from a position on that most answers never reach.
+    end = getattr(text, "max_position_embeddings", None) or _BLOCK
+    batch = place_rows([ForwardRow(tokens, end - _TRIAL_TOKENS, slots)], "paper")
     moved = [torch.from_numpy(item).to(model.device) for item in (batch.token_ids, batch.positions, batch.write_slots)]
     backend = TritonBackend(model.device, _BLOCK, shapes[0].num_kv_heads)
     step = plan_step(batch, shapes, pool, backend, False, moved[2])

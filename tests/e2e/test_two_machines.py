@@ -77,6 +77,8 @@ def machines() -> Iterator[list[Machine]]:
 
 def end(process: subprocess.Popen[str]) -> None:
     """Ends torchrun and what it has started at once, as a power cut would."""
+    if process.poll() is not None:
+        return
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     for member in family:
         member.kill()
@@ -118,5 +120,4 @@ def test_they_write_what_one_process_does_and_requests_end_with_the_second_machi
     finally:
         give_up.cancel()
         for process in processes:
-            if process.poll() is None:
-                end(process)
+            end(process)

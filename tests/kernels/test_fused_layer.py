@@ -9,9 +9,11 @@ import pytest
 import torch
 from kernel_parts import BLOCK
 from parity.families import FAMILIES, build
+from parity.more_families import MORE
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
 from torch import nn
+from transformers import AutoModelForCausalLM
 from triton_interpreter import INTERPRETED
 
 from ewe.attention.triton_backend import TritonBackend
@@ -69,6 +71,17 @@ def test_fused_layers_give_what_the_layers_give(family, device):
     assert all(torch.equal(found[name], item) for name, item in names.items())
     unfuse_layers(model)
     assert not any(hasattr(type(module), "fused") for module in model.modules())
+
+
+@pytest.mark.parametrize(("family", "fused"), [("ministral3", 0), ("smollm3", 2), ("granite", 0)])
+def test_layers_that_only_look_alike_are_left_as_they_are(family, fused):
+    """Queries scaled by position from far on, a layer without positions, branches that are scaled."""
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        model = AutoModelForCausalLM.from_config(MORE[family](), dtype=torch.float32, attn_implementation="ewe").eval()
+    expected = logits_of(model.requires_grad_(False), triton=False)
+    assert fuse_layers(model) == fused
+    torch.testing.assert_close(logits_of(model), expected, atol=LOGPROBS, rtol=0)
 
 
 def test_merged_weights_take_no_memory_twice():
