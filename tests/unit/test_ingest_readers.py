@@ -168,6 +168,13 @@ class TestHTML:
         assert [mark.title for mark in document.marks] == ["Roses & more", "Roses & more - Care"]
         assert document.text[document.marks[1].start :].strip().startswith("Water")
 
+    def test_a_raised_number_is_no_part_of_the_one_before_it(self, tmp_path: Path) -> None:
+        page = "<p>3 10<sup>6</sup> m<sup>-2</sup>, the 19<sup>th</sup><sup></sup> 5 H<sub>2</sub>O.<sup>[1]</sup>"
+        [document] = read(written(tmp_path / "a.html", page))
+        assert document.text == "3 10^6 m^-2, the 19th 5 H2O.[1]"
+        plain, _ = texts._plain("It is 10<sup>6</sup> years, the 19<sup>th</sup>.\n\n<div>10<sup>6</sup></div>")
+        assert plain.split() == ["It", "is", "10^6", "years,", "the", "19th.", "10^6"]
+
     def test_stray_and_unclosed_elements_do_no_harm(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.html", "</nav></p><h1>Title<p>Text stays.</div></script><b>Also this"))
         assert document.title == "Title"

@@ -23,6 +23,7 @@ _BLOCKS = frozenset(
 _CELLS = frozenset(("td", "th"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4"))
 _DATES = frozenset(("article:published_time", "date", "dc.date", "dcterms.date", "datepublished"))
+_EXPONENT = re.compile(r"[-+−]?\d")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}encoding=["']([\w.:-]+)""", re.IGNORECASE
@@ -62,6 +63,7 @@ class _Page(HTMLParser):
         self._left_out: list[str] = []
         self._captured: list[str] | None = None  # the text of the title or heading that is open
         self._capturing = ""
+        self._is_raised = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _LEFT_OUT:
@@ -73,6 +75,8 @@ class _Page(HTMLParser):
         elif tag == "title" or tag in _HEADINGS:
             self._end_captured()
             self._captured, self._capturing = [], tag
+        elif tag == "sup":
+            self._is_raised = True
         elif tag in _CELLS:
             self._add(" ")
         elif tag in _BLOCKS:
@@ -89,6 +93,8 @@ class _Page(HTMLParser):
                 del self._left_out[self._left_out.index(tag) :]
         elif tag == "title" or tag in _HEADINGS:
             self._end_captured()
+        elif tag == "sup":
+            self._is_raised = False
         elif tag in _BLOCKS:
             self._break()
 
@@ -96,6 +102,9 @@ class _Page(HTMLParser):
         if self._left_out:
             return
         text = _SPACE.sub(" ", data)
+        if self._is_raised and _EXPONENT.match(text):
+            text = f"^{text}"  # "10" and a raised "6" are not 106
+        self._is_raised = False
         if self._captured is not None:
             self._captured.append(text)
         else:

@@ -17,6 +17,7 @@ _PART = 1 << 20  # characters; longer texts are cut at the best place before
 _CUTS = (re.compile(r"\n[ \t\r]*\n(?=\S)"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]*>", re.DOTALL)
+_RAISED = re.compile(r"<sup>(?=[-+−]?\d)", re.IGNORECASE)
 _ENDS = {
     "paragraph_close": "\n\n",
     "tr_close": "\n\n",
@@ -97,7 +98,7 @@ def _front_matter(text: str) -> dict[str, Any]:
 def _plain(markdown: str) -> tuple[str, list[Mark]]:
     """The text without markup, headings taken out, and a mark where each heading's section begins."""
     text, marks, is_heading = StringIO(), [], False
-    for token in _MARKDOWN.parse(markdown):
+    for token in _MARKDOWN.parse(_RAISED.sub("^", markdown)):
         if token.type.startswith("heading_"):
             is_heading = token.type == "heading_open"
         elif token.type == "inline" and is_heading:
