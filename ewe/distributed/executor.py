@@ -113,8 +113,8 @@ class Executor:
             store = distributed.FileStore(path, self._parts)  # type: ignore[attr-defined]
         for link in self._links:
             link.wait_for_first()
-            if self._find_death():
-                raise EngineDeadError(self._death)
+        if self._find_death():  # after all: looking takes what has come from any of them
+            raise EngineDeadError(self._death)
         return store
 
     def _start(self, rank: int, store: str) -> Link:

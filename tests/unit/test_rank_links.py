@@ -12,10 +12,10 @@ from torch import distributed
 
 from ewe.components import preflight
 from ewe.config import Config, ModelConfig
+from ewe.distributed import executor, torchrun
 from ewe.distributed import link as links
-from ewe.distributed import torchrun
 from ewe.distributed.link import BEAT_S, SILENT_S, Link
-from ewe.errors import ConfigError
+from ewe.errors import ConfigError, EngineDeadError
 
 LONG = 60.0
 
@@ -99,6 +99,27 @@ def test_what_waits_to_send_to_a_worker_that_does_not_read_fails_when_it_is_cut_
     link.cut()
     thread.join(LONG)
     assert failed.is_set()
+
+
+def test_workers_that_come_before_they_are_waited_for_have_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "TO_COME_S", 1.0)  # in which nothing more comes
+    pairs = [socket.socketpair() for _ in range(3)]
+    found = [Link(rank, own) for rank, (own, _) in enumerate(pairs, 1)]
+    store = distributed.HashStore()
+    monkeypatch.setattr(executor, "is_started_by_torchrun", lambda: True)
+    monkeypatch.setattr(executor, "meet_workers", lambda: (store, found))
+    waiting = object.__new__(executor.Executor)
+    waiting._lock, waiting._death, waiting._parts = threading.Lock(), "", 4
+    for _, worker in pairs:
+        worker.sendall(b".")
+    assert waiting._meet_workers() is store
+    pairs[1][1].close()
+    pairs[0][1].sendall(b".")
+    pairs[2][1].sendall(b".")
+    with pytest.raises(EngineDeadError, match=r"rank 2 .of 4. has ended"):
+        waiting._meet_workers()
+    for end in (end for pair in pairs for end in pair):
+        end.close()
 
 
 @pytest.fixture
