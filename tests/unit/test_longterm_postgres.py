@@ -305,6 +305,7 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
         found = store.embeddings.search(query, [ann], 10)
     assert f"vectors_of_{ann}" in plan
     np.testing.assert_allclose([product for _, product in found], best[:10], rtol=1e-5)
+    raw(store, "CREATE INDEX vectors_of_1_ccnew ON memories (number)")  # as REINDEX names what it has begun
     store.embeddings.embed(WordEncoder("others"), replace=True)
     assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
     [(definition,)] = raw(store, f"SELECT pg_get_indexdef('vectors_of_{ann}'::regclass)")
