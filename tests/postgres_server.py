@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.metadata import distribution
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,21 +18,26 @@ from typing import Any
 import pytest
 
 _STARTS_WITHIN = 60.0
-_FASTER = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=40")
+# Without autovacuum, whose snapshots hold on to deleted rows for a moment.
+_SETTINGS = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=40", "autovacuum=off")
 
 
 class PostgresServer:
-    """Listens on a socket in a folder of its own; its role `ewe` is no superuser. `restart` loses nothing."""
+    """Listens on a socket in a folder of its own; its role `ewe` is no superuser.
+
+    Raises ImportError, LookupError or OSError where there can be none.
+    """
 
     def __init__(self, folder: Path) -> None:
+        import psycopg  # noqa: F401
+
+        # Nothing of pgserver's own code is wanted, which makes folders when it is imported.
+        self._programs = Path(str(distribution("pgserver").locate_file("pgserver/pginstall/bin")))
         self.folder, self._numbers = folder, count(1)
         self._user: dict[str, Any] = {}
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(folder, "nobody")
             self._user = {"user": "nobody", "group": os.stat(folder).st_gid, "extra_groups": []}
-        import pgserver
-
-        self._programs = Path(pgserver.__file__).parent / "pginstall" / "bin"
         self._run("initdb", "-D", str(folder / "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C",
                   "--no-sync", "--no-instructions")  # fmt: skip
         self.start()
@@ -72,17 +79,19 @@ class PostgresServer:
         """Starts the server and waits until it answers."""
         import psycopg
 
-        settings = [part for setting in ("listen_addresses=", *_FASTER) for part in ("-c", setting)]
+        settings = [part for setting in ("listen_addresses=", *_SETTINGS) for part in ("-c", setting)]
         with (self.folder / "log").open("ab") as log:
             command = [str(self._programs / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)]
             self._process = subprocess.Popen([*command, *settings], cwd="/", stdout=log, stderr=log, **self._user)
         deadline = time.monotonic() + _STARTS_WITHIN
         while True:
             try:
-                return self.execute("SELECT 1", database="postgres") and None
-            except psycopg.OperationalError:
-                assert self._process.poll() is None, (self.folder / "log").read_text()
-                assert time.monotonic() < deadline
+                self.execute("SELECT 1", database="postgres")
+                return
+            except psycopg.OperationalError as error:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise OSError(f"{error}: {(self.folder / 'log').read_text()}") from error
                 time.sleep(0.01)
 
     def stop(self) -> None:
@@ -94,17 +103,21 @@ class PostgresServer:
         done = subprocess.run(
             [str(self._programs / program), *arguments], cwd="/", capture_output=True, text=True, **self._user
         )
-        if "Permission denied" in done.stderr:
-            pytest.skip("PostgreSQL does not run as root, and nobody else may read the wheel pgserver here")
-        assert done.returncode == 0, done.stderr
+        if done.returncode:
+            raise OSError(f"{program} failed: {done.stderr}")
 
 
 def started() -> Iterator[PostgresServer]:
-    """A server until the tests have ended. Skips whatever asks for it where psycopg or pgserver is missing."""
-    for name in ("psycopg", "pgserver"):
-        pytest.importorskip(name, reason="a real PostgreSQL needs psycopg and pgserver: pip install -e '.[test]'")
-    # Not in pytest's folder: the path of a socket has 107 bytes at most.
-    with tempfile.TemporaryDirectory(prefix="ewe-pg-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(Path(folder))
+    """A server until the tests have ended. Skips whatever asks for it where there can be none.
+
+    It needs psycopg and pgserver, and where tests run as root a user "nobody" who may read pgserver.
+    """
+    with ExitStack() as made:
+        try:
+            # Not in pytest's folder: the path of a socket has 107 bytes at most.
+            folder = tempfile.TemporaryDirectory(prefix="ewe-pg-", dir="/tmp", ignore_cleanup_errors=True)
+            server = PostgresServer(Path(made.enter_context(folder)))
+        except (ImportError, LookupError, OSError) as error:
+            pytest.skip(f"no PostgreSQL can be started here: {error}")
         yield server
         server.stop()

@@ -85,6 +85,8 @@ def test_a_comparison_in_another_order_is_the_same() -> None:
         ("My car is red.", "My car is a Volvo."),
         ("Kim's favourite book is Emma.", "Kim's favourite film is Alien."),
         ("I am learning Spanish.", "I am learning to cook."),
+        ("Ann moved to Lyon in 2019", "Ann moved to Lyon."),
+        ("The office opens at nine.", "The office opens at nine on Mondays."),
     ],
 )
 def test_what_can_hold_beside_it(one: str, other: str) -> None:
@@ -96,6 +98,9 @@ def test_what_can_hold_beside_it(one: str, other: str) -> None:
     ("one", "other"),
     [
         ("Paul is a teacher.", "Paul is a father."),
+        ("The office opens at nine.", "The office opens at nine thirty."),
+        ("Ann lives in Lyon.", "Ann lived in Lyon in 2019."),
+        ("Ann moved to Lyon in 2019.", "Ann never moved to Lyon."),
         (BERLIN, "I live in Berlin, Germany"),
         (BERLIN, BERLIN),
         ("The bridge opened in 1932", "The bridge opened in 1923"),

@@ -20,7 +20,7 @@ from ewe.longterm.open_memories import open_or_create
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import Change, MemoryStore
-from tests.unit.longterm_parts import WordEncoder, memories, raw
+from tests.unit.longterm_parts import WordEncoder, impatient, memories, raw
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
 ROOT = Path(__file__).parents[2]
@@ -112,9 +112,57 @@ def test_what_one_writer_decides_waits_for_the_other(store: MemoryStore, postgre
 
 def wait_until_somebody_waits(postgres: Any) -> None:
     deadline = time.monotonic() + 60
-    while not postgres.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+    while not postgres.execute("SELECT 1 FROM pg_locks WHERE NOT granted"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_vectors_are_made_while_others_write_and_nobody_waits_for_ever(
+    store: MemoryStore, postgres: Any, replace: bool
+) -> None:
+    encoder = WordEncoder()
+    store.embeddings.embed(encoder)
+    store.add(memories(2, ANN))
+    failed: list[BaseException] = []
+
+    def embed() -> None:
+        try:
+            store.embeddings.embed(encoder, replace)
+        except BaseException as error:
+            failed.append(error)
+
+    background = threading.Thread(target=embed)
+    with MemoryStore.open(store.path, read_only=False) as other, other.transaction():
+        other.recalled(ANN, ["m1"])
+        background.start()
+        wait_until_somebody_waits(postgres)
+        other.recalled(ANN, ["m0"])
+    background.join()
+    assert not failed
+    assert {memory.recall_count for memory in store.scan([ANN])} == {1}
+    assert store.stats()["without_vector"] == 0
+
+
+def test_a_snapshot_that_could_not_begin_leaves_nothing_open(store: MemoryStore) -> None:
+    impatient(store)
+    with MemoryStore.open(store.path, read_only=False) as other, other.transaction() as connection:
+        connection.execute("LOCK TABLE state")
+        with pytest.raises(DatastoreError, match="another process holds it"), store.snapshot():
+            pass
+    assert store.stats()["memories"] == 0
+    assert store.add(memories(1)).added == 1
+
+
+def test_where_no_server_can_be_started_tests_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    import postgres_server
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("initdb")
+
+    monkeypatch.setattr(postgres_server.subprocess, "run", refuse)
+    with pytest.raises(pytest.skip.Exception, match="no PostgreSQL can be started here"):
+        next(postgres_server.started())
 
 
 CHILD = """
@@ -174,9 +222,11 @@ def test_a_server_that_was_started_again_is_found_again(store: MemoryStore, post
     store.add(memories(1))
     with MemoryStore.open(store.path) as reader:
         postgres.stop()
-        with pytest.raises(DatastoreError, match=r"postgresql://ewe@/ewe.*cannot be reached"):
-            reader.find(Scope(), "m0")
-        postgres.start()
+        try:
+            with pytest.raises(DatastoreError, match=r"postgresql://ewe@/ewe.*cannot be reached"):
+                reader.find(Scope(), "m0")
+        finally:
+            postgres.start()
         assert len(reader) == 1
     assert store.add(memories(1, first=1)).added == 1
     assert (len(store), store.verify()) == (2, [])
@@ -187,11 +237,15 @@ def test_a_transaction_whose_connection_is_lost_leaves_nothing(store: MemoryStor
         with store.transaction():
             store.add(memories(1))
             lose_the_connection()
-            store.add(memories(1, first=1))
+            for _ in range(2):  # not the second time either, on a new connection
+                with pytest.raises(DatastoreError, match="connection was lost"):
+                    store.add(memories(1, first=1))
 
     def look() -> None:
         with store.snapshot():
             lose_the_connection()
+            with pytest.raises(DatastoreError, match="connection was lost"):
+                len(store)
             len(store)
 
     def lose_the_connection() -> None:
@@ -251,6 +305,7 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
         found = store.embeddings.search(query, [ann], 10)
     assert f"vectors_of_{ann}" in plan
     np.testing.assert_allclose([product for _, product in found], best[:10], rtol=1e-5)
+    raw(store, "CREATE INDEX vectors_of_1_ccnew ON memories (number)")  # as REINDEX names what it has begun
     store.embeddings.embed(WordEncoder("others"), replace=True)
     assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
     [(definition,)] = raw(store, f"SELECT pg_get_indexdef('vectors_of_{ann}'::regclass)")

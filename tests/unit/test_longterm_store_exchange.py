@@ -17,7 +17,7 @@ from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
 from ewe.longterm.store.database import SCHEMA_VERSION
-from tests.unit.longterm_parts import WordEncoder, impatient, memories, new_store
+from tests.unit.longterm_parts import SHARED, WordEncoder, impatient, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
 
@@ -174,6 +174,26 @@ def test_nothing_of_what_was_deleted_is_left_on_the_disk(
         for i in range(40):
             assert (f"zqx{lot}x{i}x".encode() in left) == (i % 3 == 0), f"content zqx{lot}x{i}x"
     assert store.verify() == []
+
+
+def test_what_is_deleted_during_a_scrub_counts_as_not_scrubbed(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(memories(3))
+    store.delete(SHARED, ["m0"], at=1.0, reason="asked")
+    rewrite = store._session.rewrite
+
+    def late() -> bool:
+        done = rewrite()
+        store.delete(SHARED, ["m1"], at=2.0, reason="asked")
+        return done
+
+    with monkeypatch.context() as during:
+        during.setattr(store._session, "rewrite", late)
+        store.scrub()
+    assert store.stats()["deleted_and_not_scrubbed"] == 1
+    store.scrub()
+    assert store.stats()["deleted_and_not_scrubbed"] == 0
 
 
 def test_an_erased_user_is_in_no_file_under_any_agent(

@@ -47,6 +47,8 @@ _BESIDE_ONE = words_of("in on at from by called named due now the")
 _ATTRIBUTE = words_of("favourite favorite name colour color age size height weight status job mood type of")
 _BE = words_of("am is are")
 _PREPOSITIONS = words_of("to of at with about for")
+# Behind a statement they begin where, when or with whom it was.
+_DETAILS = words_of("in on at to with for from since as by")
 _FILLERS = words_of(
     "a an the i my we our you it is are am was were has have had do does in on at to of and for with from"
 )
@@ -151,14 +153,17 @@ def _is_one(subject: list[str], between: list[str], values: tuple[list[str], lis
 
 
 def can_both_hold(one: str, other: str) -> bool:
-    """Whether the words say so: of two people or things, of two things that somebody liked, visited or is afraid of, or
-    of short statements that share less than a quarter of their words and none that matters.
+    """Whether the words say so: of two people or things, of two things that somebody liked, visited or is afraid of, of
+    a statement without a detail of the other one ("Ann moved to Lyon", "Ann moved to Lyon in 2019"), or of short
+    statements that share less than a quarter of their words and none that matters.
 
     Judges of entailment take such pairs for contradictions.
     """
     (first, no), (second, not_second) = _parts(one), _parts(other)
     if no != not_second or not first or not second or same_attribute(one, other):
         return False
+    if _adds_detail(*sorted((first, second), key=len)):
+        return True
     if max(len(first), len(second)) <= _SHORT:
         shared = set(first) & set(second)
         if len(shared) < _LEAST_SHARED * len(set(first) | set(second)) and shared <= _FILLERS:
@@ -174,6 +179,11 @@ def can_both_hold(one: str, other: str) -> bool:
     if verb == other_verb:
         return verb in _MANY
     return {verb, other_verb} <= _ONE_AT_A_TIME - _BE
+
+
+def _adds_detail(short: list[str], long: list[str]) -> bool:
+    """Whether the longer one goes on where the shorter one ends."""
+    return 1 < _shared(short, long) == len(short) < len(long) and long[len(short)] in _DETAILS
 
 
 def _are_two_qualities(one: list[str], other: list[str]) -> bool:

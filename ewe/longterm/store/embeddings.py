@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ewe.errors import ConfigError
+from ewe.longterm.records import Scope
 from ewe.longterm.store.session import MemorySession
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
@@ -90,6 +91,7 @@ class Embeddings:
             return known[2]
         probe = encoder.encode_passages([_PROBE])[0].astype("<f4")
         with self._session.transaction() as connection, self._session.seeing(None):
+            self._session.lock_out()
             [(file,)] = connection.execute(
                 "INSERT INTO encoder VALUES (1, ?, ?, 1) ON CONFLICT (only_row) DO UPDATE "
                 "SET name = excluded.name, probe = excluded.probe, file = encoder.file + 1 RETURNING file",
@@ -110,14 +112,15 @@ class Embeddings:
 
     def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray, file: int) -> list[int]:
         """Writes the vectors of those memories that still have the content that was encoded; the scope of each."""
-        with self._session.transaction() as connection, self._session.seeing(None):
+        numbers = [number for number, _ in rows]
+        with self._session.transaction() as connection, self._session.seeing(self._owners(numbers)):
             # Held until the end, so that no other encoder takes over meanwhile.
             if connection.execute("UPDATE encoder SET file = file WHERE file = ?", (file,)).rowcount == 0:
                 return []
             contents = {
                 number: (content, scope)
                 for number, content, scope in self._session.lookup(
-                    "SELECT number, content, scope FROM memories WHERE number IN", [number for number, _ in rows]
+                    "SELECT number, content, scope FROM memories WHERE number IN", numbers
                 )
             }
             places = [
@@ -126,6 +129,15 @@ class Embeddings:
             entries = [(number, int(contents[number][1]), content) for number, content in (rows[i] for i in places)]
             self._index.write(connection, entries, vectors[places])
         return [scope for _, scope, _ in entries]
+
+    def _owners(self, numbers: Sequence[int]) -> list[Scope]:
+        """The scopes of memories."""
+        names = (
+            'SELECT DISTINCT scopes."user", scopes.agent FROM scopes JOIN memories ON memories.scope = scopes.number '
+            "WHERE memories.number IN"
+        )
+        with self._session.seeing(None):
+            return [Scope(*found) for found in self._session.lookup(names, numbers)]
 
     def _known(self) -> tuple[str, np.ndarray, int] | None:
         """The encoder's name, its probe (float32 [dimension]) and its number here, if there are vectors."""

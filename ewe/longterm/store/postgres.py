@@ -48,7 +48,9 @@ class PostgresSession(MemorySession):
     def seeing(self, scopes: Sequence[Scope] | None) -> Iterator[None]:
         """Sets `ewe.scopes`, in the transaction that is open or in one of its own."""
         with self._lock, self._errors():
-            nested, before = self._connection.in_transaction, self._seen
+            # What was begun on a connection that is lost does not go on on another one.
+            begun = self.in_transaction or self._views.total() > 0
+            nested, before = begun or self._connection.in_transaction, self._seen
             if not nested:
                 self._connection.begin("BEGIN")
             try:

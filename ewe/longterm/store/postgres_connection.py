@@ -12,7 +12,7 @@ try:
     from psycopg.pq import TransactionStatus
     from psycopg.types.numeric import FloatLoader
     from psycopg.types.string import StrDumper, TextLoader
-except ModuleNotFoundError as missing:
+except ImportError as missing:  # psycopg itself, or the library libpq
     raise ConfigError("memories in PostgreSQL need psycopg: pip install 'ewe-engine[postgres]'") from missing
 
 _CONNECT_S = 10

@@ -83,8 +83,8 @@ class PostgresVectors:
         """Per index its name, the number of its scope, and whether it was made to the end."""
         rows = self._session.query(
             "SELECT relname, indisvalid FROM pg_class JOIN pg_index ON indexrelid = oid "
-            "WHERE relnamespace = current_schema()::regnamespace AND starts_with(relname, ?)",
-            (_PREFIX,),
+            "WHERE relnamespace = current_schema()::regnamespace AND relname ~ ?",
+            (f"^{_PREFIX}[0-9]+$",),
         )
         return [(name, int(name.removeprefix(_PREFIX)), whole) for name, whole in rows]
 

@@ -55,12 +55,12 @@ class Change:
 
 
 class MemoryStore(MemoryReader):
-    """A folder with `memories.sqlite` (the one truth) and its vectors (made from it).
+    """A folder with `memories.sqlite` (the one truth) and its vectors (made from it), or tables in PostgreSQL.
 
-    One process writes, any number read at the same time; each sees what was committed before it looked. An id names one
-    memory of one scope. Every change but the count of recalls makes a revision, and revisions stay as long as their
-    memory. Safe to call from several threads, not to be carried across a fork. All methods raise DatastoreError,
-    naming the file and what to do, for damage, a full disk and files that may not be written.
+    To a folder one process writes, and any number read it at the same time; each sees what was committed before it
+    looked. An id names one memory of one scope. Every change but the count of recalls makes a revision, and revisions
+    stay as long as their memory. Safe to call from several threads, not to be carried across a fork. All methods raise
+    DatastoreError, naming the file and what to do, for damage, a full disk and files that may not be written.
     """
 
     def __init__(self, session: MemorySession) -> None:
@@ -78,7 +78,7 @@ class MemoryStore(MemoryReader):
 
     @classmethod
     def create(cls, path: str | Path) -> Self:
-        """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
+        """A new, empty store, open for writing. Raises DatastoreError if there is one already."""
         if is_postgres(path):
             from ewe.longterm.store.postgres import create_schema
 
@@ -89,7 +89,10 @@ class MemoryStore(MemoryReader):
 
     @classmethod
     def open(cls, path: str | Path, read_only: bool = True) -> Self:
-        """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
+        """The store in a folder or behind a URL.
+
+        Raises DatastoreError if there is none, or another process writes to the folder.
+        """
         store = cls(_session(path, read_only))
         if not read_only:
             try:
@@ -206,10 +209,14 @@ class MemoryStore(MemoryReader):
         Raises DatastoreError while a reader holds on to what was there before.
         """
         self._wipe()
+        [(deleted,)] = self._session.query("SELECT unscrubbed FROM state")
         if not self._session.rewrite():
             raise DatastoreError(f"{self.path}: a reader holds on to deleted memories: close it and scrub again")
         with self._session.transaction() as connection:
-            connection.execute("UPDATE state SET unscrubbed = 0")
+            connection.execute(  # what others deleted meanwhile is left
+                "UPDATE state SET unscrubbed = CASE WHEN unscrubbed > ? THEN unscrubbed - ? ELSE 0 END",
+                (deleted, deleted),
+            )
 
     def verify(self) -> list[str]:
         """Problems with the file, its memories, histories, words and vectors; empty if there are none."""

@@ -90,7 +90,11 @@ class Session(ABC):
             if not self._views.total() and not self.in_transaction:
                 with self._errors():
                     self._begin(write=False)
-                self.query("SELECT 1 FROM state")  # the first read is what fixes the view
+                try:
+                    self.query("SELECT 1 FROM state")  # the first read is what fixes the view
+                except BaseException:
+                    self._roll_back()
+                    raise
             self._views[me] += 1
         try:
             yield
@@ -98,8 +102,7 @@ class Session(ABC):
             with self._free:
                 self._views[me] -= 1
                 if not self._views.total() and not self.in_transaction:
-                    if self._connection.in_transaction:  # no more where the connection was lost
-                        self.query("ROLLBACK")
+                    self._roll_back()
                     self._views.clear()
                     self._free.notify_all()
 
@@ -125,13 +128,16 @@ class Session(ABC):
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # A full disk makes SQLite roll back by itself, and a lost connection a server.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
             finally:
                 self.in_transaction = False
                 self._free.notify_all()
+
+    def _roll_back(self) -> None:
+        # A full disk makes SQLite roll back by itself, and a lost connection a server.
+        if self._connection.in_transaction:
+            self.query("ROLLBACK")
 
     def _wait_for_snapshots(self) -> None:
         self._waiting += 1

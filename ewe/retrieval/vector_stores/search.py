@@ -11,7 +11,7 @@ from ewe.retrieval.vector_stores.store import VectorStore, query_words
 from ewe.retrieval.vectors import is_made_by
 from ewe.types import ScoredPassage
 
-LAYOUT = 1
+LAYOUT = 2
 
 
 class StoredBM25:
