@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from ewe.errors import EngineDeadError
+
 TO_COME_S = 300.0  # some may import torch from a slow disk
 BEAT_S = 1.0
 # More than any pause between two turns of a worker's interpreter, and little enough to tell requests within 10 s.
@@ -33,10 +35,14 @@ class Link:
         self._connection.sendall(packed)
 
     def wait_for_first(self) -> None:
-        """Returns when the worker is about to join the group, or has ended; raises TimeoutError if neither comes."""
+        """Returns when the worker is about to join the group, or has ended; raises EngineDeadError if neither comes."""
         self._connection.settimeout(TO_COME_S)
-        with suppress(ConnectionError):
+        try:
             self._has_hung_up = not self._connection.recv(1)
+        except TimeoutError as error:
+            raise EngineDeadError(f"the process of rank {self.rank} did not start within {TO_COME_S:.0f} s") from error
+        except ConnectionError:
+            self._has_hung_up = True
         self._connection.settimeout(None)
         if self._has_hung_up and self._process is not None:
             self._process.wait()  # its end is closed by nothing else

@@ -6,11 +6,11 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ewe.errors import ConfigError
 from ewe.machine import usable_cpus
@@ -46,7 +46,10 @@ class ReplicaProcess:
         delay = _FIRST_DELAY_S
         while not self._stopping.is_set():
             begin = time.monotonic()
-            status = await self._run_once()
+            try:
+                status: int | str = await self._run_once()
+            except OSError as error:  # no descriptors or no memory are left now; the other replicas go on
+                status = str(error)
             self._replica.state = UNREACHABLE
             if self._stopping.is_set():
                 return
@@ -72,7 +75,7 @@ class ReplicaProcess:
                 pass_fds=(handle,),
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is the router's alone, which drains
-                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+                preexec_fn=None if _prctl is None else _end_with_parent,
             )
         self._replica.restarted(f"http://127.0.0.1:{port}")
         _log.info("replica", extra={"fields": {"replica": self._replica.name, "pid": process.pid, "port": port}})
@@ -97,7 +100,8 @@ def device_environment(number: int, num_replicas: int, gpus_each: int, environ: 
     Raises ConfigError if there are fewer GPUs than all of them need.
     """
     named = environ.get("CUDA_VISIBLE_DEVICES")
-    gpus = [str(index) for index in range(_num_gpus())] if named is None else [gpu for gpu in named.split(",") if gpu]
+    gpus = [str(index) for index in range(_num_gpus())] if named is None else named.split(",")
+    gpus = [gpu for gpu in gpus if gpu not in ("", "-1")]  # -1 hides them all
     if not gpus or not gpus_each:
         threads = max(1, usable_cpus() // num_replicas)
         return {} if "OMP_NUM_THREADS" in environ else {"OMP_NUM_THREADS": str(threads)}
@@ -113,9 +117,10 @@ def _num_gpus() -> int:
     return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
 
 
-_libc = ctypes.CDLL(None)  # before any fork
+# Of Linux. Looked up here: that takes a lock, which a child would find taken if another thread held it at the fork.
+_prctl: Any = getattr(ctypes.CDLL(None), "prctl", None)
 
 
 def _end_with_parent() -> None:
     """In the child: no server outlives a router that was killed."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -21,7 +21,9 @@ def listen(settings: ServerSettings) -> socket.socket:
     """The server's socket, or the one that it was started with; raises ConfigError for a port that cannot be had."""
     given = os.environ.pop(LISTEN_FD, None)
     if given is not None:
-        return socket.socket(fileno=int(given))
+        listener = socket.socket(fileno=int(given))
+        listener.set_inheritable(False)  # a child that outlives this process must not hold the port
+        return listener
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=2048)

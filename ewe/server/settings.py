@@ -26,10 +26,10 @@ class ServerSettings(Settings):
     what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
-    engine's loop must turn to count as ready. tool_parser: how the model's tool calls are read (auto: as its chat
-    template or its tokenizer suggests; none: requests with tools are refused). batch_folder: where files and batches
-    are kept (None: there are none); batch_bytes: the most that one key may keep there; batch_concurrency: requests of
-    all batches under way.
+    engine's loop must turn to count as ready, more than any pass takes: a router kills whoever stalls. tool_parser: how
+    the model's tool calls are read (auto: as its chat template or its tokenizer suggests; none: requests with tools are
+    refused). batch_folder: where files and batches are kept (None: there are none); batch_bytes: the most that one key
+    may keep there; batch_concurrency: requests of all batches under way.
     """
 
     host: str = "127.0.0.1"
@@ -49,7 +49,7 @@ class ServerSettings(Settings):
     deadline: float = Field(600.0, gt=0)
     drain: float = Field(30.0, ge=0)
     ping: float = Field(5.0, gt=0)
-    stalled_after: float = Field(60.0, gt=0)
+    stalled_after: float = Field(300.0, gt=0)
     tool_parser: Literal["auto", "hermes", "llama3", "mistral", "none"] = "auto"
     log_format: Literal["text", "json"] = "text"
     batch_folder: Path | None = None

@@ -81,6 +81,14 @@ def test_a_worker_that_hangs_up_has_ended(ends: tuple[Link, socket.socket]) -> N
     assert link.death()[1] == "has ended (its own output says why)"
 
 
+def test_a_worker_that_does_not_come_is_named(
+    ends: tuple[Link, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "TO_COME_S", 0.01)
+    with pytest.raises(EngineDeadError, match="the process of rank 1 did not start within"):
+        ends[0].wait_for_first()
+
+
 def test_what_waits_to_send_to_a_worker_that_does_not_read_fails_when_it_is_cut_off(
     ends: tuple[Link, socket.socket],
 ) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -88,6 +90,7 @@ def test_each_replica_has_its_share_of_the_machine(monkeypatch: pytest.MonkeyPat
         device_environment(0, 3, 2, {})
     assert device_environment(0, 3, 0, {}) == {"OMP_NUM_THREADS": "2"}, "model.device=cpu"
     assert device_environment(0, 3, 0, {"OMP_NUM_THREADS": "5"}) == {}
+    assert device_environment(0, 2, 1, {"CUDA_VISIBLE_DEVICES": "-1"}) == {"OMP_NUM_THREADS": "4"}
 
 
 def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,6 +275,47 @@ def test_settings_that_are_refused_are_not_tried_again_unless_they_were_good_bef
     assert (tmp_path / "starts").read_text() == "x"
 
 
+def test_a_replica_that_cannot_be_started_for_now_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, failures = socket.create_server, [OSError(errno.EMFILE, "Too many open files")] * 2
+
+    def create_later(*arguments: Any, **options: Any) -> socket.socket:
+        if failures:
+            raise failures.pop()
+        return create(*arguments, **options)
+
+    async def live() -> None:
+        process = process_of(Replica("0"), tmp_path / "starts", "1")
+        running = asyncio.create_task(process.run())
+        await started(tmp_path / "starts", 2)
+        assert not failures
+        process.stop()
+        await running
+
+    monkeypatch.setattr(socket, "create_server", create_later)
+    asyncio.run(asyncio.wait_for(live(), 300))
+
+
+ROUTER = """
+import asyncio, sys
+from ewe.router.processes import ReplicaProcess
+from ewe.router.replicas import Replica
+command = [sys.executable, "-I", "-S", "-c", "import time; print('there', flush=True); time.sleep(600)"]
+asyncio.run(ReplicaProcess(Replica("0"), command, {}).run())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_replica_ends_with_a_router_that_is_killed() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", ROUTER], env=environment, stdout=subprocess.PIPE) as router:
+        assert router.stdout is not None
+        assert router.stdout.readline() == b"there\n"
+        router.kill()
+        assert router.communicate(timeout=300)[0] == b"", "both have closed their output"
+
+
 GREETER = """
 import os, socket
 connection, _ = socket.socket(fileno=int(os.environ["EWE_LISTEN_FD"])).accept()
@@ -298,7 +342,10 @@ def test_a_replica_is_started_with_its_socket() -> None:
 
 def test_a_server_takes_the_socket_that_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as given:
-        monkeypatch.setenv(LISTEN_FD, str(os.dup(given.fileno())))
+        handed_over = os.dup(given.fileno())
+        os.set_inheritable(handed_over, True)
+        monkeypatch.setenv(LISTEN_FD, str(handed_over))
         with listen(ServerSettings()) as taken:
             assert taken.getsockname() == given.getsockname()
+            assert not taken.get_inheritable()
     assert LISTEN_FD not in os.environ, "it is for one"
