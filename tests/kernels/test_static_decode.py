@@ -152,7 +152,7 @@ def check_steps(family, device, events):
     assert not any(tensor[:BLOCK].any() for tensor in (*static.paged.pool.keys, *static.paged.pool.values))
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma2"])
+@pytest.mark.parametrize("family", ["llama", pytest.param("gemma2", marks=pytest.mark.slow)])
 @on_devices
 def test_steps_equal_those_of_the_present_path(family, device):
     """Memory in front and in a prompt, tokens that are not read yet, going back, other units, steps of other sizes."""

@@ -6,9 +6,11 @@ implementation of OpenSearch's interface for tests.
 
 import json
 import logging
+import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib.util import find_spec
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -49,7 +51,13 @@ QUERIES = ["w0 w3 w50 w50", "it's the bridge", "w1 w299", "3.5", "nothing of thi
 
 @pytest.fixture(scope="module")
 def milvus_file(tmp_path_factory):
-    return tmp_path_factory.mktemp("milvus") / "stores.db"
+    """A folder for collections; pymilvus looks whether an index is made every 10 ms and not every 500."""
+    from pymilvus.client import grpc_handler
+
+    briefly = SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(min(seconds, 0.01)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grpc_handler, "time", briefly)
+        yield tmp_path_factory.mktemp("milvus") / "stores.db"
 
 
 @pytest.fixture(
