@@ -97,7 +97,7 @@ class _Reader:
         self._preposition, self._is_description, self._may_describe = "", False, opener in (",", "–", "—")
 
     def _conjunction(self, index: int) -> None:
-        """Opens a clause before another verb, or before a name with a date of its own ("and the Medal in 1842")."""
+        """Opens a clause before another verb, or before another date's name ("in 1831 and the Medal in 1842")."""
         rest, at = Clause(), index + 1
         has_verb = False
         while at < len(self._tokens) and not self._ends(at):
@@ -106,7 +106,7 @@ class _Reader:
                 rest.arguments.append(Argument(mention.value))
             has_verb |= mention is None and bool(self._relations(at) or self._tokens[at].stem in _COPULAS)
             at = mention.last if mention is not None else at + 1
-        if self._clauses[-1].relations and (has_verb or rest.is_gapped):
+        if self._clauses[-1].relations and (has_verb or (rest.is_gapped and self._clauses[-1].is_dated)):
             self._open("and")
             self._cover(self._tokens[index], self._tokens[index].end)
         elif self._clauses[-1].arguments and not self._preposition:  # "in Ulm and Bern"

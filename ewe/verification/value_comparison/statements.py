@@ -44,7 +44,11 @@ def read_statements(sentence: str, discourse: Discourse) -> list[Clause]:
     for statement in statements:
         head = statement.subject
         _normalize(statement)
-        if statement.subject is not None and (statement.subject is not head or statement.relations & _PERSONAL):
+        is_maker = "create" in statement.relations and any(
+            isinstance(argument.value, Name) and not argument.preposition for argument in statement.arguments
+        )
+        is_personal = statement.subject is not head or statement.relations & _PERSONAL or is_maker
+        if statement.subject is not None and is_personal:
             discourse.mark_person(statement.subject)
     return statements
 
