@@ -335,3 +335,16 @@ def test_what_a_person_wrote_is_meant_by_it():
     text = "Ada Byron wrote Emma. It was published in 1815."
     assert check(text, "Emma was published in 1815.") is Verdict.SUPPORTED
     assert check(text, "Emma was published in 1816.") is Verdict.REFUTED
+
+
+def test_who_teaches_is_not_who_is_taught():
+    for text in ("Jan Holm taught Ada Byron in Ulm.", "Ada Byron was taught by Jan Holm."):
+        assert check(text, "Ada Byron studied under Jan Holm.") is Verdict.SUPPORTED
+        assert check(text, "Jan Holm taught Ada Byron.") is Verdict.SUPPORTED
+        assert check(text, "Jan Holm was taught by Ada Byron.") is Verdict.INCONCLUSIVE
+
+
+def test_a_title_before_a_name_is_not_the_maker():
+    text = "Ulm Press was founded by former ARPA director Jan Holm."
+    assert check(text, "Ulm Press was founded by Jan Holm.") is Verdict.SUPPORTED
+    assert check(text, "Jan Holm was founded by Ulm Press.") is Verdict.INCONCLUSIVE

@@ -142,7 +142,8 @@ class _Reader:
         if ahead is not None and ahead.stem in _COPULAS:
             return len(name.words) == 1 and _ORIGIN.search(name.words[0]) is not None
         is_noun = behind is not None and behind.is_word and behind.norm not in english.FUNCTION_WORDS
-        described = self._is_description or (ahead is not None and ahead.norm in ("a", "an"))
+        is_before_title = self._preposition == "by" and mention.last + 1 in self._mentions  # "by Ulm painter Jan Holm"
+        described = self._is_description or is_before_title or (ahead is not None and ahead.norm in ("a", "an"))
         return is_noun and described and not self._tokens[mention.last - 1].possessive
 
     def _value(self, value: Value, owner: bool = False, is_explicit: bool = True) -> None:
@@ -223,6 +224,8 @@ class _Reader:
         ahead, behind = norm_at(self._tokens, index - 1), index + 1
         if token.norm in ("work", "works") and ahead in english.DETERMINERS:
             return frozenset({"create"})  # "a work by X", not "X works in Y"
+        if self._preposition == "by" and behind in self._mentions and not token.norm.endswith("ing"):
+            return frozenset()  # a title: "by director Jan Holm"
         if token.stem in RELATIONS:
             governs = norm_at(self._tokens, behind) in _GOVERNING or behind in self._mentions
             return frozenset() if self._is_description and not governs else RELATIONS[token.stem]

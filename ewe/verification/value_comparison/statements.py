@@ -175,11 +175,14 @@ def _within(names: Sequence[Name], others: Sequence[Name]) -> bool:
 
 def _normalize(statement: Clause) -> None:
     """The active voice: who makes or receives is the subject; who is born, lives or is taught, too."""
+    is_passive = "be" in statement.relations or any(a.preposition == "by" for a in statement.arguments)
     if len(statement.relations) > 1:
         statement.relations -= {"be"}
     head, relations = statement.subject, statement.relations
     is_home, is_taught = bool(relations & _HOMES), "study" in relations
     wanted = "of" if is_home or is_taught else None
+    if relations == {"teach", "study"} and not is_passive:
+        wanted = ""  # "Jan Holm taught Ada Byron"
     if relations & _PASSIVE:
         wanted = "" if _DOER.search(statement.of_noun) else "by"  # "The author of Emma is Jane Austen"
     doer = next((a for a in statement.arguments if a.preposition == wanted and isinstance(a.value, Name)), None)
