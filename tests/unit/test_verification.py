@@ -345,6 +345,6 @@ def test_who_teaches_is_not_who_is_taught():
 
 
 def test_a_title_before_a_name_is_not_the_maker():
-    text = "Ulm Press was founded by former ARPA director Jan Holm."
-    assert check(text, "Ulm Press was founded by Jan Holm.") is Verdict.SUPPORTED
-    assert check(text, "Jan Holm was founded by Ulm Press.") is Verdict.INCONCLUSIVE
+    text = "Ulm Press was founded by former ARPA director Ida Lind."
+    assert check(text, "Ulm Press was founded by Ida Lind.") is Verdict.SUPPORTED
+    assert check(text, "Ida Lind was founded by Ulm Press.") is Verdict.INCONCLUSIVE
