@@ -23,9 +23,9 @@ class SamplingParams:
 
     temperature 0 is greedy, and less than 1e-5 becomes 0; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None
     for none, 0 for the chosen token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's
-    tokens. logit_bias: token id -> value added to its logit. deadline_s: seconds after arrival at which the request ends
-    with what it has. json_schema: the text is JSON that satisfies this schema (needs llguidance; with "length" as its
-    end it is cut). Raises InvalidRequestError for values out of range.
+    tokens. logit_bias: token id -> value added to its logit. deadline_s: seconds after arrival at which the request
+    ends with what it has. json_schema: the text is JSON that satisfies this schema (needs llguidance; with "length" as
+    its end it is cut). Raises InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
