@@ -7,6 +7,8 @@ from typing import Any, Literal, get_args
 
 from ewe.errors import InvalidRequestError
 
+_LEAST_TEMPERATURE = 1e-5  # logits divided by far less are not finite
+
 MemoryScope = Literal["all", "own", "shared", "none"]
 
 
@@ -19,11 +21,11 @@ def _check(ok: bool, message: str) -> None:
 class SamplingParams:
     """How many tokens, how they are drawn, and what ends the text.
 
-    temperature 0 is greedy; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None for none, 0 for the chosen
-    token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's tokens. logit_bias: token id ->
-    value added to its logit. deadline_s: seconds after arrival at which the request ends with what it has. json_schema:
-    the text is JSON that satisfies this schema (needs llguidance; with "length" as its end it is cut). Raises
-    InvalidRequestError for values out of range.
+    temperature 0 is greedy, and less than 1e-5 becomes 0; top_k 0 or -1, top_p 1 and min_p 0 are off; logprobs: None
+    for none, 0 for the chosen token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's
+    tokens. logit_bias: token id -> value added to its logit. deadline_s: seconds after arrival at which the request
+    ends with what it has. json_schema: the text is JSON that satisfies this schema (needs llguidance; with "length" as
+    its end it is cut). Raises InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
@@ -53,6 +55,8 @@ class SamplingParams:
         _check(self.max_tokens >= 1, f"max_tokens must be at least 1, got {self.max_tokens}")
         _check(0 <= self.min_tokens <= self.max_tokens, "min_tokens must lie between 0 and max_tokens")
         _check(0.0 <= self.temperature < float("inf"), f"temperature must be 0 or more, got {self.temperature}")
+        if self.temperature < _LEAST_TEMPERATURE:
+            object.__setattr__(self, "temperature", 0.0)
         _check(0.0 < self.top_p <= 1.0, f"top_p must lie in (0, 1], got {self.top_p}")
         _check(self.top_k >= -1, f"top_k must be -1, 0 or more, got {self.top_k}")
         _check(0.0 <= self.min_p <= 1.0, f"min_p must lie in [0, 1], got {self.min_p}")

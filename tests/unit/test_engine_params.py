@@ -175,6 +175,12 @@ def test_the_same_seed_gives_the_same_text_whatever_else_runs() -> None:
     assert len({alone, crowd["x", 0], crowd["z", 0]}) == 3
 
 
+@pytest.mark.parametrize("temperature", [1e-6, 1e-40, 1e-320])
+def test_a_temperature_of_nearly_nothing_is_greedy(temperature: float) -> None:
+    found = many({"greedy": SamplingParams(max_tokens=9), "a": SamplingParams(max_tokens=9, temperature=temperature)})
+    assert found["a", 0] == found["greedy", 0]
+
+
 def test_without_a_seed_every_request_differs() -> None:
     found = many({"a": hot(None), "b": hot(None)})
     assert found["a", 0] != found["b", 0]

@@ -315,3 +315,36 @@ def test_what_one_sentence_says_of_several_matters_is_held_against_each(sentence
     text += "it in 1901. She was born in 1850. Ada Byron, a Swiss poet, lived in Bern. She died in 1910."
     assert check(text, sentence) is Verdict.SUPPORTED
     assert check(text, sentence.replace("1910", false).replace("1901", false)) is Verdict.REFUTED
+
+
+def test_names_that_have_changed_places_are_not_supported():
+    assert check("Ulm Press was founded by Jan Holm.", "Jan Holm was founded by Ulm Press.") is Verdict.INCONCLUSIVE
+    assert check("Jan Holm succeeded Ada Byron.", "Ada Byron succeeded Jan Holm.") is Verdict.INCONCLUSIVE
+    assert check("Jan Holm succeeded Ada Byron.", "Jan Holm succeeded Ada Byron.") is Verdict.SUPPORTED
+    assert check("Jan Holm married Ada Byron.", "Ada Byron married Jan Holm.") is Verdict.SUPPORTED
+
+
+def test_a_date_behind_two_names_is_of_both():
+    text = "Ulm Press was founded by Jan Holm and Ada Byron in 1901."
+    for founder in ("Jan Holm", "Ada Byron"):
+        assert check(text, f"Ulm Press was founded by {founder} in 1901.") is Verdict.SUPPORTED
+    assert check(text, "Ulm Press was founded by Ida Lind.") is Verdict.REFUTED
+
+
+def test_what_a_person_wrote_is_meant_by_it():
+    text = "Ada Byron wrote Emma. It was published in 1815."
+    assert check(text, "Emma was published in 1815.") is Verdict.SUPPORTED
+    assert check(text, "Emma was published in 1816.") is Verdict.REFUTED
+
+
+def test_who_teaches_is_not_who_is_taught():
+    for text in ("Jan Holm taught Ada Byron in Ulm.", "Ada Byron was taught by Jan Holm."):
+        assert check(text, "Ada Byron studied under Jan Holm.") is Verdict.SUPPORTED
+        assert check(text, "Jan Holm taught Ada Byron.") is Verdict.SUPPORTED
+        assert check(text, "Jan Holm was taught by Ada Byron.") is Verdict.INCONCLUSIVE
+
+
+def test_a_title_before_a_name_is_not_the_maker():
+    text = "Ulm Press was founded by former ARPA director Ida Lind."
+    assert check(text, "Ulm Press was founded by Ida Lind.") is Verdict.SUPPORTED
+    assert check(text, "Ida Lind was founded by Ulm Press.") is Verdict.INCONCLUSIVE

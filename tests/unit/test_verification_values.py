@@ -87,6 +87,8 @@ def test_words_that_only_begin_a_sentence_are_no_names():
         (Moment(month=5), Moment(1931), UNCLEAR),
         (Quantity(3, frozenset({"child"})), Quantity(4, frozenset({"child"})), DIFFERENT),
         (Quantity(3, frozenset({"child"})), Quantity(4, frozenset({"page"})), UNCLEAR),
+        (Quantity(324, frozenset({"metr", "tal"})), Quantity(1063, frozenset({"feet", "tal"})), UNCLEAR),
+        (Quantity(324, frozenset({"metr", "tal"})), Quantity(334, frozenset({"m", "tal"})), DIFFERENT),
         (Quantity(1.9e6, frozenset({"head"})), Quantity(1_862_000, frozenset({"head"})), EQUAL),
         (Quantity(200, frozenset({"head"}), hedged=True), Quantity(350, frozenset({"head"})), UNCLEAR),
         (Quantity(3, frozenset({"prize"}), ordinal=True), Quantity(3, frozenset({"prize"})), UNCLEAR),

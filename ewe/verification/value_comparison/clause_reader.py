@@ -97,7 +97,7 @@ class _Reader:
         self._preposition, self._is_description, self._may_describe = "", False, opener in (",", "–", "—")
 
     def _conjunction(self, index: int) -> None:
-        """Opens a clause before another verb, or before a name with a date of its own ("and the Medal in 1842")."""
+        """Opens a clause before another verb, or before another date's name ("in 1831 and the Medal in 1842")."""
         rest, at = Clause(), index + 1
         has_verb = False
         while at < len(self._tokens) and not self._ends(at):
@@ -106,7 +106,7 @@ class _Reader:
                 rest.arguments.append(Argument(mention.value))
             has_verb |= mention is None and bool(self._relations(at) or self._tokens[at].stem in _COPULAS)
             at = mention.last if mention is not None else at + 1
-        if self._clauses[-1].relations and (has_verb or rest.is_gapped):
+        if self._clauses[-1].relations and (has_verb or (rest.is_gapped and self._clauses[-1].is_dated)):
             self._open("and")
             self._cover(self._tokens[index], self._tokens[index].end)
         elif self._clauses[-1].arguments and not self._preposition:  # "in Ulm and Bern"
@@ -142,7 +142,8 @@ class _Reader:
         if ahead is not None and ahead.stem in _COPULAS:
             return len(name.words) == 1 and _ORIGIN.search(name.words[0]) is not None
         is_noun = behind is not None and behind.is_word and behind.norm not in english.FUNCTION_WORDS
-        described = self._is_description or (ahead is not None and ahead.norm in ("a", "an"))
+        is_before_title = self._preposition == "by" and mention.last + 1 in self._mentions  # "by Ulm painter Jan Holm"
+        described = self._is_description or is_before_title or (ahead is not None and ahead.norm in ("a", "an"))
         return is_noun and described and not self._tokens[mention.last - 1].possessive
 
     def _value(self, value: Value, owner: bool = False, is_explicit: bool = True) -> None:
@@ -223,6 +224,8 @@ class _Reader:
         ahead, behind = norm_at(self._tokens, index - 1), index + 1
         if token.norm in ("work", "works") and ahead in english.DETERMINERS:
             return frozenset({"create"})  # "a work by X", not "X works in Y"
+        if self._preposition == "by" and behind in self._mentions and not token.norm.endswith("ing"):
+            return frozenset()  # a title: "by director Jan Holm"
         if token.stem in RELATIONS:
             governs = norm_at(self._tokens, behind) in _GOVERNING or behind in self._mentions
             return frozenset() if self._is_description and not governs else RELATIONS[token.stem]

@@ -48,7 +48,11 @@ class Clause:
         return self.arguments if self.subject is None else [Argument(self.subject), *self.arguments]
 
     @property
+    def is_dated(self) -> bool:
+        """Whether a date is among the values."""
+        return any(isinstance(argument.value, Moment) for argument in self.arguments)
+
+    @property
     def is_gapped(self) -> bool:
         """Whether a name and a date stand without a relation of their own ("and to Anna Holm in 1935")."""
-        types = {type(argument.value) for argument in self.values()}
-        return Name in types and Moment in types and not self.relations
+        return bool(self.names()) and self.is_dated and not self.relations

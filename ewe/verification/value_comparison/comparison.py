@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ewe.verification.value_comparison.clauses import MODIFIER, Argument, Clause
-from ewe.verification.value_comparison.lexicon import ONCE_IN_A_LIFE, ONCE_PER_RESULT, ONE_PLACE, ONE_WAY, NameKind
+from ewe.verification.value_comparison.lexicon import (
+    ONCE_IN_A_LIFE,
+    ONCE_PER_RESULT,
+    ONE_PLACE,
+    ONE_WAY,
+    SYMMETRIC,
+    NameKind,
+)
 from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Value, compare
 
 _SUBJECT = "subject"  # In the place of the preposition.
@@ -55,7 +62,7 @@ def compare_statements(claim: Clause, evidence: Clause) -> list[Finding]:
     """A finding for the claim's subject, then one per checkable argument; all silent if the relation differs."""
     arguments = checkable_arguments(claim)
     shared = claim.relations & evidence.relations
-    if claim.subject is None or evidence.negated or not shared:
+    if claim.subject is None or evidence.negated or not shared or _is_exchanged(claim, evidence, shared):
         return [_SILENT] * (1 + len(arguments))
     made = None
     if shared & ONCE_PER_RESULT:
@@ -157,6 +164,15 @@ class _Pair:
         """Whether `argument` is the one name of the claim that the evidence does not state."""
         names = [other.value for other in self.arguments if isinstance(other.value, Name) and other is not argument]
         return isinstance(argument.value, Name) and all(self._states(name) for name in names)
+
+
+def _is_exchanged(claim: Clause, evidence: Clause, relations: set[str]) -> bool:
+    """Whether subject and another name have each other's places: "A succeeded B" beside "B succeeded A"."""
+    mine, theirs = claim.subject, evidence.subject
+    if mine is None or theirs is None or relations <= SYMMETRIC or _is(mine, theirs):
+        return False
+    places = {argument.preposition for argument in claim.arguments if _is(argument.value, theirs)}
+    return any(argument.preposition in places for argument in evidence.arguments if _is(argument.value, mine))
 
 
 def _same_place(argument: Argument, rival: Argument) -> bool:

@@ -15,7 +15,6 @@ class NameKind(StrEnum):
     AWARD = "award"
     WORK = "work"
     EVENT = "event"
-    THING = "thing"
     UNKNOWN = "unknown"
 
 
@@ -115,6 +114,8 @@ ONCE_PER_RESULT = frozenset({"create", "found", "build", "discover", "devise"})
 ONE_PLACE = ONCE_IN_A_LIFE | {"place", "found", "build"}
 # Relations whose two people must not be exchanged: the pupil is the subject.
 ONE_WAY = ONCE_IN_A_LIFE | {"study"}
+# Relations that hold the other way round too.
+SYMMETRIC = frozenset({"be", "marry", "sibling", "border", f"~{stem('met')}"})
 _KIND_HEADS = {
     NameKind.AWARD: "prize award medal cup fellowship order trophy honour honor ribbon scholarship grant",
     NameKind.ORGANISATION: """university institute college school academy society company museum library hospital
@@ -133,6 +134,29 @@ _KIND_HEADS = {
 KIND_OF_NOUN = {noun: kind for kind, nouns in _KIND_HEADS.items() for noun in nouns.split()}
 """{common noun: kind of the things that are called so}, for heads of names and for "the prize"."""
 
+
+_MEASURES = """
+m metre metres meter meters
+km kilometre kilometres kilometer kilometers
+mi mile miles
+ft foot feet
+inch inches
+cm centimetre centimetres centimeter centimeters
+mm millimetre millimetres millimeter millimeters
+kg kilogram kilograms kilogramme kilogrammes
+tonne tonnes ton tons
+lb lbs pound pounds
+ha hectare hectares
+acre acres
+year years
+month months
+week weeks
+day days
+hour hours
+minute minutes
+"""
+MEASURES = {stem(word): line.split()[0] for line in _MEASURES.strip().splitlines() for word in line.split()}
+"""{stem: the measure that it means}; numbers of two measures cannot be compared."""
 
 _CONTINENTS = (
     "africa|antarctica|asia|europe|north america|south america|oceania|america|scandinavia|balkans|middle east"

@@ -44,7 +44,11 @@ def read_statements(sentence: str, discourse: Discourse) -> list[Clause]:
     for statement in statements:
         head = statement.subject
         _normalize(statement)
-        if statement.subject is not None and (statement.subject is not head or statement.relations & _PERSONAL):
+        is_maker = "create" in statement.relations and any(
+            isinstance(argument.value, Name) and not argument.preposition for argument in statement.arguments
+        )
+        is_personal = statement.subject is not head or statement.relations & _PERSONAL or is_maker
+        if statement.subject is not None and is_personal:
             discourse.mark_person(statement.subject)
     return statements
 
@@ -171,11 +175,14 @@ def _within(names: Sequence[Name], others: Sequence[Name]) -> bool:
 
 def _normalize(statement: Clause) -> None:
     """The active voice: who makes or receives is the subject; who is born, lives or is taught, too."""
+    is_passive = "be" in statement.relations or any(a.preposition == "by" for a in statement.arguments)
     if len(statement.relations) > 1:
         statement.relations -= {"be"}
     head, relations = statement.subject, statement.relations
     is_home, is_taught = bool(relations & _HOMES), "study" in relations
     wanted = "of" if is_home or is_taught else None
+    if relations == {"teach", "study"} and not is_passive:
+        wanted = ""  # "Jan Holm taught Ada Byron"
     if relations & _PASSIVE:
         wanted = "" if _DOER.search(statement.of_noun) else "by"  # "The author of Emma is Jane Austen"
     doer = next((a for a in statement.arguments if a.preposition == wanted and isinstance(a.value, Name)), None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
-from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, NameKind, level
+from ewe.verification.value_comparison.lexicon import KIND_OF_NOUN, MEASURES, NameKind, level
 
 
 class Agreement(StrEnum):
@@ -57,6 +57,9 @@ class Quantity:
 
     def compare(self, other: Quantity) -> Agreement:
         """Unclear unless both count the same thing; hedged numbers agree within a tenth and never differ."""
+        measures = [{MEASURES[unit] for unit in units if unit in MEASURES} for units in (self.units, other.units)]
+        if all(measures) and measures[0].isdisjoint(measures[1]):
+            return Agreement.UNCLEAR
         if self.ordinal != other.ordinal or not (self.units & other.units or self.units == other.units):
             return Agreement.UNCLEAR
         if self.number == other.number:
