@@ -54,7 +54,8 @@ def refusal_of(error: Exception) -> RefusedError:
     if isinstance(error, PromptTooLongError):
         return RefusedError(400, str(error), code="context_length_exceeded")
     if isinstance(error, InvalidRequestError):
-        return RefusedError(400, str(error))
+        field, colon, _ = str(error).partition(": ")  # what is wrong with a field begins with its name
+        return RefusedError(400, str(error), param=field if colon and " " not in field else None)
     if isinstance(error, EngineDeadError):
         return RefusedError(500, f"the engine is not running: {error}", code="engine_dead", may_retry=False)
     return RefusedError(500, "an internal error; the server's log has it", code="internal_error", may_retry=False)
