@@ -25,10 +25,11 @@ def check_text(
 ) -> CheckedText:
     """Every sentence of `text` with its verdict and evidence.
 
-    Code in fences holds no claims. prompt: what the text answers; a pronoun may stand for a name in it. batch_size: sentences per call of the verifier.
-    on_progress: called with (sentences done, all sentences) after each call. A verifier that raises costs the sentences
-    of that call their verdict, `error` holds the first reason, and after two failed calls in a row the rest is not
-    tried. Raises InvalidRequestError for a text without any words, or that is no Unicode.
+    Code in fences holds no claims. prompt: what the text answers; a pronoun may stand for a name in it. batch_size:
+    sentences per call of the verifier. on_progress: called with (sentences done, all sentences) after each call. A
+    verifier that raises costs the sentences of that call their verdict, `error` holds the first reason, and after two
+    failed calls in a row the rest is not tried. Raises InvalidRequestError for a text without any words, or that is no
+    Unicode.
     """
     _refuse_odd(text, prompt)
     spans = SentenceSplitter().split(text)

@@ -73,8 +73,8 @@ class SentenceSplitter:
       spans of `split(text)` are those of `split(text[end:])`, moved by `end`.
 
     Besides nupunkt's full stops, a blank line and a line break before a list marker, heading or fence of code end a
-    sentence, and so do the line break after a fence and the end marks of other scripts ("。", "؟"). An enumerator ("1.",
-    "b)") belongs to the sentence that it opens.
+    sentence, and so do the line break after a fence and the end marks of other scripts ("。", "؟"). An enumerator
+    ("1.", "b)") belongs to the sentence that it opens.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,8 @@ def test_blank_lines_and_list_items_split():
 def test_fences_split_and_what_lies_between_them_is_code():
     text = "So:\n```py\n# Paris is big.\nx = 1\n```\nOslo lies north. Use ```x``` here.\n~~~\nopen. End"
     assert split(text) == [
-        "So:", "```py", "# Paris is big.", "x = 1", "```", "Oslo lies north.", "Use ```x``` here.", "~~~", "open.", "End"
+        "So:", "```py", "# Paris is big.", "x = 1", "```",
+        "Oslo lies north.", "Use ```x``` here.", "~~~", "open.", "End",
     ]  # fmt: skip
     code = [is_inside(start, code_blocks(text)) for start, _ in SPLITTER.split(text)]
     assert code == [False, True, True, True, True, False, False, True, True, True]
