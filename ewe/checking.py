@@ -1,14 +1,14 @@
 """Checking a finished text, sentence by sentence, against whatever a verifier knows."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
 from ewe.engine import workers
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Verifier
-from ewe.text.sentences import SentenceSplitter, Span
+from ewe.text.sentences import SentenceSplitter, Span, code_blocks, is_inside
 from ewe.types import Sentence, VerificationRequest, VerificationResult
 
 LONGEST_SENTENCE = 4000
@@ -25,18 +25,20 @@ def check_text(
 ) -> CheckedText:
     """Every sentence of `text` with its verdict and evidence.
 
-    prompt: what the text answers; a pronoun may stand for a name in it. batch_size: sentences per call of the verifier.
-    on_progress: called with (sentences done, all sentences) after each call. A verifier that raises costs the sentences
-    of that call their verdict, `error` holds the first reason, and after two failed calls in a row the rest is not
-    tried. Raises InvalidRequestError for a text without any words, or that is no Unicode.
+    Code in fences holds no claims. prompt: what the text answers; a pronoun may stand for a name in it. batch_size:
+    sentences per call of the verifier. on_progress: called with (sentences done, all sentences) after each call. A
+    verifier that raises costs the sentences of that call their verdict, `error` holds the first reason, and after two
+    failed calls in a row the rest is not tried. Raises InvalidRequestError for a text without any words, or that is no
+    Unicode.
     """
     _refuse_odd(text, prompt)
     spans = SentenceSplitter().split(text)
+    unasked = _unasked(text, spans)
     patient = _PatientVerifier(verifier)
     sentences: list[CheckedSentence] = []
     for first in range(0, len(spans), batch_size):
         batch = range(first, min(first + batch_size, len(spans)))
-        sentences += _check(text, prompt, spans, batch, patient)
+        sentences += _check(text, prompt, spans, batch, unasked, patient)
         if on_progress is not None:
             on_progress(len(sentences), len(spans))
     return CheckedText(text, tuple(sentences), prompt, patient.error)
@@ -75,27 +77,39 @@ class _PatientVerifier:
         return results
 
 
+def _unasked(text: str, spans: Sequence[Span]) -> dict[int, str]:
+    """Why the verifier is not asked about some sentences, by index."""
+    code = code_blocks(text)
+    long = f"longer than {LONGEST_SENTENCE} characters"
+    reasons = {index: long for index, (start, end) in enumerate(spans) if end - start > LONGEST_SENTENCE}
+    return reasons | {index: NO_CLAIM for index, (start, _) in enumerate(spans) if is_inside(start, code)}
+
+
 def _check(
-    text: str, prompt: str, spans: Sequence[Span], batch: range, verifier: _PatientVerifier
+    text: str,
+    prompt: str,
+    spans: Sequence[Span],
+    batch: range,
+    unasked: Mapping[int, str],
+    verifier: _PatientVerifier,
 ) -> Iterator[CheckedSentence]:
     """The sentences of one batch in order; `batch` holds indices of `spans`."""
-    short = [index for index in batch if spans[index][1] - spans[index][0] <= LONGEST_SENTENCE]
+    asked = [index for index in batch if index not in unasked]
     requests = [
         VerificationRequest(
             prompt, _preceding(text, spans, index), text[slice(*spans[index])], _following(text, spans, index)
         )
-        for index in short
+        for index in asked
     ]
     answer = verifier.verify(requests) if requests else []
-    results = {} if isinstance(answer, str) else dict(zip(short, answer, strict=True))
-    too_long = f"longer than {LONGEST_SENTENCE} characters"
+    results = {} if isinstance(answer, str) else dict(zip(asked, answer, strict=True))
     for index in batch:
         start, end = spans[index]
         sentence = Sentence(text[start:end], start, end)
         if index in results:
             yield _checked(sentence, results[index])
         else:
-            yield CheckedSentence(replace(sentence, reason=str(answer) if index in short else too_long))
+            yield CheckedSentence(replace(sentence, reason=unasked.get(index, str(answer))))
 
 
 def _preceding(text: str, spans: Sequence[Span], index: int) -> str:

@@ -14,7 +14,7 @@ class ConfigError(EWEError, ValueError):
 
 
 class InvalidRequestError(EWEError, ValueError):
-    """A request cannot be served as it stands (empty prompt, too long, bad parameter)."""
+    """A request cannot be served as it stands; the message begins "field: " where one field of it is at fault."""
 
 
 class PromptTooLongError(InvalidRequestError):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from ewe.errors import InvalidRequestError
@@ -25,7 +25,7 @@ class SamplingParams:
     for none, 0 for the chosen token's, n for the n likeliest besides; prompt_logprobs: the same for the prompt's
     tokens. logit_bias: token id -> value added to its logit. deadline_s: seconds after arrival at which the request
     ends with what it has. json_schema: the text is JSON that satisfies this schema (needs llguidance; with "length" as
-    its end it is cut). Raises InvalidRequestError for values out of range.
+    its end it is cut). None is the default of any of them. Raises InvalidRequestError for values out of range.
     """
 
     max_tokens: int = 256
@@ -49,6 +49,9 @@ class SamplingParams:
     json_schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        for item in fields(self):
+            if getattr(self, item.name) is None and item.default is not None:  # as null in OpenAI's API
+                object.__setattr__(self, item.name, {} if item.default is MISSING else item.default)
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         object.__setattr__(self, "stop", stop)
         object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))

@@ -20,6 +20,6 @@ def unknown(what: str, name: object, known: Sequence[str]) -> str:
 
 
 def hint(name: object, known: Sequence[str]) -> str:
-    """The nearest known name, if one is near, and all of them."""
-    near = difflib.get_close_matches(str(name), known, n=1)
+    """The nearest known name, if one is near and what was named is no path, and all of them."""
+    near = [] if "/" in str(name) else difflib.get_close_matches(str(name), known, n=1)
     return (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"

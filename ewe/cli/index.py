@@ -16,6 +16,7 @@ from ewe.cli.index_report import indexing, reading, tell
 from ewe.cli.options import AsJSON, Settings
 from ewe.cli.terminal import clean, output_console, say
 from ewe.config import Config, RetrievalConfig
+from ewe.text.words import counted
 
 if TYPE_CHECKING:
     from ewe.retrieval.ingest import Report, Request
@@ -132,7 +133,7 @@ def remove_command(
     if not (ids or file or source):
         raise typer.BadParameter("name ids, --file or --source")
     removed, missing = remove(store, ids or (), file or (), source or ())
-    print(f"{removed} passages removed")
+    print(f"{counted(removed, 'passage')} removed")
     for name in missing:
         say(f"{name} is not in {store}")
     if missing:
@@ -207,7 +208,7 @@ def verify_command(store: Store) -> None:
             print(problem)
         if found:
             raise typer.Exit(1)
-        print(f"{store}: {len(opened)} passages, generation {opened.generation}, nothing is damaged")
+        print(f"{store}: {counted(len(opened), 'passage')}, generation {opened.generation}, nothing is damaged")
 
 
 def _request(

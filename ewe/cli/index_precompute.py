@@ -14,6 +14,7 @@ from ewe.cli.terminal import say
 from ewe.components import open_passages
 from ewe.config import Config
 from ewe.placement import PlacedPrompt
+from ewe.text.words import counted
 from ewe.types import Passage
 
 
@@ -65,7 +66,7 @@ def precompute_command(
     for name in report.skipped:
         say(f"passage {name} makes no unit and was left out")
     there = f", {report.found} were there already" if report.found else ""
-    print(f"{report.encoded} units encoded{there}: {report.num_bytes / (1 << 20):.1f} MiB in {out}")
+    print(f"{counted(report.encoded, 'unit')} encoded{there}: {report.num_bytes / (1 << 20):.1f} MiB in {out}")
     print(f"use them with --set memory.precomputed={out}")
 
 

@@ -187,9 +187,9 @@ class InputProcessor:
             cut = 0 if has_memory else self._num_shared(request, ids)
             return prompt if isinstance(prompt, str) else self._decode(ids), ids[:cut], ids[cut:]
         if not prompt.after.strip():
-            raise InvalidRequestError("nothing follows the memory in the prompt: give it some text there")
+            raise InvalidRequestError("prompt: nothing follows the memory: give it some text there")
         prefix_ids = tuple(self.encode(prompt.before, add_special_tokens))
-        self.check_ids("the prompt", prefix_ids)
+        self.check_ids("prompt", prefix_ids)
         return prompt.before + prompt.after, prefix_ids, self._prompt_ids(prompt.after, add_special_tokens=False)
 
     def _num_shared(self, request: Request, ids: tuple[int, ...]) -> int:
@@ -202,20 +202,20 @@ class InputProcessor:
     def _prompt_ids(self, prompt: str | Batch[int], add_special_tokens: bool) -> tuple[int, ...]:
         if isinstance(prompt, str):
             if not prompt.strip():
-                raise InvalidRequestError("the prompt is empty: give it some text")
+                raise InvalidRequestError("prompt: this is empty: give it some text")
             ids = self.encode(prompt, add_special_tokens)
         else:
             ids = list(prompt)
         if not ids:
-            raise InvalidRequestError("the prompt is empty: give at least one token")
-        self.check_ids("the prompt", ids)
+            raise InvalidRequestError("prompt: this is empty: give at least one token")
+        self.check_ids("prompt", ids)
         return tuple(ids)
 
     def encode(self, text: str, add_special_tokens: bool) -> list[int]:
         """The tokens of a text as a prompt has them; raises InvalidRequestError for a model without a tokenizer."""
         if self._tokenizer is None:
-            raise InvalidRequestError("this model has no tokenizer: give the prompt as token ids")
-        check_unicode("the prompt", text)
+            raise InvalidRequestError("prompt: this model has no tokenizer: give token ids")
+        check_unicode("prompt:", text)
         ids = list(self._tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
         bos = self._tokenizer.bos_token_id
         if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence as Batch
 from enum import Enum, auto
 
+from ewe.checked import NO_CLAIM
 from ewe.config import FeedbackConfig
 from ewe.engine.output import publish
 from ewe.engine.policies import Decision, Policy, View
@@ -15,6 +16,7 @@ from ewe.engine.rewriter import Rewriter
 from ewe.engine.sentence_checks import Check, SentenceState
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
+from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Query, ScoredPassage, VerificationRequest
 
 
@@ -146,25 +148,27 @@ class Pauses:
             sequence.feedback.retrieved = decision.retrieved
         if decision.verified is not None:
             sequence.feedback.verified = decision.verified
+        verify = _without_code(sequence, decision.verify)
         if self.policy.verifies:
-            self._pass_over(sequence, unchecked_from, decision.verify)
+            self._pass_over(sequence, unchecked_from, decision.verify, verify)
         elif self.policy.rewrites:
             self._settle_unverified(sequence)
-        waits = [name for name, why in (("retrieval", decision.query), ("verification", decision.verify)) if why]
+        waits = [name for name, why in (("retrieval", decision.query), ("verification", verify)) if why]
         if waits:
             sequence.feedback.paused_at = time.monotonic()
             sequence.record("pause", **{"for": waits})
         if decision.query:
             self._retrieve(sequence, decision.query)
             sequence.feedback.rewrite_after_retrieval = decision.rewrite
-        if decision.verify:
-            self._verify(sequence, decision.verify)
+        if verify:
+            self._verify(sequence, verify)
 
-    def _pass_over(self, sequence: Sequence, begin: int, verify: Batch[int]) -> None:
-        """Sentences that the policy looked at and did not want checked are final."""
+    def _pass_over(self, sequence: Sequence, begin: int, wanted: Batch[int], verify: Batch[int]) -> None:
+        """Sentences that the policy looked at are final where it wants no check, and where they are code."""
         for index in range(begin, sequence.feedback.verified):
             if index not in verify:
-                sequence.feedback.set_state(index, SentenceState(reason="the trigger did not ask for a check"))
+                reason = NO_CLAIM if index in wanted else "the trigger did not ask for a check"
+                sequence.feedback.set_state(index, SentenceState(reason=reason))
 
     def _settle_unverified(self, sequence: Sequence) -> None:
         for index in range(sequence.feedback.retrieved):
@@ -189,6 +193,13 @@ class Pauses:
             sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
         job = self._verification.submit(requests, self._config.timeout)
         sequence.feedback.checks.append(Check(job, sentences, sequence.feedback.retrieved))
+
+
+def _without_code(sequence: Sequence, sentences: Batch[int]) -> tuple[int, ...]:
+    """Those of the sentences, by index, that can hold claims."""
+    draft = sequence.output_text
+    code = code_blocks(draft.text) if sentences else ()
+    return tuple(index for index in sentences if not is_inside(draft.sentences[index].start, code))
 
 
 def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:

@@ -51,22 +51,22 @@ class Request:
         """
         documents = self.documents or ()
         if isinstance(documents, str):
-            raise InvalidRequestError("documents must be a list of texts or passages, not one string")
+            raise InvalidRequestError("documents: this must be a list of texts or passages, not one string")
         if len(documents) > capacity:
             raise InvalidRequestError(
-                f"{len(documents)} documents do not fit into {capacity} units: raise memory.retrieval_units, or put "
+                f"documents: {len(documents)} do not fit into {capacity} units: raise memory.retrieval_units, or put "
                 "them into a datastore"
             )
         if documents and not has_tokenizer:
-            raise InvalidRequestError("documents need a tokenizer, and this model has none")
+            raise InvalidRequestError("documents: they need a tokenizer, and this model has none")
         passages = [
             document if isinstance(document, Passage) else Passage(id=f"document-{number}", text=document)
             for number, document in enumerate(documents, 1)
         ]
         for passage in passages:
             if not passage.text.strip():
-                raise InvalidRequestError(f"document {passage.id!r} is empty")
-            check_unicode(f"document {passage.id!r}", passage.text)
+                raise InvalidRequestError(f"documents: {passage.id!r} is empty")
+            check_unicode(f"documents: {passage.id!r}", passage.text)
         return passages
 
 

@@ -2,6 +2,7 @@
 
 import time
 
+from ewe.checked import NO_CLAIM
 from ewe.config import FeedbackConfig
 from ewe.engine.output_text import Span
 from ewe.engine.refresh import MemoryKeeper
@@ -42,7 +43,7 @@ class Rewriter:
         sequence.stats.verifications += 1
         for position, index in enumerate(check.sentences):
             result = VerificationResult() if job.error else job.result[position]
-            reason = job.error or ("" if result.claims else "no checkable claim")
+            reason = job.error or ("" if result.claims else NO_CLAIM)
             state = SentenceState(result.verdict, result.score, result.claims, reason)
             self._record(sequence, index, result)
             if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ewe.config import PipelineConfig
 from ewe.pipelines.steps import Ask, Decide, Generate, Reply, Steps, Verify, Write
-from ewe.text.sentences import SentenceSplitter
+from ewe.text.sentences import SentenceSplitter, code_blocks, is_inside
 from ewe.types import Passage, Verdict, VerificationRequest, VerificationResult
 
 EDIT = """Question: {question}
@@ -30,7 +30,11 @@ class RewriteAfter:
         [draft] = drafts
         spans = self._splitter.split(draft.text)
         requests = _requests(question, draft.text, spans)
-        results = (yield Verify(requests)) if requests else []
+        code = code_blocks(draft.text)
+        asked = [place for place, span in enumerate(spans) if not is_inside(span[0], code)]
+        told = (yield Verify(tuple(requests[place] for place in asked))) if asked else []
+        found = dict(zip(asked, told, strict=True))
+        results = [found.get(place, VerificationResult()) for place in range(len(spans))]
         refuted = [place for place, result in enumerate(results) if result.verdict is Verdict.REFUTED]
         edits: dict[int, tuple[str, VerificationResult]] = {}
         if refuted:

@@ -1,14 +1,12 @@
 """/v1/chat/completions."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
 from ewe.engine.request import Prompt
-from ewe.errors import InvalidRequestError
 from ewe.llm import LLM
 from ewe.server.answers import citations, finish_reason
 from ewe.server.chunks import ChunkedAnswer
@@ -38,31 +36,19 @@ async def create_chat_completion(body: schemas.ChatRequest, request: Request) ->
 
 
 def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
-    with _naming_the_field():
-        template = service.llm.chat_template
-        tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
+    template = service.llm.chat_template
+    tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
     if tools is not None and body.ewe.stream == "draft":
         # What looks like the beginning of a call may still become content, and the other way round.
         raise RefusedError(400, 'ewe.stream: "draft" beside tools is not supported yet', param="ewe.stream")
     return tools
 
 
-@contextmanager
-def _naming_the_field() -> Iterator[None]:
-    """What is wrong with tools and messages begins with the field's name."""
-    try:
-        yield
-    except InvalidRequestError as error:
-        field, colon, _ = str(error).partition(": ")
-        raise RefusedError(400, str(error), param=field if colon and " " not in field else None) from error
-
-
 def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
     messages = [message.for_template for message in body.messages]
 
     def prompts(llm: LLM) -> Sequence[Prompt]:
-        with _naming_the_field():
-            return [llm.chat_prompt(messages, tools)]
+        return [llm.chat_prompt(messages, tools)]
 
     return Order(
         wanted=body,

@@ -54,7 +54,8 @@ def refusal_of(error: Exception) -> RefusedError:
     if isinstance(error, PromptTooLongError):
         return RefusedError(400, str(error), code="context_length_exceeded")
     if isinstance(error, InvalidRequestError):
-        return RefusedError(400, str(error))
+        field, colon, _ = str(error).partition(": ")  # what is wrong with a field begins with its name
+        return RefusedError(400, str(error), param=field if colon and " " not in field else None)
     if isinstance(error, EngineDeadError):
         return RefusedError(500, f"the engine is not running: {error}", code="engine_dead", may_retry=False)
     return RefusedError(500, "an internal error; the server's log has it", code="internal_error", may_retry=False)
@@ -77,6 +78,9 @@ def add_handlers(app: Starlette) -> None:
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if isinstance(cause := error.__cause__, ValueError | RecursionError):
+            reason = "it is nested too deep" if isinstance(cause, RecursionError) else str(cause)
+            return answer_of(_not_json(reason))
         message = f"{error.detail}: {request.method} {request.url.path}"
         codes = {413: "body_too_large", 404: "not_found", 405: "method_not_allowed"}
         refused = RefusedError(error.status_code, message, code=codes.get(error.status_code))
@@ -93,13 +97,17 @@ def _invalid(error: RequestValidationError) -> RefusedError:
     # Of a field's alternatives, those that a value of its type could have been tell more than those that it could not.
     for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
         if item["type"] == "json_invalid":
-            return RefusedError(400, f"the body is not valid JSON: {item['ctx']['error']}", code="invalid_json")
+            return _not_json(item["ctx"]["error"])
         if item["loc"] == ("body",) and isinstance(item["input"], bytes):
             return RefusedError(400, "send the body as JSON, with the header `content-type: application/json`")
         name = _field_name(item["loc"])
         problems.setdefault(name, _problem(item, name))
     first = next(iter(problems), None)
     return RefusedError(400, "; ".join(problems.values()), param=first or None)
+
+
+def _not_json(reason: str) -> RefusedError:
+    return RefusedError(400, f"the body is not valid JSON: {reason}", code="invalid_json")
 
 
 def _field_name(location: tuple[int | str, ...]) -> str:

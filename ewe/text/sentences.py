@@ -1,9 +1,11 @@
 """Sentence boundaries in finished and in streaming text."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import nupunkt
@@ -18,6 +20,10 @@ _OWN_ENDING = re.compile(r"[。！？｡।؟][。！？｡।؟」』）”’\
 _ENDING = re.compile(r"[.!?…][.!?…\"')\]}”’»*]*+\Z")
 _ONLY_PUNCTUATION = re.compile(r"[.!?…\"')\]}”’»*]+\Z")
 _BLANK_LINE = re.compile(r"\n\s*\n")
+_FENCE = re.compile(r"(?:`{3,}|~{3,})\S*\Z")
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(`{3,}|~{3,})[^`\n]*$.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)  # an opening fence that is never closed opens code up to the end, as in CommonMark
 _LIST_MARKER = re.compile(r"(?:[-*•–]|\d{1,3}[.)]|#{1,6})\Z")
 _WORD = re.compile(r"[^\W\d_]{2,}|\d[\d,.-]*")
 _ENUMERATOR = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxlcIVXLC]{1,6})\)?\.\Z")
@@ -66,8 +72,9 @@ class SentenceSplitter:
     - after a reported span, the rest of the text can be looked at alone: with `end` the end of that span, the further
       spans of `split(text)` are those of `split(text[end:])`, moved by `end`.
 
-    Besides nupunkt's full stops, a blank line and a line break before a list marker or heading end a sentence, and so
-    do the end marks of other scripts ("。", "؟"). An enumerator ("1.", "b)") belongs to the sentence that it opens.
+    Besides nupunkt's full stops, a blank line and a line break before a list marker, heading or fence of code end a
+    sentence, and so do the line break after a fence and the end marks of other scripts ("。", "؟"). An enumerator
+    ("1.", "b)") belongs to the sentence that it opens.
     """
 
     def __init__(self) -> None:
@@ -101,6 +108,17 @@ class SentenceSplitter:
         return spans, start
 
 
+def code_blocks(text: str) -> list[Span]:
+    """Code-point spans of the fenced code blocks of Markdown, in order; one that is still open ends with the text."""
+    return [match.span() for match in _CODE_BLOCK.finditer(text)]
+
+
+def is_inside(position: int, spans: Sequence[Span]) -> bool:
+    """Whether a position lies in one of the spans, which are in order and apart."""
+    before = bisect_right(spans, position, key=itemgetter(0))
+    return before > 0 and position < spans[before - 1][1]
+
+
 def _gaps(text: str) -> Iterator[Span]:
     """Every place where a sentence could end: (end of what is before it, start of what is after it)."""
     for match in _GAP.finditer(text):
@@ -131,14 +149,14 @@ class _Judge:
         if _BLANK_LINE.search(gap):
             return True
         following, is_whole = _word_after(text, after)
-        if "\n" in gap and is_whole and _LIST_MARKER.match(following):
+        if "\n" in gap and is_whole and (_LIST_MARKER.match(following) or _FENCE.match(following)):
             return True
         chunk = _chunk_before(text, start, before)
-        if _OWN_ENDING.search(chunk):
+        opens = _opens_line(text, start, before - len(chunk))
+        if _OWN_ENDING.search(chunk) or ("\n" in gap and opens and _FENCE.match(chunk)):
             return True
         if not _ENDING.search(chunk):
             return None if "\n" in gap and not is_whole else False
-        opens = _opens_line(text, start, before - len(chunk))
         capital = following[:1].isalpha() and not following[:1].islower()  # or of a script without capitals
         if ("\n" in gap or capital) and self._is_plain_end(chunk, opens, capital):
             return True

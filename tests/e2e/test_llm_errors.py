@@ -40,21 +40,21 @@ def llm() -> Iterator[LLM]:
 @pytest.mark.parametrize(
     ("prompts", "params", "documents", "names"),
     [
-        ("", TEN, None, ["prompt is empty"]),
-        ("  \n", TEN, None, ["prompt is empty"]),
-        (["The river", ""], TEN, None, ["prompt is empty"]),
-        ([[1, 2], []], TEN, None, ["prompt is empty"]),
+        ("", TEN, None, ["prompt: this is empty"]),
+        ("  \n", TEN, None, ["prompt: this is empty"]),
+        (["The river", ""], TEN, None, ["prompt: this is empty"]),
+        ([[1, 2], []], TEN, None, ["prompt: this is empty"]),
         ("sea " * 300, TEN, None, ["model.max_model_len 400", "leaves room for 399"]),
         ("sea " * 300, TEN, ["a"], ["model.max_model_len 400", "memory.unit_tokens 24", "room for 375"]),
         ([1, 5000], TEN, None, ["5000", "token id"]),
         (None, TEN, None, ["a prompt is a text", "NoneType"]),
-        ("a \ud800", TEN, None, ["the prompt", "surrogate pair at 2"]),
+        ("a \ud800", TEN, None, ["prompt", "surrogate pair at 2"]),
         ("a", TEN, ["x", "b\udcff"], ["document-2", "surrogate pair at 1"]),
         ("a", {"max_tokens": 3}, None, ["params must be SamplingParams", "mapping"]),
         (["a", "b"], [TEN], None, ["1 SamplingParams for 2 prompts"]),
-        ("a", TEN, ["x"] * 4, ["4 documents", "3 units", "memory.retrieval_units"]),
+        ("a", TEN, ["x"] * 4, ["documents: 4 ", "3 units", "memory.retrieval_units"]),
         ("a", TEN, ["x", ""], ["document-2", "empty"]),
-        ("a", TEN, "one text", ["documents must be a list"]),
+        ("a", TEN, "one text", ["documents: this must be a list"]),
         ("a", SamplingParams(logit_bias={9999: 1.0}), None, ["logit_bias", "9999"]),
         ("a", SamplingParams(stop_token_ids=(9999,)), None, ["stop_token_ids", "9999"]),
     ],
@@ -140,7 +140,7 @@ def test_without_a_tokenizer_only_token_ids_work() -> None:
         for call in (lambda: llm.generate("text", TEN), lambda: llm.unit_token_ids("text")):
             with pytest.raises(InvalidRequestError, match="no tokenizer"):
                 call()
-        with pytest.raises(InvalidRequestError, match="documents need a tokenizer"):
+        with pytest.raises(InvalidRequestError, match="documents: they need a tokenizer"):
             llm.generate([5], TEN, documents=["a"])
 
 

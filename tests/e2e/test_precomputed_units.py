@@ -250,6 +250,8 @@ def test_queries_choose_the_passages_that_are_found_most_often(tmp_path: Path, s
     result = CliRunner().invoke(app, [*arguments, "--top", "2", *plain])
     assert result.exit_code == 0, result.output
     assert "2 units encoded" in result.output
+    one = CliRunner().invoke(app, [*arguments, "--top", "1", "--out", str(tmp_path / "one"), *plain])
+    assert "1 unit encoded" in one.output
     refused = CliRunner().invoke(app, ["index", "precompute", str(store), "--out", str(tmp_path / "x"), "--top", "2"])
     assert refused.exit_code == 2
     assert "--queries FILE" in refused.output

@@ -271,8 +271,14 @@ def test_errors_are_the_clients_own(client: Any) -> None:
     with pytest.raises(openai.NotFoundError) as missing:
         client.chat.completions.create(model="gpt-4", messages=MESSAGES)
     assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
-    with pytest.raises(openai.BadRequestError, match="the prompt is empty"):
-        client.completions.create(model="builtin", prompt=" ")
+    for field, fault in (
+        ("prompt", {"prompt": " "}),
+        ("prompt", {"prompt": [10**6]}),
+        ("documents", {"documents": [" "]}),
+    ):
+        with pytest.raises(openai.BadRequestError, match=f"{field}: ") as refused:
+            client.completions.create(model="builtin", **{"prompt": "Who?", "extra_body": fault})
+        assert refused.value.param == field
 
 
 def test_langchain(url: str, expected: Any) -> None:

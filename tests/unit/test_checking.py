@@ -61,6 +61,17 @@ def test_sentences_keep_their_place_verdict_and_evidence() -> None:
     assert checked.count_claims() == {S: 1, R: 1, OPEN: 0, N: 0}
 
 
+def test_code_is_no_claim_and_what_follows_it_keeps_its_place() -> None:
+    code = "```python\n# This is wrong.\n" + "x = 1  # wrong!\n" * 500 + "```"
+    text = f"One is right:\n{code}\nThat is wrong."
+    verifier = Verifier()
+    first, *inside, last = check_text(text, verifier).sentences
+    assert [request.sentence for call in verifier.calls for request in call] == ["One is right:", "That is wrong."]
+    assert {(item.sentence.verdict, item.sentence.reason) for item in inside} == {(N, "no checkable claim")}
+    assert (first.sentence.verdict, last.sentence.verdict) == (S, R)
+    assert text[last.sentence.start : last.sentence.end] == "That is wrong."
+
+
 def test_the_verifier_sees_the_prompt_and_the_text_before_each_sentence() -> None:
     verifier = Verifier()
     check_text("One is here. Two is there. Three is far.", verifier, prompt="Who?", batch_size=2)

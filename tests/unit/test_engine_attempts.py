@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import mock_engine
 import pytest
 from engine_bench import Reader
 from engine_parts import Answers, words
@@ -57,6 +58,15 @@ def test_a_refuted_sentence_is_written_again_until_it_holds() -> None:
         event.data["discarded_tokens"] for event in generation.trace if event.kind == "rewind"
     )
     assert generation.stats.tokens_kept == len(generation.token_ids) == len("Good. Ac. Dd.") + 1
+
+
+def test_code_is_not_checked_while_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mock_engine, "ALPHABET", mock_engine.ALPHABET.replace("9", "~"))
+    verifier = Answers({"Bb.": [NO]})
+    generation = write(config(), words("Aa.\n~~~\nBb. Cc.\n~~~\nDd."), verifier)
+    assert [request.sentence for request in verifier.seen] == ["Aa.", "Dd."]
+    reasons = {sentence.text: sentence.reason for sentence in generation.sentences}
+    assert (reasons["Aa."], reasons["Bb."], reasons["Dd."]) == ("", "no checkable claim", "")
 
 
 def test_only_refuted_claims_cause_a_rewrite() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -225,3 +226,8 @@ def test_several_answers_differ_and_are_reproducible() -> None:
 def test_values_out_of_range_are_refused_by_name(bad: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidRequestError, match=name):
         SamplingParams(**bad)
+
+
+def test_none_is_the_default_of_every_parameter() -> None:
+    names = [item.name for item in dataclasses.fields(SamplingParams)]
+    assert SamplingParams(**dict.fromkeys(names)) == SamplingParams()

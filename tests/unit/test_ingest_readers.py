@@ -175,6 +175,21 @@ class TestHTML:
         plain, _ = texts._plain("It is 10<sup>6</sup> years, the 19<sup>th</sup>.\n\n<div>10<sup>6</sup></div>")
         assert plain.split() == ["It", "is", "10^6", "years,", "the", "19th.", "10^6"]
 
+    def test_what_stands_around_the_text_is_left_out(self, tmp_path: Path) -> None:
+        page = """<title>Lake Zorb</title><body hidden><a class="mw-jump-link" href="#body">Jump to content</a>
+        <header><nav>Main page</nav>The site</header><div role="banner">Sign <div>in</div> here</div>
+        <main><header><h1>Lake Zorb</h1></header><div id="toc" role="navigation"><h2>Contents</h2>1 History</div>
+        <p>It is deep.<sup class="reference"><a>[1]</a></sup><sup><a href="#fn2">2</a></sup> Fish<a href="#n"> live</a>.
+        <h2>History<span class="mw-editsection">[<a>edit</a>]</span></h2><p>It was dammed.<p hidden>Long ago.
+        <div hidden>Not <div>shown</div>.</div><div hidden="until-found">Folded.</div><aside>See also</aside>
+        <blockquote>Deep. <footer>A fisher</footer></blockquote></main>
+        <footer>Last edited in May. <script>var x = "</p>";</script></footer>"""
+        [document] = read(written(tmp_path / "a.html", page))
+        assert document.title == "Lake Zorb"
+        lines = ("It is deep. Fish live.", "It was dammed.", "Long ago.", "Folded.", "Deep.", "A fisher")
+        assert tuple(line.strip() for line in document.text.split("\n\n") if line.strip()) == lines
+        assert [mark.title for mark in document.marks] == ["Lake Zorb", "Lake Zorb - History"]
+
     def test_stray_and_unclosed_elements_do_no_harm(self, tmp_path: Path) -> None:
         [document] = read(written(tmp_path / "a.html", "</nav></p><h1>Title<p>Text stays.</div></script><b>Also this"))
         assert document.title == "Title"

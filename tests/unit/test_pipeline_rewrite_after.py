@@ -95,3 +95,10 @@ def test_a_text_that_was_cut_stays_cut() -> None:
 def test_nothing_written_is_nothing_to_check() -> None:
     log = drive(RewriteAfter(PipelineConfig()), QUESTION, lambda ask: Reply(" "))
     assert (log.checked, log.written, log.end) == ([], [], "stop")
+
+
+def test_code_is_neither_checked_nor_edited() -> None:
+    draft = "It stands.\n~~~\n# It fell.\n~~~\nIt is red."
+    log = drive(RewriteAfter(PipelineConfig()), QUESTION, lambda ask: Reply(draft), lambda request: SUPPORTED)
+    assert [request.sentence for request in log.checked[0]] == ["It stands.", "It is red."]
+    assert "".join(step.text for step in log.written) == draft

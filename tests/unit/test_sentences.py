@@ -1,14 +1,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ewe.text.sentences import SentenceSplitter
+from ewe.text.sentences import SentenceSplitter, code_blocks, is_inside
 
 SPLITTER = SentenceSplitter()
 PIECES = st.lists(
     st.sampled_from(
         ["It cost 3", ".", "5", ". ", " ", "\n", "\n\n", "Dr", "U.S", "He", "left", "Open", "No", "1", "e.g", '"', ")",
          "(", "…", "?", "!", ". . .", "- ", "A", "K", "Smith", "and", "。", "次", "”", "“", "*", "#", "é", "\u200b",
-         "🙂", "p", "St", "1901", ":", ",", "।", "है"]
+         "🙂", "```", "~~~x", "p", "St", "1901", ":", ",", "।", "है"]
     ),
     max_size=14,
 ).map("".join)  # fmt: skip
@@ -41,6 +41,16 @@ def test_quotes_stay_with_their_sentence():
 def test_blank_lines_and_list_items_split():
     text = "# A life\n\nBorn in 1901\n- item one\n- item two\n1. third. It ends"
     assert split(text) == ["# A life", "Born in 1901", "- item one", "- item two", "1. third.", "It ends"]
+
+
+def test_fences_split_and_what_lies_between_them_is_code():
+    text = "So:\n```py\n# Paris is big.\nx = 1\n```\nOslo lies north. Use ```x``` here.\n~~~\nopen. End"
+    assert split(text) == [
+        "So:", "```py", "# Paris is big.", "x = 1", "```",
+        "Oslo lies north.", "Use ```x``` here.", "~~~", "open.", "End",
+    ]  # fmt: skip
+    code = [is_inside(start, code_blocks(text)) for start, _ in SPLITTER.split(text)]
+    assert code == [False, True, True, True, True, False, False, True, True, True]
 
 
 def test_scripts_without_spaces_split():

@@ -180,3 +180,9 @@ def test_values_of_another_kind_are_refused_by_name(path: str) -> None:
                 assert error["param"].split(".")[0] == name, (name, value, answer.text)
             else:
                 assert error["code"] == "loading", (name, value, answer.text)
+
+
+@pytest.mark.parametrize("body", [b'{"prompt": "M\xfcller"}', b"[" * 200_000, b'{"seed": ' + b"1" * 5000 + b"}", b"{"])
+def test_every_body_that_is_not_json_says_so(body: bytes) -> None:
+    answer = CLIENT.post("/v1/completions", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_json"), answer.text

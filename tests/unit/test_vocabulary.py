@@ -52,3 +52,8 @@ def test_the_nearest_name_comes_first() -> None:
     assert vocabulary.unknown("judge", "valeus", registry.JUDGES.names).startswith(
         "unknown judge 'valeus'; did you mean values? known: builtin, base, values, a model"
     )
+
+
+@pytest.mark.parametrize("path", ["/nope", "./builtni", "data/none"])
+def test_a_path_is_not_taken_for_a_misspelt_name(path: str) -> None:
+    assert vocabulary.hint(path, vocabulary.DATASTORES).startswith("known: builtin, ")

@@ -1,7 +1,7 @@
 """Reading HTML: what a reader of the page would read.
 
-Nothing that a page says is left out but menus and controls: trafilatura, tried here, drops text that stands outside of
-paragraphs and takes dates from running text.
+What a page says stays; menus, the site's header and footer, asides, controls, reference marks and what is hidden go.
+trafilatura, tried here, drops text that stands outside of paragraphs and takes dates from running text.
 """
 
 import re
@@ -13,8 +13,34 @@ from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
 
 _LEFT_OUT = frozenset(
-    ("script", "style", "noscript", "template", "svg", "nav", "button", "select", "textarea", "iframe", "object")
+    (
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "nav",
+        "aside",
+        "button",
+        "select",
+        "textarea",
+        "iframe",
+        "object",
+    )
 )
+_LEFT_OUT_ROLES = frozenset(
+    ("navigation", "banner", "contentinfo", "complementary", "search", "doc-noteref", "doc-backlink")
+)
+# Marks of references, links for editing and links past the menu, which HTML has no elements for.
+_LEFT_OUT_CLASSES = frozenset(
+    ("noprint", "mw-editsection", "mw-cite-backlink", "mw-jump-link", "skip-link", "skip-nav")
+)
+# Their end tags may be missing, so nothing says where one that is hidden ends.
+_WITHOUT_END = frozenset(
+    ("area", "base", "body", "br", "col", "dd", "dt", "embed", "hr", "html", "img", "input", "li", "link", "meta",
+     "option", "p", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr")
+)  # fmt: skip
+_SECTIONS = frozenset(("article", "main", "section"))
 _BLOCKS = frozenset(
     ("address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "div", "dl", "dt",
      "figcaption", "figure", "footer", "form", "h5", "h6", "header", "hr", "legend", "li", "main", "ol", "p", "pre",
@@ -60,18 +86,26 @@ class _Page(HTMLParser):
         self.marks: list[Mark] = []
         self.title = self.url = self.date = ""
         self._length = 0
-        self._left_out: list[str] = []
+        self._left_out = ""  # the outermost element that is left out, and how many of its name are open
+        self._num_left_out = 0
+        self._num_sections = 0
         self._captured: list[str] | None = None  # the text of the title or heading that is open
         self._capturing = ""
         self._is_raised = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _LEFT_OUT:
-            self._left_out.append(tag)
-        elif tag == "meta":
-            self._meta({name: value or "" for name, value in attrs})
-        elif tag == "link" and ("rel", "canonical") in attrs:
-            self.url = dict(attrs).get("href") or self.url
+        attributes = {name: value or "" for name, value in attrs}
+        if self._left_out:
+            self._num_left_out += tag == self._left_out
+            return
+        if self._leaves_out(tag, attributes):
+            self._left_out, self._num_left_out = tag, 1
+            return
+        self._num_sections += tag in _SECTIONS
+        if tag == "meta":
+            self._meta(attributes)
+        elif tag == "link" and attributes.get("rel") == "canonical":
+            self.url = attributes.get("href") or self.url
         elif tag == "title" or tag in _HEADINGS:
             self._end_captured()
             self._captured, self._capturing = [], tag
@@ -87,11 +121,28 @@ class _Page(HTMLParser):
         if tag not in _LEFT_OUT:  # "<script src=.../>" opens nothing in XHTML
             self.handle_starttag(tag, attrs)
 
+    def _leaves_out(self, tag: str, attributes: dict[str, str]) -> bool:
+        """Whether an element says nothing of its own; a header or footer does where it is a section's."""
+        if tag in _LEFT_OUT or tag in _WITHOUT_END:
+            return tag in _LEFT_OUT
+        classes = attributes.get("class", "").split()
+        return (
+            attributes.get("hidden", "until-found") != "until-found"
+            or attributes.get("role") in _LEFT_OUT_ROLES
+            or not _LEFT_OUT_CLASSES.isdisjoint(classes)
+            or (tag in ("header", "footer") and not self._num_sections)
+            or (tag == "sup" and "reference" in classes)
+            or (tag == "a" and self._is_raised and attributes.get("href", "").startswith("#"))
+        )
+
     def handle_endtag(self, tag: str) -> None:
-        if tag in _LEFT_OUT:
-            if tag in self._left_out:
-                del self._left_out[self._left_out.index(tag) :]
-        elif tag == "title" or tag in _HEADINGS:
+        if self._left_out:
+            self._num_left_out -= tag == self._left_out
+            if not self._num_left_out:
+                self._left_out = ""
+            return
+        self._num_sections -= tag in _SECTIONS and self._num_sections > 0
+        if tag == "title" or tag in _HEADINGS:
             self._end_captured()
         elif tag == "sup":
             self._is_raised = False
