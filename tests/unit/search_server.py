@@ -41,6 +41,7 @@ class _Refusal(Exception):  # noqa: N818
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body of an answer are two writes
 
     def log_message(self, *_):
         pass
