@@ -342,6 +342,8 @@ def test_who_teaches_is_not_who_is_taught():
         assert check(text, "Ada Byron studied under Jan Holm.") is Verdict.SUPPORTED
         assert check(text, "Jan Holm taught Ada Byron.") is Verdict.SUPPORTED
         assert check(text, "Jan Holm was taught by Ada Byron.") is Verdict.INCONCLUSIVE
+    text = "Ada Byron studied at Ulm University under the teacher Jan Berg."
+    assert check(text, "Ada Byron studied at Ulm University.") is Verdict.SUPPORTED
 
 
 def test_a_title_before_a_name_is_not_the_maker():

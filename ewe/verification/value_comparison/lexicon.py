@@ -41,6 +41,7 @@ death: die died death dead perish killed executed assassinated deathplace
 burial: buried burial grave interred cemetery tomb
 study: study student educate education graduate attend enrol enroll degree doctorate thesis alumnus alumna alma pupil
 study: read teacher taught tutor mentor teach
+learn: study student educate graduate attend enrol enroll pupil
 teach: teach lecture professor professorship lecturer teacher instructor chair docent
 work: work worker employ employee join staff serve service career post position appoint job hire researcher
 lead: lead head direct director chair chairman president preside leader rector dean chief manage manager command govern

@@ -182,7 +182,7 @@ def _normalize(statement: Clause) -> None:
     is_home, is_taught = bool(relations & _HOMES), "study" in relations
     wanted = "of" if is_home or is_taught else None
     if relations == {"teach", "study"} and not is_passive:
-        wanted = ""  # "Jan Holm taught Ada Byron"
+        wanted = ""  # "Jan Holm taught Ada Byron", not "Ada Byron learnt with the teacher Jan Holm"
     if relations & _PASSIVE:
         wanted = "" if _DOER.search(statement.of_noun) else "by"  # "The author of Emma is Jane Austen"
     doer = next((a for a in statement.arguments if a.preposition == wanted and isinstance(a.value, Name)), None)
