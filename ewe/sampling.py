@@ -94,9 +94,9 @@ class MemoryOptions:
         scope, threshold, scopes = self.scope, self.threshold, get_args(MemoryScope)
         _check(isinstance(self.user, str) and isinstance(self.agent, str), "memory: user and agent must be strings")
         _check(scope in scopes, f"memory: scope must be one of {scopes}, got {scope!r}")
-        _check(scope != "own" or bool(self.user or self.agent), "memory: the scope 'own' needs a user or an agent")
+        _check(scope != "own" or bool(self.user or self.agent), "scope: 'own' needs a user or an agent")
         _check(
             scope != "none" or not self.remember,
-            "memory: the scope 'none' leaves memories alone: remember needs another one",
+            "scope: 'none' leaves memories alone, and remember needs another one",
         )
         _check(threshold is None or 0.0 <= threshold <= 1.0, f"memory: threshold must lie in [0, 1], got {threshold}")

@@ -115,7 +115,7 @@ def test_nothing_is_kept_unasked(llm: LLM, store: MemoryStore) -> None:
     llm.chat(TALK, memory=MemoryOptions("ann"))
     assert llm.memories.wait(WAIT_S)
     assert contents(store) == []
-    with pytest.raises(InvalidRequestError, match="scope 'none'"):
+    with pytest.raises(InvalidRequestError, match="scope: 'none'"):
         MemoryOptions("ann", scope="none", remember=True)
 
 

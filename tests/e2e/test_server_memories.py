@@ -272,11 +272,11 @@ def test_a_store_that_fails_costs_the_memories_and_not_the_answer(
         ("/v1/memories", {"content": "x", "user": "u" * 257}, "user"),
         ("/v1/memories/search", {"query": "x", "top_k": 0}, "top_k"),
         ("/v1/memories/search", {"query": "x", "scope": "theirs"}, "scope"),
-        ("/v1/memories/search", {"query": "x", "scope": "own"}, None),
+        ("/v1/memories/search", {"query": "x", "scope": "own"}, "scope"),
         ("/v1/memories/x/feedback", {}, "correct"),
         ("/v1/chat/completions", {**CHAT, "memory": {"user": 7}}, "memory.user"),
         ("/v1/chat/completions", {**CHAT, "memory": {"users": "ann"}}, "memory.users"),
-        ("/v1/chat/completions", {**CHAT, "memory": {"scope": "own"}}, None),
+        ("/v1/chat/completions", {**CHAT, "memory": {"scope": "own"}}, "scope"),
     ],
 )
 def test_what_makes_no_sense_is_refused(client: Client, path: str, body: Any, param: str | None) -> None:
