@@ -179,29 +179,20 @@ def worker_of(llm: LLM) -> int:
 
 @pytest.mark.slow
 @needs_builtin
-def test_a_rank_that_dies_ends_the_requests_that_run() -> None:
+@pytest.mark.parametrize(
+    ("sent", "how"),
+    [(signal.SIGKILL, "was ended by signal 9"), (signal.SIGSTOP, "has given no sign of life for 8 s")],
+)
+def test_a_rank_that_dies_or_is_stopped_ends_the_requests_that_run(sent: signal.Signals, how: str) -> None:
     with LLM("builtin", config={"model": {"tensor_parallel": 2}}) as llm:
         events = llm.stream("Once", SamplingParams(max_tokens=1500, ignore_eos=True))
         next(event for event in events if event.kind == "text")
-        os.kill(worker_of(llm), signal.SIGKILL)
+        os.kill(worker_of(llm), sent)
         begin = time.monotonic()
-        with pytest.raises(EngineDeadError, match=r"rank 1 .of 2. was ended by signal 9"):
+        with pytest.raises(EngineDeadError, match=rf"rank 1 .of 2. {how}"):
             list(events)
         assert time.monotonic() - begin < DEATH_S
         assert not llm.client.is_alive
-
-
-@pytest.mark.slow
-@needs_builtin
-def test_a_rank_that_is_stopped_ends_the_requests_that_run() -> None:
-    with LLM("builtin", config={"model": {"tensor_parallel": 2}}) as llm:
-        events = llm.stream("Once", SamplingParams(max_tokens=1500, ignore_eos=True))
-        next(event for event in events if event.kind == "text")
-        os.kill(worker_of(llm), signal.SIGSTOP)
-        begin = time.monotonic()
-        with pytest.raises(EngineDeadError, match=r"rank 1 .of 2. has given no sign of life for 8 s"):
-            list(events)
-        assert time.monotonic() - begin < DEATH_S
 
 
 @pytest.mark.slow

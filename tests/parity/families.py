@@ -73,3 +73,17 @@ def build(name: str, dtype: torch.dtype = torch.float32, attention: str = "ewe")
         torch.manual_seed(7)
         model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[name]), dtype=dtype, attn_implementation=attention)
     return model.eval().requires_grad_(False)
+
+
+def generated_greedily(model, prompt, count):
+    """transformers' own greedy tokens after a prompt, and the log-probabilities [count, vocab] that they come from."""
+    output = model.generate(
+        torch.tensor([prompt]),
+        attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+        max_new_tokens=count,
+        do_sample=False,
+        eos_token_id=None,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return output.sequences[0, len(prompt) :].tolist(), torch.cat(output.logits).log_softmax(-1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from parity.families import FAMILIES, VOCAB, WINDOW, build
+from parity.families import FAMILIES, VOCAB, WINDOW, build, generated_greedily
 from parity.paged import PagedModel
 from tolerances import LOGPROBS
 
@@ -24,18 +24,7 @@ def family(request):
 
 @pytest.fixture(scope="module")
 def generated(family):
-    """transformers' own greedy tokens and log-probabilities."""
-    model = build(family, attention="eager")
-    output = model.generate(
-        torch.tensor([PROMPT]),
-        attention_mask=torch.ones(1, len(PROMPT), dtype=torch.int64),
-        max_new_tokens=NEW_TOKENS,
-        do_sample=False,
-        eos_token_id=None,
-        output_logits=True,
-        return_dict_in_generate=True,
-    )
-    return output.sequences[0, len(PROMPT) :].tolist(), torch.cat(output.logits).log_softmax(-1)
+    return generated_greedily(build(family, attention="eager"), PROMPT, NEW_TOKENS)
 
 
 @pytest.mark.parametrize("chunks", [[30], [11, 1, 18], [13, 13, 4]])

@@ -40,24 +40,23 @@ class DefaultScorer:
 
     def score(self, candidates: Sequence[Candidate], now: float) -> list[Score]:
         """The beliefs; of memories that stand in no candidate's `contradicts` the stored veracity."""
-        memories = [candidate.memory for candidate in candidates]
-        beliefs = [self._belief(memory, memories) for memory in memories]
-        return [
-            Score(belief, belief * _shared_similarity(candidate, candidates))
-            for candidate, belief in zip(candidates, beliefs, strict=True)
-        ]
+        return [self._score(candidate, candidates) for candidate in candidates]
 
-    def _belief(self, memory: Memory, others: Sequence[Memory]) -> float:
+    def _score(self, candidate: Candidate, candidates: Sequence[Candidate]) -> Score:
+        rivals = [other for other in candidates if contradict(candidate.memory, other.memory)]
+        belief = self._belief(candidate.memory, [rival.memory for rival in rivals])
+        return Score(belief, belief * max(one.similarity for one in (candidate, *rivals)))
+
+    def _belief(self, memory: Memory, rivals: Sequence[Memory]) -> float:
         voices: dict[tuple[str, str], float] = {}
-        for other in others:
-            if contradict(memory, other):
-                voice = voice_of(other)
-                voices[voice] = max(voices.get(voice, 0.0), self._against(memory, other))
-        rivals = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
-        if not rivals:
+        for rival in rivals:
+            voice = voice_of(rival)
+            voices[voice] = max(voices.get(voice, 0.0), self._against(memory, rival))
+        against = sum(voices[voice] for voice in sorted(voices))  # sorted: sums of floats depend on their order
+        if not against:
             return memory.veracity
         own = math.exp(log_odds(memory.veracity))
-        return min(memory.veracity, own / (1.0 + own + rivals))
+        return min(memory.veracity, own / (1.0 + own + against))
 
     def _against(self, memory: Memory, other: Memory) -> float:
         """What `other` weighs beside the odds of `memory`, at least 0."""
@@ -77,11 +76,6 @@ def contradict(one: Memory, other: Memory) -> bool:
     return (one.id, one.scope) != (other.id, other.scope) and (
         other.id in one.contradicts or one.id in other.contradicts
     )
-
-
-def _shared_similarity(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
-    rivals = [other.similarity for other in candidates if contradict(candidate.memory, other.memory)]
-    return max([candidate.similarity, *rivals])
 
 
 class NoScorer:
