@@ -4,11 +4,13 @@ Steps: the bytes of a model's weights, and the time of decoding steps and of a p
 and in fp8. The weights are random, which changes no time. Drift, with the built-in model: the KL divergence (nats) of
 its next tokens from those of the weights as they are, over passages of its encyclopedia as they stand in memory units;
 how often the likeliest token is the same; and how many tokens of greedy answers (with retrieval, without verification)
-come before the first that differs.
+come before the first that differs. Products: time and error (relative, of the product's norm) of one linear layer in
+int8, ours and torchao's, over those of the weights as they are.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -17,13 +19,15 @@ import numpy as np
 import torch
 
 from benchmarks import plots
-from benchmarks.common import Sections, Size, parse_arguments, pick_size, seconds
+from benchmarks.common import Sections, Size, parse_arguments, pick_size, require, seconds
 from benchmarks.decode_limit import Limit, Load, copy_rate, measure_step
 from benchmarks.rig import Rig, Weights, drift, load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.client import resolve_config
 from ewe.config import Config
 from ewe.engine.loader import load_model
+from ewe.engine.quantization import SmallLinear, round_rows
+from ewe.engine.small_products import choose_few_rows
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.world.builtin import load_world
 
@@ -91,6 +95,32 @@ class Original:
         }
 
 
+@torch.inference_mode()
+def measure_products(size: Size, batches: tuple[int, ...], arguments: Any) -> dict[str, float]:
+    """One up projection in int8, ours and torchao's: times over the exact one's, errors."""
+    quantization = require("torchao.quantization")
+    device, dtype = torch.device(arguments.device), getattr(torch, size.dtype)
+    exact = torch.nn.Linear(size.model["hidden_size"], size.model["intermediate_size"], False, device, dtype)
+    peer = torch.nn.Sequential(copy.deepcopy(exact))
+    quantization.quantize_(peer, quantization.Int8WeightOnlyConfig())
+    ours = SmallLinear(*round_rows(exact.weight, "int8"), None, choose_few_rows("int8", device, dtype))
+    figures = {}
+    for batch in batches:
+        rows = torch.randn(batch, exact.in_features, dtype=dtype, device=device)
+        wanted = exact(rows).float()
+        took = seconds(partial(_often, exact, rows), arguments.device, arguments.repeats)
+        for name, layer in (("ours", ours), ("torchao", peer)):
+            time = seconds(partial(_often, layer, rows), arguments.device, arguments.repeats) / took
+            error = float((layer(rows).float() - wanted).norm() / wanted.norm())
+            figures |= {f"product_of_{batch}_{name}": round(time, 2), f"error_of_{batch}_{name}": round(error, 5)}
+    return figures
+
+
+def _often(layer: torch.nn.Module, rows: torch.Tensor) -> None:
+    for _ in range(20):
+        layer(rows)
+
+
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """The length of the longest beginning that both have."""
     shortest = min(len(one), len(other))
@@ -125,6 +155,7 @@ def main() -> None:
     sections = Sections("small_weights", arguments, settings)
     for kind in _KINDS:
         sections.take(f"steps {kind}", partial(measure_steps, size, kind, batches, arguments))
+    sections.take("products", partial(measure_products, size, (*batches, _PROMPT), arguments))
     original = Original(arguments.device, passages, prompts)
     for kind in _KINDS[1:]:
         sections.take(f"drift {kind}", partial(original.drift, kind))
