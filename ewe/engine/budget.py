@@ -98,7 +98,9 @@ def plan_memory(
         device=device,
         total=total,
         free=free,
-        weights=sum(_own_part(item).nbytes for item in (*model.parameters(), *model.buffers())),
+        weights=sum(
+            _own_part(item).nbytes for item in (*model.parameters(), *model.buffers()) if item.device == device
+        ),
         activations=activations,
         blocks=blocks,
         block_bytes=block_bytes,
