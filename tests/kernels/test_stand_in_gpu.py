@@ -122,6 +122,7 @@ def test_a_layer_on_another_device_attends_where_the_pool_is(keeps):
         model.hf_device_map = {"model.layers.1": "cpu"}
         for number, device in enumerate(("cuda", "cpu", "cuda")):
             add_hook_to_module(model.model.layers[number].to(device), AlignDevicesHook(device))
+        assert PagedModel(model).runner.static is None  # nothing is captured
         found = passes(model)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=LOGPROBS, rtol=0)
