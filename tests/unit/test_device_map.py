@@ -90,9 +90,9 @@ def test_of_a_model_that_sees_images_only_the_layers_of_its_text_leave_the_first
     model = without_weights(MORE["gemma3/images"]())
     whole = sum(item.nbytes for item in model.parameters())
     layers = [sum(item.nbytes for item in layer.parameters()) for layer in model.model.language_model.layers]
-    places = plan_device_map(model, {0: whole - sum(layers) + max(layers), "cpu": inf, "disk": inf}, 0.0)
+    places = plan_device_map(model, {0: whole - sum(layers) + max(layers), 1: inf, "cpu": 0.0, "disk": inf}, 0.0)
     moved = {f"model.language_model.layers.{number}" for number in range(3)}
-    assert {name for name, place in places.items() if place == "cpu"} == moved
+    assert {name for name, place in places.items() if place == 1} == moved
 
 
 @pytest.mark.parametrize(
