@@ -61,9 +61,8 @@ class StepMetadata:
         A layer may lie on another device than the pool, where all of this is done; the output is on the layer's.
         """
         number: int = module.layer_idx  # type: ignore[assignment]
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        moved = (item[0].to(self.pool.device) for item in (query, key, value))
-        call = self._call(number, *moved, scale, softcap)
+        scale, place = query.shape[-1] ** -0.5 if scaling is None else scaling, self.pool.device
+        call = self._call(number, query[0].to(place), key[0].to(place), value[0].to(place), scale, softcap)
         self.backend.write(call, self.write_slots)
         return self._attend(call, number).unsqueeze(0).to(query.device)
 

@@ -156,8 +156,7 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
 
 def _passing(model: Any) -> int:
     """Bytes for weights that `model.device_map` keeps in host memory or on a disk: those of one module at a time."""
-    away = (sum(item.nbytes for item in one.parameters(recurse=False) if item.is_meta) for one in model.modules())
-    return max(away)
+    return max(sum(int(item.nbytes) for item in one.parameters(False) if item.is_meta) for one in model.modules())
 
 
 def _own_part(tensor: Any) -> torch.Tensor:
