@@ -80,7 +80,8 @@ def build_engine(
     if config.model.tensor_parallel > 1:
         return _build_in_parts(config, components, on_finish, loaded, on_load)
     if loaded is None:
-        loaded = load_model(config.model, on_load, components.judge.adapters if components.judge else {})
+        adapters = components.judge.adapters if components.judge else {}
+        loaded = load_model(config.model, on_load, adapters, config.cache.memory_gib)
     return _build(config, components, on_finish, loaded, on_load)
 
 

@@ -17,10 +17,11 @@ _YAML_OFF = BeforeValidator(lambda value: "off" if value is False else value)  #
 class ModelConfig(Settings):
     """Which model, and how it is loaded and run; max_model_len in tokens (None: its own); weights: 8 bits if asked.
 
-    tensor_parallel: how many processes hold a part of every layer each. adapter: a folder with a LoRA adapter that is
-    merged into the weights, or the name of one of this package. adapters: more of them by name, which are kept apart,
-    for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only, and not
-    where they are compiled.
+    tensor_parallel: how many processes hold a part of every layer each. device_map: "auto" spreads the layers of a
+    model that is too large for one GPU over the others, host memory and the disk. adapter: a folder with a LoRA adapter
+    that is merged into the weights, or the name of one of this package. adapters: more of them by name, which are kept
+    apart, for the requests that name one. fused: whether layers of a known structure run in few kernels; on GPUs only,
+    and not where they are compiled.
     """
 
     name: str = "builtin"
@@ -35,9 +36,14 @@ class ModelConfig(Settings):
     compile: bool = False
     fused: Annotated[Literal["auto", "off"], _YAML_OFF] = "auto"
     tensor_parallel: int = Field(1, ge=1)
+    device_map: Literal["auto"] | None = None
 
     @model_validator(mode="after")
     def _parts_are_of_a_checkpoint(self) -> Self:
+        splits = {"tensor_parallel": self.tensor_parallel > 1, "device_map": self.device_map is not None}
+        splitting = [name for name, is_set in splits.items() if is_set]
+        if len(splitting) > 1:
+            raise ValueError("tensor_parallel splits every layer, and device_map moves whole ones: set one of them")
         asked = {
             "model.adapter (merge it into a checkpoint first)": self.adapter is not None,
             "model.adapters": bool(self.adapters),
@@ -47,8 +53,8 @@ class ModelConfig(Settings):
             "a GGUF file": self.name.endswith(".gguf"),
         }
         refused = [name for name, is_set in asked.items() if is_set]
-        if self.tensor_parallel > 1 and refused:
-            raise ValueError(f"tensor_parallel splits a checkpoint as it is, and cannot with {' or '.join(refused)}")
+        if splitting and refused:
+            raise ValueError(f"{splitting[0]} splits a checkpoint as it is, and cannot with {' or '.join(refused)}")
         if self.compile and self.adapters:
             raise ValueError("adapters by name have no place in compiled layers: set compile to false, or merge one")
         return self

@@ -77,7 +77,7 @@ def shared_judge(config: Config) -> SharedJudge | None:
     """
     model = config.model
     is_whole = (model.adapter, model.weights, model.load_format, model.tensor_parallel) == (None, AUTO, AUTO, 1)
-    is_whole = is_whole and not model.compile
+    is_whole = is_whole and not model.compile and model.device_map is None
     if config.verification.judge != "base" or not is_whole:
         return None
     if Path(model_source(model).place).resolve() != base_model_path().resolve():

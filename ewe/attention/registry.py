@@ -43,7 +43,7 @@ class StepMetadata:
     def keep(self, states: torch.Tensor) -> None:
         """Brings [T, width] to the pool; what pads a step goes to the null block."""
         assert self.pool.states is not None
-        self.pool.states.index_copy_(0, self.write_slots.clamp(min=0), states)
+        self.pool.states.index_copy_(0, self.write_slots.clamp(min=0), states.to(self.pool.device))
 
     def attend(
         self,
@@ -56,12 +56,15 @@ class StepMetadata:
         softcap: float | None,
         others: Mapping[str, Any],
     ) -> torch.Tensor:
-        """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv]."""
+        """Writes the step's keys and values, attends; query [1, Hq, T, D] to output [1, T, Hq, Dv].
+
+        A layer may lie on another device than the pool, where all of this is done; the output is on the layer's.
+        """
         number: int = module.layer_idx  # type: ignore[assignment]
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        call = self._call(number, query[0], key[0], value[0], scale, softcap)
+        scale, place = query.shape[-1] ** -0.5 if scaling is None else scaling, self.pool.device
+        call = self._call(number, query[0].to(place), key[0].to(place), value[0].to(place), scale, softcap)
         self.backend.write(call, self.write_slots)
-        return self._attend(call, number).unsqueeze(0)
+        return self._attend(call, number).unsqueeze(0).to(query.device)
 
     @property
     def rotates(self) -> bool:

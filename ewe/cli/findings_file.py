@@ -20,7 +20,7 @@ from ewe.types import Passage
 
 # What decides where and how fast an answer is computed, not what it says: a run may go on with less memory.
 _NO_MATTER: dict[str, Any] = {
-    "model": {"device", "compile", "tensor_parallel"},
+    "model": {"device", "compile", "device_map", "tensor_parallel"},
     "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "disk_gib", "gpu_share"},
     "scheduler": True,
 }

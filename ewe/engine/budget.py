@@ -79,7 +79,7 @@ def plan_memory(
     device: torch.device = model.device
     free, total = _device_memory(device)
     block_bytes = KVPool.bytes_per_block(shapes, cache.block_size, cache_dtype(cache, model.dtype))
-    activations = estimate_activations(config, loaded)
+    activations = estimate_activations(config, loaded) + _passing(model)
     if kept is not None:
         block_bytes += kept.num_bytes * cache.block_size
     if kept is not None and kept.kind == "hidden":  # each answer has a copy of those of its passages
@@ -98,7 +98,9 @@ def plan_memory(
         device=device,
         total=total,
         free=free,
-        weights=sum(_own_part(item).nbytes for item in (*model.parameters(), *model.buffers())),
+        weights=sum(
+            _own_part(item).nbytes for item in (*model.parameters(), *model.buffers()) if item.device == device
+        ),
         activations=activations,
         blocks=blocks,
         block_bytes=block_bytes,
@@ -150,6 +152,11 @@ def estimate_activations(config: Config, loaded: LoadedModel) -> int:
     per_token: int = (3 * inner + 4 * width) * int(loaded.model.dtype.itemsize)
     per_row = loaded.vocab_size * torch.float32.itemsize * _LOGIT_COPIES
     return config.scheduler.max_num_batched_tokens * per_token + config.scheduler.max_num_seqs * per_row
+
+
+def _passing(model: Any) -> int:
+    """Bytes for weights that `model.device_map` keeps in host memory or on a disk: those of one module at a time."""
+    return max(sum(int(item.nbytes) for item in one.parameters(False) if item.is_meta) for one in model.modules())
 
 
 def _own_part(tensor: Any) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -19,6 +19,11 @@ def usable_device(name: str) -> torch.device:
         return torch.empty(0, device=wanted).device
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"model.device {name!r} is not usable here: {error}") from error
+
+
+def on_one_device(model: Any) -> bool:
+    """Whether accelerate has left a model in one place, where its weights can be read at any time."""
+    return not hasattr(model, "hf_device_map")
 
 
 def launching_on(device: torch.device) -> AbstractContextManager[object]:

@@ -40,10 +40,15 @@ def weights_digest(model: Any) -> str:
     """64 hex digits over the names and bits of all weights; of a sharded model, every process has to call it."""
     state = model.state_dict()
     names = sorted(state)
-    return sha256("\n".join((*names, digest(_whole(state[name]) for name in names))).encode()).hexdigest()
+    return sha256("\n".join((*names, digest(_whole(model, name, state[name]) for name in names))).encode()).hexdigest()
 
 
-def _whole(tensor: Any) -> torch.Tensor:
+def _whole(model: Any, name: str, tensor: Any) -> torch.Tensor:
+    """The tensor, its parts in other processes included, read from where `model.device_map` keeps it."""
+    if tensor.is_meta:
+        from transformers.integrations.accelerate import load_offloaded_parameter
+
+        tensor = load_offloaded_parameter(model, name)
     whole: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
     return whole
 

@@ -19,7 +19,7 @@ from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding
-from ewe.engine.device import launching_on, usable_device
+from ewe.engine.device import launching_on, on_one_device, usable_device
 from ewe.engine.gguf_weights import cost_of_widening, widening
 from ewe.engine.model_files import ModelSource, adapter_folder, adapter_folders, has_tokenizer, model_source
 from ewe.engine.quantization import refuse_unusable, shrink
@@ -55,19 +55,23 @@ class LoadedModel:
 
 
 def load_model(
-    config: ModelConfig, on_load: OnLoad = ignore_step, adapters: Mapping[str, Path] | None = None
+    config: ModelConfig,
+    on_load: OnLoad = ignore_step,
+    adapters: Mapping[str, Path] | None = None,
+    pool_gib: float | None = None,
 ) -> LoadedModel:
     """The model that `config` names: "builtin", a known model, a directory, a GGUF file or a hub id.
 
     load_format "dummy" takes a config.json as well. on_load: hears of the weights as they are read. adapters: more than
-    the settings name.
+    the settings name. pool_gib: what `model.device_map` leaves free for the KV pool; None: it chooses.
 
     Raises ConfigError if it cannot be found or read, UnsupportedModelError if its attention cannot be honoured.
     """
     source, model_config = model_source(config), read_config(config)
     max_model_len = _max_model_len(model_config, config.max_model_len)
     try:
-        model, rows = _model(source, model_config, config, on_load, adapter_folders(config) | dict(adapters or {}))
+        named = adapter_folders(config) | dict(adapters or {})
+        model, rows = _model(source, model_config, config, on_load, named, pool_gib)
     except torch.OutOfMemoryError as error:
         raise DeviceMemoryError(
             f"the weights of {config.name} have no room on the device: set model.dtype to bfloat16, "
@@ -107,11 +111,21 @@ def _read(auto_class: Any, source: ModelSource, options: dict[str, Any], **more:
 
 
 def _model(
-    source: ModelSource, model_config: Any, config: ModelConfig, on_load: OnLoad, adapters: Mapping[str, Path]
+    source: ModelSource,
+    model_config: Any,
+    config: ModelConfig,
+    on_load: OnLoad,
+    adapters: Mapping[str, Path],
+    pool_gib: float | None,
 ) -> tuple[Any, RowAdapters | None]:
     options, (device, dtype) = _options(config), _place(model_config, config)
-    if config.tensor_parallel > 1:
-        model = _read_model(source, model_config, dtype, options | _sharding(config), on_load)
+    in_parts = _sharding(config) if config.tensor_parallel > 1 else {}
+    if config.device_map is not None:
+        from ewe.engine.device_map import spreading
+
+        in_parts = spreading(model_config, dtype, device, pool_gib)
+    if in_parts:
+        model = _read_model(source, model_config, dtype, options | in_parts, on_load)
         return model.eval().requires_grad_(False), None
     adapter = adapter_folder(config)
     if config.weights != "auto":
@@ -220,7 +234,7 @@ def _eos_token_ids(model: Any) -> frozenset[int]:
 def _fuse_on_gpu(model: Any, config: ModelConfig) -> None:
     """Fuses the layers on a GPU that runs the kernels, unless the settings say otherwise; a CPU is faster without."""
     wanted = model.device.type == "cuda" and config.fused == "auto" and not config.compile
-    wanted = wanted and config.tensor_parallel == 1
+    wanted = wanted and config.tensor_parallel == 1 and on_one_device(model)
     if wanted and missing_for_kernels(model.device) is None:
         from ewe.engine.fused_layer import fuse_layers
 

@@ -24,7 +24,7 @@ from ewe.attention.placeholders import feed, sources_of
 from ewe.attention.probe import attention_layers
 from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
-from ewe.engine.device import launching_on
+from ewe.engine.device import launching_on, on_one_device
 from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.loading import LoadStep, OnLoad, ignore_step
@@ -90,8 +90,9 @@ class ModelRunner:
             from ewe.engine.token_states import keep_hidden_states
 
             self._hook = keep_hidden_states(model)
-        # Attribution sums up shares row by row and is left as it is.
-        self.static: StaticDecoder | None = self._static_decoder() if cuda_graphs and not attribution else None
+        # Attribution sums up shares row by row and is left as it is; weights that move are no part of a graph.
+        captures = cuda_graphs and not attribution and on_one_device(model)
+        self.static: StaticDecoder | None = self._static_decoder() if captures else None
 
     @torch.inference_mode()
     def forward(self, rows: Sequence[ForwardRow], draws: Sequence[SamplingRow] | None = None) -> ForwardResult:

@@ -10,7 +10,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from accelerate.hooks import AlignDevicesHook, add_hook_to_module
 from kernels.test_static_engine import CONFIG, SCHEDULER, SIZE
+from parity.families import build
+from parity.paged import PagedModel
 from stand_in_gpu import DEVICE, in_place
 from tolerances import LOGPROBS
 from triton_interpreter import INTERPRETED
@@ -101,6 +104,28 @@ def test_nothing_waits_for_a_context_that_is_swapped():
     waits, swaps = check(40, cache={"num_blocks": 39, "block_size": 4})
     assert swaps
     assert not waits
+
+
+@pytest.mark.parametrize("keeps", ["hidden", "queries"])
+def test_a_layer_on_another_device_attends_where_the_pool_is(keeps):
+    """The middle layer works on the host, as one would on another GPU."""
+
+    def passes(model):
+        paged = PagedModel(model, attribution=True, keeps=keeps)
+        context = paged.context(0, paged.encode([[5, 6, 7]]))
+        found = [paged.run(paged.row(context, tokens)) for tokens in ([8, 9, 10], [11])]
+        return [item.logits.cpu() for item in found], [item.attention for item in found], paged.pool.states.cpu()
+
+    expected = passes(build("llama"))
+    with in_place():
+        model = build("llama").to("cuda")
+        model.hf_device_map = {"model.layers.1": "cpu"}
+        for number, device in enumerate(("cuda", "cpu", "cuda")):
+            add_hook_to_module(model.model.layers[number].to(device), AlignDevicesHook(device))
+        assert PagedModel(model).runner.static is None  # nothing is captured
+        found = passes(model)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=LOGPROBS, rtol=0)
 
 
 def test_kernels_run_on_the_model_s_device_whichever_is_the_current_one(gpu):

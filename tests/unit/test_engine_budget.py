@@ -53,6 +53,16 @@ def test_on_a_gpu_the_pool_gets_what_its_share_leaves(monkeypatch: pytest.Monkey
     assert budget.activations > 0
 
 
+def test_weights_that_lie_elsewhere_take_room_on_their_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = loaded().model
+    whole = plan(monkeypatch, {}, 6 * GIB, 8 * GIB, gpu=False)
+    moved = next(module for module in model.modules() if isinstance(module, torch.nn.Linear))
+    with monkeypatch.context() as patch:
+        patch.setitem(moved._parameters, "weight", torch.nn.Parameter(moved.weight.to("meta")))
+        spread = plan(monkeypatch, {}, 6 * GIB, 8 * GIB, gpu=False)
+    assert whole.weights - spread.weights == spread.activations - whole.activations == moved.weight.nbytes
+
+
 @pytest.mark.parametrize(("cache", "pool"), [({"memory_gib": 0.5}, GIB // 2), ({}, GIB), ({"num_blocks": 10}, None)])
 def test_without_a_gpu_the_pool_is_what_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, cache: dict[str, Any], pool: int | None
