@@ -12,7 +12,7 @@ from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer, unit_weight
-from ewe.memory.working_memory import MemorySnapshot
+from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:
@@ -129,26 +129,25 @@ class MemoryKeeper:
         """Gives every check that has none the memory as it is now."""
         for check in sequence.feedback.checks:
             if check.snapshot is None:
-                check.snapshot = sequence.memory.snapshot()
-                for unit in check.snapshot.units:
+                check.snapshot = sequence.memory.units
+                for unit in check.snapshot:
                     self.cache.share(unit.encoded)
 
-    def drop_snapshot(self, snapshot: MemorySnapshot | None) -> None:
+    def drop_snapshot(self, snapshot: tuple[MemoryUnit, ...] | None) -> None:
         """Gives a snapshot's references back."""
-        for unit in snapshot.units if snapshot else ():
+        for unit in snapshot or ():
             self.cache.release(unit.encoded)
 
-    def restore(self, sequence: Sequence, snapshot: MemorySnapshot) -> None:
+    def restore(self, sequence: Sequence, snapshot: tuple[MemoryUnit, ...]) -> None:
         """Returns to a snapshot; its references become the memory's."""
-        current, restored = sequence.memory.units, snapshot.units
+        current = sequence.memory.units
         sequence.memory.restore(snapshot)
-        kept = {unit.unit_id for unit in restored}
+        kept, was_there = ({unit.unit_id for unit in units} for units in (snapshot, current))
         for unit in current:
             if unit.unit_id not in kept:
                 sequence.record("evict", lane=unit.lane.value, unit_id=unit.unit_id)
             self.cache.release(unit.encoded)
-        was_there = {unit.unit_id for unit in current}
-        for unit in restored:
+        for unit in snapshot:
             if unit.unit_id not in was_there:
                 sequence.record("restore", lane=unit.lane.value, unit_id=unit.unit_id)
 
@@ -187,16 +186,16 @@ class MemoryKeeper:
             self._release_prefix(sequence)
             raise
         fresh = iter(taken)
-        sequence.memory.restore(_with_encoded(sequence.memory.snapshot(), fresh))
+        sequence.memory.restore(_with_encoded(sequence.memory.units, fresh))
         for check in sequence.feedback.checks:
-            check.snapshot = _with_encoded(check.snapshot, fresh) if check.snapshot else None
+            check.snapshot = None if check.snapshot is None else _with_encoded(check.snapshot, fresh)
 
     def fork(self, source: Sequence, target: Sequence) -> None:
         """Gives `target`, whose memory is empty, the memory and the prefix of `source`."""
         target.schedule.prefix = source.schedule.prefix
         if target.schedule.prefix is not None:
             self.cache.share(target.schedule.prefix)
-        target.memory.restore(source.memory.snapshot())
+        target.memory.restore(source.memory.units)
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
         target.sources.update(source.sources)
@@ -206,7 +205,7 @@ class MemoryKeeper:
         for unit in sequence.memory.units:
             yield unit.encoded
         for check in sequence.feedback.checks:
-            for unit in check.snapshot.units if check.snapshot else ():
+            for unit in check.snapshot or ():
                 yield unit.encoded
 
     def _release_pending(self, sequence: Sequence) -> None:
@@ -242,6 +241,5 @@ class MemoryKeeper:
         return None
 
 
-def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:
-    retrieval = tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.retrieval)
-    return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
+def _with_encoded(units: tuple[MemoryUnit, ...], encoded: Iterator[EncodedUnit]) -> tuple[MemoryUnit, ...]:
+    return tuple(replace(unit, encoded=next(encoded)) for unit in units)

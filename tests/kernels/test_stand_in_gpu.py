@@ -19,7 +19,7 @@ from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.errors import DeviceMemoryError
-from ewe.kvcache import KVPool, LayerShape
+from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.placement import PlacedPrompt
 from ewe.types import Query
 

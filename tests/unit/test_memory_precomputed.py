@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.kvcache import BlockManager, KVPool, LayerShape
-from ewe.memory import EncodedUnit, UnitCache
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.memory.host_units import HostUnits
 from ewe.memory.precomputed import Load, PrecomputedUnits
+from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_files import UnitIdentity
 from ewe.memory.unit_writer import UnitWriter
 from ewe.sampling import SamplingParams

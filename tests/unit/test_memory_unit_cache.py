@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache import BlockManager, BlockTable
-from ewe.memory import EncodedUnit, UnitCache
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.memory.unit_cache import EncodedUnit, UnitCache
 
 
 def cache_of(num_blocks: int = 8, keep_unused: bool = True) -> tuple[BlockManager, UnitCache]:

@@ -7,8 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ewe.kvcache import BlockManager
-from ewe.memory import MemorySnapshot, MemoryUnit, UnitCache, WorkingMemory
+from ewe.kvcache.block_manager import BlockManager
+from ewe.memory.unit_cache import UnitCache
+from ewe.memory.working_memory import MemoryUnit, WorkingMemory
 from ewe.types import Lane, Passage
 
 CACHE = UnitCache(BlockManager(num_blocks=100, block_size=4), keep_unused=True)
@@ -101,8 +102,8 @@ def test_a_snapshot_restored_elsewhere_leads_to_new_ids() -> None:
     memory, other = WorkingMemory(2, 2), WorkingMemory(2, 2)
     add(memory, 1, Lane.RETRIEVAL)
     add(memory, 2, Lane.VERIFICATION)
-    other.restore(memory.snapshot())
-    assert other.units == memory.units == memory.snapshot().units
+    other.restore(memory.units)
+    assert other.units == memory.units
     added, _ = add(other, 3, Lane.RETRIEVAL)
     assert added.unit_id == 2
     assert keys(memory) == [1, 2]
@@ -114,7 +115,7 @@ def test_refuses_a_snapshot_that_does_not_fit(capacity: tuple[int, int]) -> None
     for number, lane in enumerate([Lane.RETRIEVAL, Lane.RETRIEVAL, Lane.VERIFICATION]):
         add(memory, number, lane)
     with pytest.raises(ValueError, match="snapshot"):
-        small.restore(memory.snapshot())
+        small.restore(memory.units)
     assert small.units == ()
 
 
@@ -132,7 +133,7 @@ def test_reference_counts_are_left_alone() -> None:
     memory = WorkingMemory(1, 1)
     for number in range(4):
         add(memory, number, Lane.RETRIEVAL)
-    memory.restore(memory.snapshot())
+    memory.restore(memory.units)
     memory.clear()
     assert [unit.references for unit in UNITS] == before
 
@@ -143,7 +144,7 @@ class LanesMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.lanes: dict[Lane, list[int]] = {lane: [] for lane in Lane}
-        self.snapshots: list[tuple[MemorySnapshot, tuple[MemoryUnit, ...], dict[Lane, list[int]]]] = []
+        self.snapshots: list[tuple[tuple[MemoryUnit, ...], dict[Lane, list[int]]]] = []
         self.ids: set[int] = set()
 
     @initialize(retrieval=st.integers(0, 3), verification=st.integers(0, 3))
@@ -177,13 +178,13 @@ class LanesMachine(RuleBasedStateMachine):
     @rule()
     def snapshot(self) -> None:
         model = {lane: list(numbers) for lane, numbers in self.lanes.items()}
-        self.snapshots.append((self.memory.snapshot(), self.memory.units, model))
+        self.snapshots.append((self.memory.units, model))
 
     @precondition(lambda self: self.snapshots)
     @rule(number=st.integers(0, 9))
     def restore(self, number: int) -> None:
-        snapshot, units, model = self.snapshots[number % len(self.snapshots)]
-        self.memory.restore(snapshot)
+        units, model = self.snapshots[number % len(self.snapshots)]
+        self.memory.restore(units)
         assert self.memory.units == units
         self.lanes = {lane: list(numbers) for lane, numbers in model.items()}
 
