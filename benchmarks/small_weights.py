@@ -21,8 +21,7 @@ from benchmarks.common import Sections, Size, parse_arguments, pick_size, second
 from benchmarks.decode_limit import Limit, Load, copy_rate, measure_step
 from benchmarks.rig import Rig, Weights, drift, load_synthetic
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.engine.loader import load_model
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.world.builtin import load_world

@@ -20,8 +20,7 @@ from real_models import model_path
 from tolerances import LOGPROBS
 
 from ewe import LLM, Generation, SamplingParams
-from ewe.client import resolve_config
-from ewe.config import Config, ModelConfig
+from ewe.config import Config, ModelConfig, resolve_config
 from ewe.engine.loader import load_model
 from ewe.engine.precompute import precompute
 from ewe.errors import ConfigError, EngineDeadError
