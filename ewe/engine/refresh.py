@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Batch
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ewe.config import MemoryConfig
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ewe.engine.nest import NearestNeighbours
 
 
+@dataclass(eq=False)
 class MemoryKeeper:
     """Fills and refreshes the memories of all sequences.
 
@@ -27,17 +28,10 @@ class MemoryKeeper:
     copied from.
     """
 
-    def __init__(
-        self,
-        cache: UnitCache,
-        unit_tokenizer: UnitTokenizer | None,
-        config: MemoryConfig,
-        copies: NearestNeighbours | None = None,
-    ) -> None:
-        self.cache = cache
-        self._copies = copies
-        self._unit_tokenizer = unit_tokenizer
-        self._config = config
+    cache: UnitCache
+    unit_tokenizer: UnitTokenizer | None
+    config: MemoryConfig
+    copies: NearestNeighbours | None
 
     def plan(
         self,
@@ -52,7 +46,7 @@ class MemoryKeeper:
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
         A passage with an owner makes a unit that is shared with nobody else.
         """
-        config = self._config
+        config = self.config
         capacity = config.retrieval_units if lane is Lane.RETRIEVAL else config.verification_units
         room = capacity - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
@@ -101,8 +95,8 @@ class MemoryKeeper:
 
     def commit(self, sequence: Sequence) -> None:
         """Moves the pending units into memory, in place of others; of those to copy from, the hidden states."""
-        if self._copies is not None:
-            self._copies.collect(sequence)
+        if self.copies is not None:
+            self.copies.collect(sequence)
         for pending in sequence.schedule.pending_units:
             assert pending.encoded is not None
             sequence.sources[pending.passage.id] = pending.passage
@@ -224,13 +218,13 @@ class MemoryKeeper:
     ) -> PendingUnit | None:
         """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
         passage = hit.passage
-        weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
-        assert self._unit_tokenizer is not None
+        weight = unit_weight(passage.veracity, self.config.veracity_weighting, self.config.veracity_power)
+        assert self.unit_tokenizer is not None
         salt = sequence.request.asked.salt
         salt = f"{salt}\0{hit.owner}" if hit.owner else salt  # what has an owner is shared with nobody else
         reason = "its veracity is 0"
         if weight is not None:
-            tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
+            tokenizer = self.unit_tokenizer.in_prompt if sequence.request.prefix_ids else self.unit_tokenizer
             try:
                 return PendingUnit(passage, lane, weight, tokenizer.encode(passage), salt, hit.score)
             except InvalidRequestError as error:

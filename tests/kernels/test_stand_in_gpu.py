@@ -57,7 +57,7 @@ def write(device, prompt_tokens=3, prefix="", **settings):
         llm.check_integrity()
         decoder = llm.client.engine.decoder
         assert decoder is None or any(step.is_captured and step.runs > 1 for step in decoder._mixed)
-        swaps = llm.client.engine.core._scheduler.swaps
+        swaps = llm.client.engine.core.scheduler.swaps
     return sorted(answers, key=lambda answer: len(answer.token_ids)), waits, swaps
 
 

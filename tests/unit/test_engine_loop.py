@@ -130,10 +130,10 @@ def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
             waits.append(self.is_set())
             return True
 
-    bench.core._changed = Spy()
-    bench.core._changed.set()
+    bench.core.changed = Spy()
+    bench.core.changed.set()
     bench.core.step()
     assert waits == [True]
-    assert not bench.core._changed.is_set()
+    assert not bench.core.changed.is_set()
     bench.core.step()
     assert waits == [True, False]
