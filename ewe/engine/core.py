@@ -178,13 +178,10 @@ class EngineCore:
             sequence.stats.decode_s += now - max(inflight.launched, self._landed)
         self._landed = now
         for sequence, token in tokens:
-            self._take(sequence, token)
-
-    def _take(self, sequence: Sequence, token: Token) -> None:
-        if math.isnan(token.logprob):
-            self.end(sequence, "error", "the model returned logits that are not finite")
-        else:
-            self._append(sequence, token)
+            if math.isnan(token.logprob):
+                self.end(sequence, "error", "the model returned logits that are not finite")
+            else:
+                self._append(sequence, token)
 
     def _writers(self, plan: SchedulerOutput, result: ForwardResult, inflight: InflightBatch) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ewe.config import Config
 from ewe.engine.grammar import Grammar, Grammars
@@ -24,9 +24,6 @@ from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Lane, MemoryOptions, ScoredPassage
-
-if TYPE_CHECKING:
-    from ewe.engine.neighbours import Neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +136,7 @@ class InputProcessor:
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
             listener=asked.listener,
             grammar=grammar and grammar.copy(),
-            neighbours=self._neighbours(),
         )
-
-    def _neighbours(self) -> Neighbours | None:
-        if not self.copies:
-            return None
-        from ewe.engine.neighbours import Neighbours
-
-        return Neighbours()
 
     def _grammar(self, request: Request) -> Grammar | None:
         tools, schema = request.tools, request.params.json_schema

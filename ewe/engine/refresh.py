@@ -62,7 +62,7 @@ class MemoryKeeper:
 
     def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
         """Queues what was found, best first: the best becomes the newest unit, or the first to be copied from."""
-        if sequence.neighbours is None:
+        if self.copies is None:
             self.plan(sequence, found[::-1], Lane.RETRIEVAL)
             return
         for hit in found:

@@ -128,7 +128,7 @@ class Rewriter:
         sequence.feedback.hot_sentence = None if sequence.schedule.pending_units else index
 
     def _remember(self, sequence: Sequence, span: Span, state: SentenceState) -> list[Attempt]:
-        text = sequence.output_text.text[span.start : span.end]
+        text = sequence.output_text.text_of(span)
         tokens = tuple(sequence.output_text.tokens[span.first_token : span.end_token])
         history = sequence.feedback.attempts.setdefault(span.start, [])
         history.append(Attempt(text, tokens, state))
@@ -142,7 +142,7 @@ class Rewriter:
         span = sequence.output_text.sentences[index]
         keep = sequence.output_text.tokens_before(span.start)
         discarded = len(sequence.output_text) - keep
-        text = sequence.output_text.text[span.start : span.end]
+        text = sequence.output_text.text_of(span)
         kept_chars = sequence.output_text.fixed_chars(keep)
         sequence.record(
             "rewind",
@@ -196,7 +196,7 @@ class Rewriter:
             "verification",
             start=span.start,
             end=span.end,
-            text=sequence.output_text.text[span.start : span.end],
+            text=sequence.output_text.text_of(span),
             **described(result),
             latency_s=job.latency_s,
             attempt=sequence.feedback.attempt_at(span.start),

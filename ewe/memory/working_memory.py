@@ -38,9 +38,9 @@ class WorkingMemory:
         self._next_id = 0
         self._by_score = by_score
 
-    def contains(self, key: UnitKey) -> bool:
+    def contains(self, token_ids: UnitKey) -> bool:
         """Whether a unit with this content is in either lane."""
-        return any(unit.encoded.key == key for unit in self.units)
+        return any(unit.encoded.token_ids == token_ids for unit in self.units)
 
     def add(
         self, encoded: EncodedUnit, passage: Passage, weight: float, lane: Lane, score: float = 0.0
@@ -52,7 +52,7 @@ class WorkingMemory:
         """
         if not self._capacity[lane]:
             raise ValueError(f"the {lane} lane holds no units")
-        if self.contains(encoded.key):
+        if self.contains(encoded.token_ids):
             raise ValueError("this unit is in memory already")
         if not (math.isfinite(weight) and weight > 0):
             raise ValueError(f"a unit's weight must be a positive number, got {weight}")
@@ -64,9 +64,9 @@ class WorkingMemory:
         self._append(unit, evicted)
         return unit, evicted
 
-    def renew(self, key: UnitKey, lane: Lane) -> bool:
+    def renew(self, token_ids: UnitKey, lane: Lane) -> bool:
         """Make a unit of this lane its newest; returns whether the content is in memory at all."""
-        unit = next((unit for unit in self.units if unit.encoded.key == key), None)
+        unit = next((unit for unit in self.units if unit.encoded.token_ids == token_ids), None)
         if unit is not None and unit.lane is lane:
             self._append(unit, unit)
         return unit is not None

@@ -19,8 +19,7 @@ from mock_engine import Bench
 from ewe.config import Config
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool, LayerShape
-from ewe.memory.host_units import HostUnits
-from ewe.memory.precomputed import Load, PrecomputedUnits
+from ewe.memory.precomputed import HostUnits, Load, PrecomputedUnits
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_files import UnitIdentity
 from ewe.memory.unit_writer import UnitWriter

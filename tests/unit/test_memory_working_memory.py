@@ -22,7 +22,7 @@ def add(memory: WorkingMemory, number: int, lane: Lane, weight: float = 1.0) -> 
 
 
 def keys(memory: WorkingMemory) -> list[int]:
-    return [unit.encoded.key[0] for unit in memory.units]
+    return [unit.encoded.token_ids[0] for unit in memory.units]
 
 
 def test_retrieval_comes_before_verification_and_old_before_new() -> None:
@@ -58,8 +58,8 @@ def test_by_score_a_full_lane_gives_up_the_lowest_and_of_equals_the_oldest() -> 
 def test_what_is_in_either_lane_is_contained_and_refused() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)
-    assert memory.contains(UNITS[1].key)
-    assert not memory.contains(UNITS[2].key)
+    assert memory.contains(UNITS[1].token_ids)
+    assert not memory.contains(UNITS[2].token_ids)
     for lane in Lane:
         with pytest.raises(ValueError, match="already"):
             add(memory, 1, lane)
@@ -73,9 +73,9 @@ def test_renewing_makes_a_unit_the_newest_of_its_own_lane_only(lane: Lane, expec
     memory = WorkingMemory(3, 2)
     for number, its_lane in enumerate([Lane.RETRIEVAL] * 3 + [Lane.VERIFICATION] * 2):
         add(memory, number, its_lane)
-    assert memory.renew(UNITS[0].key, lane)
+    assert memory.renew(UNITS[0].token_ids, lane)
     assert keys(memory) == expected
-    assert not memory.renew(UNITS[9].key, lane)
+    assert not memory.renew(UNITS[9].token_ids, lane)
     assert keys(memory) == expected
 
 
@@ -123,9 +123,9 @@ def test_clear_returns_everything() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)
     add(memory, 2, Lane.RETRIEVAL)
-    assert [unit.encoded.key[0] for unit in memory.clear()] == [2, 1]
+    assert [unit.encoded.token_ids[0] for unit in memory.clear()] == [2, 1]
     assert memory.units == ()
-    assert not memory.contains(UNITS[1].key)
+    assert not memory.contains(UNITS[1].token_ids)
 
 
 def test_reference_counts_are_left_alone() -> None:
@@ -155,7 +155,7 @@ class LanesMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
     def add(self, number: int, lane: Lane) -> None:
         present = number in self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
-        assert self.memory.contains(UNITS[number].key) == present
+        assert self.memory.contains(UNITS[number].token_ids) == present
         if present or not self.capacity[lane]:
             with pytest.raises(ValueError, match=r"already|no units"):
                 add(self.memory, number, lane)
@@ -165,12 +165,12 @@ class LanesMachine(RuleBasedStateMachine):
         self.ids.add(added.unit_id)
         expected = self.lanes[lane].pop(0) if len(self.lanes[lane]) == self.capacity[lane] else None
         self.lanes[lane].append(number)
-        assert (evicted.encoded.key[0] if evicted else None) == expected
+        assert (evicted.encoded.token_ids[0] if evicted else None) == expected
 
     @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
     def renew(self, number: int, lane: Lane) -> None:
         present = any(number in numbers for numbers in self.lanes.values())
-        assert self.memory.renew(UNITS[number].key, lane) == present
+        assert self.memory.renew(UNITS[number].token_ids, lane) == present
         if number in self.lanes[lane]:
             self.lanes[lane].remove(number)
             self.lanes[lane].append(number)
@@ -198,7 +198,7 @@ class LanesMachine(RuleBasedStateMachine):
     def lanes_are_what_the_lists_hold(self) -> None:
         if hasattr(self, "memory"):
             assert keys(self.memory) == self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
-            assert all(unit.encoded.key[0] in self.lanes[unit.lane] for unit in self.memory.units)
+            assert all(unit.encoded.token_ids[0] in self.lanes[unit.lane] for unit in self.memory.units)
 
 
 LanesMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
