@@ -25,8 +25,7 @@ from benchmarks.kept_context_staleness import Case, Lengths, random_cases, world
 from benchmarks.rig import Rig, drift, load_synthetic
 from ewe import LLM, SamplingParams
 from ewe.attention.backend import AttentionBackend, LayerCall
-from ewe.client import resolve_config
-from ewe.config import ModelConfig
+from ewe.config import ModelConfig, resolve_config
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.kvcache.fp8 import FP8, LARGEST, dequantise, quantise
 from ewe.retrieval.datastore import Datastore

@@ -20,8 +20,7 @@ from benchmarks import plots
 from benchmarks.common import SMOKE, parse_arguments, report
 from benchmarks.rig import Rig, drift, load_synthetic
 from ewe.attention.metadata import IntArray
-from ewe.client import resolve_config
-from ewe.config import ModelConfig
+from ewe.config import ModelConfig, resolve_config
 from ewe.engine.loader import load_model
 from ewe.memory.unit_text import UnitTokenizer
 from ewe.retrieval.bm25 import BM25Retriever

@@ -17,7 +17,7 @@ from functools import partial
 
 from benchmarks.common import Sections, parse_arguments
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.engine.loader import load_model
 from ewe.engine.request import Request
 from ewe.engine.stream_events import StreamEvent

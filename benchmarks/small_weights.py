@@ -23,8 +23,7 @@ from benchmarks.common import Sections, Size, parse_arguments, pick_size, requir
 from benchmarks.decode_limit import Limit, Load, copy_rate, measure_step
 from benchmarks.rig import Rig, Weights, drift, load_synthetic
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.engine.loader import load_model
 from ewe.engine.quantization import SmallLinear, round_rows
 from ewe.engine.small_products import choose_few_rows

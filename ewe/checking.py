@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
 from ewe.engine import workers
+from ewe.engine.request import check_unicode
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Verifier
 from ewe.text.sentences import SentenceSplitter, Span, code_blocks, is_inside
@@ -45,11 +46,8 @@ def check_text(
 
 
 def _refuse_odd(text: str, prompt: str) -> None:
-    for name, value in (("text", text), ("prompt", prompt)):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidRequestError(f"the {name} holds half of a surrogate pair at {error.start}") from error
+    check_unicode("the text", text)
+    check_unicode("the prompt", prompt)
     if not text.strip():
         raise InvalidRequestError("the text to check is empty")
 

@@ -1,23 +1,23 @@
-"""One running engine and the requests that are under way in it. Callbacks come from the engine's thread."""
+"""One running engine: its thread, and the requests that are under way in it. Callbacks come from that thread."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import queue
 import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ewe.components import Components
 from ewe.config import Config
-from ewe.config_files import load_engine_yaml, load_yaml
-from ewe.engine.loop import EngineLoop
 from ewe.engine.status import EngineStatus, status_of
-from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError
-from ewe.loading import LoadStep, OnLoad, ignore_step
+from ewe.errors import EngineDeadError
+from ewe.loading import LoadStep, OnLoad
 from ewe.registry import PIPELINES
 from ewe.types import Generation
 
@@ -27,10 +27,80 @@ if TYPE_CHECKING:
     from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
-    from ewe.longterm.service import MemoryService
     from ewe.pipelines.driver import PipelineDriver
 
 Answer = Generation | EngineDeadError
+_LONGEST_SLEEP_S = 1.0  # A loop that has nothing to do still turns this often, to show that it could.
+
+
+class EngineLoop:
+    """Runs a core in a daemon thread. on_death is called once, with the reason, when the loop has ended."""
+
+    def __init__(self, core: EngineCore, changed: threading.Event, on_death: Callable[[EngineDeadError], None]) -> None:
+        self._core = core
+        self._changed = changed
+        self._on_death = on_death
+        self._inbox: deque[Callable[[EngineCore], Any]] = deque()
+        self._error: EngineDeadError | None = None
+        self._turned = time.monotonic()
+        self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
+        self._thread.start()
+
+    def do(self, action: Callable[[EngineCore], Any]) -> None:
+        """Has the loop call `action(core)` before its next step; raises EngineDeadError if the loop has ended."""
+        if self._error is not None:
+            raise self._error
+        self._inbox.append(action)
+        self._changed.set()
+
+    def fail(self, error: EngineDeadError) -> None:
+        """Ends the loop from another thread, after the step that is under way."""
+        self._error = self._error or error
+        self._changed.set()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether requests are still served."""
+        return self._error is None
+
+    @property
+    def stalled_s(self) -> float:
+        """Seconds since the loop last began a turn: about a step's time, or a second if there is nothing to do."""
+        return time.monotonic() - self._turned
+
+    def close(self) -> None:
+        """Aborts what is left and ends the thread."""
+        self.fail(EngineDeadError("the engine was closed"))
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        # A full collection would look through all that torch and transformers have made, and no step would be launched
+        # for a quarter of a second. What is there now is left out until the engine is closed.
+        gc.freeze()
+        try:
+            while self._error is None:
+                self._work()
+            for sequence in list(self._core.sequences):
+                self._core.end(sequence, "abort")
+        except Exception as cause:  # the loop must not die silently: whoever waits is told
+            error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
+            error.__cause__ = cause
+            self.fail(error)
+        gc.unfreeze()
+        assert self._error is not None  # who found none has registered before and is told now
+        self._on_death(self._error)
+
+    def _work(self) -> None:
+        """Hands over what has come in and makes one step; waits if there is nothing to do."""
+        self._turned = time.monotonic()
+        if not self._inbox and not self._core.is_busy:
+            self._changed.wait(_LONGEST_SLEEP_S)
+            self._changed.clear()
+        while self._inbox:
+            self._inbox.popleft()(self._core)
+        if self._core.is_busy:
+            self._core.step()
 
 
 class EngineClient:
@@ -39,9 +109,7 @@ class EngineClient:
     torch and transformers are imported here: what can be checked without them has been checked by then.
     """
 
-    def __init__(
-        self, config: Config, components: Components, loaded: LoadedModel | None, on_load: OnLoad = ignore_step
-    ) -> None:
+    def __init__(self, config: Config, components: Components, loaded: LoadedModel | None, on_load: OnLoad) -> None:
         self.components = components
         try:
             on_load(LoadStep("importing torch and transformers"))
@@ -72,9 +140,6 @@ class EngineClient:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
         if self._pipeline is not None and not request.is_plain:
             self._pipeline.check(request.prompt, request.params, request.tools)
-        memory, memories = request.memory, self.components.memories
-        if memory is not None and memory.remember and memories is None:
-            raise InvalidRequestError("memory: remember needs memories: set longterm.path")
         return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)
 
     def submit(self, sequence: Sequence, on_answer: Callable[[Answer], object]) -> None:
@@ -92,22 +157,25 @@ class EngineClient:
         """The answers to all requests, in order; on_result: called with a request's number and each answer."""
         sequences = [self.build(request) for request in requests]
         answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
-        left = sum(1 + len(sequence.siblings) for sequence in sequences)
+        total = sum(1 + len(sequence.siblings) for sequence in sequences)
         found: dict[tuple[int, int], Generation] = {}
+
+        def put(number: int, answer: Answer) -> None:
+            answers.put((number, answer))
+
         try:
             for number, sequence in enumerate(sequences):
-                self.submit(sequence, partial(_put, answers, number))
-            while left:
+                self.submit(sequence, partial(put, number))
+            while len(found) < total:
                 number, answer = answers.get()
                 if isinstance(answer, EngineDeadError):
                     raise answer
                 found[number, answer.index] = answer
-                left -= 1
                 if on_result is not None:
                     on_result(number, answer)
         finally:
             for sequence in sequences:
-                self.forget(sequence.request.id, abort=left > 0)
+                self.forget(sequence.request.id, abort=len(found) < total)
         return [found[key] for key in sorted(found)]
 
     def events(
@@ -116,7 +184,7 @@ class EngineClient:
         """The events of a request that puts them into this queue; leaving early aborts it."""
         finished = False
         try:
-            self.submit(sequence, lambda answer: _put_error(events, answer))
+            self.submit(sequence, lambda answer: events.put(answer) if isinstance(answer, EngineDeadError) else None)
             while not finished:
                 event = events.get()
                 if isinstance(event, EngineDeadError):
@@ -180,55 +248,3 @@ class EngineClient:
     def _report_death(self, error: EngineDeadError) -> None:
         self._tell_all(error)
         self.engine.pool.release()  # by the loop's own thread: no pass is under way any more
-
-
-def _put(answers: queue.SimpleQueue[tuple[int, Answer]], number: int, answer: Answer) -> None:
-    answers.put((number, answer))
-
-
-def _put_error(events: queue.SimpleQueue[StreamEvent | EngineDeadError], answer: Answer) -> None:
-    if isinstance(answer, EngineDeadError):
-        events.put(answer)
-
-
-def with_named(config: Config, **given: object) -> Config:
-    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError."""
-    values = config.model_dump(exclude_unset=True)
-    named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
-    if "longterm" in named:
-        named["longterm"] = {**values.get("longterm", {}), "path": named["longterm"]}
-    return Config.from_mapping({**values, **named}) if named else config
-
-
-def resolve_config(model: str | None, config: Any) -> Config:
-    """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
-
-    The built-in model without settings brings its own. Raises ConfigError.
-    """
-    if isinstance(config, Config):
-        values = config.model_dump(exclude_unset=True)
-    elif isinstance(config, str | Path):
-        values = load_engine_yaml(config)
-    elif config is not None:
-        values = dict(config)
-    elif model in (None, "builtin"):
-        values = load_yaml(Path(str(files("ewe"))) / "world" / "builtin.yaml")
-    else:
-        values = {}
-    if model is not None:
-        group = values.get("model") or {}
-        if not isinstance(group, dict):
-            raise ConfigError("model must be a group of settings; its name is model.name")
-        values["model"] = {**group, "name": model}
-    return Config.from_mapping(values)
-
-
-def memory_store(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
-    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
-    if longterm is None or isinstance(longterm, str | Path):
-        return None, longterm
-    from ewe.longterm.service import MemoryService
-
-    if not isinstance(longterm, MemoryService):
-        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
-    return longterm, longterm.store.path

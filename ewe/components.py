@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sized
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +124,17 @@ def make_components(
     return Components(retriever, checker, live, _summary(config, found, named, chosen, live is not None), judge)
 
 
+def memory_store(longterm: Any) -> tuple[MemoryService | None, str | Path | None]:
+    """The service that was given, if it was one, and the folder of the store. Raises ConfigError."""
+    if longterm is None or isinstance(longterm, str | Path):
+        return None, longterm
+    from ewe.longterm.service import MemoryService
+
+    if not isinstance(longterm, MemoryService):
+        raise ConfigError(f"longterm must be a folder or a MemoryService, got {type(longterm).__name__}")
+    return longterm, longterm.store.path
+
+
 def open_datastore(
     source: str | Path | PassageSource | Retriever | None, settings: RetrievalConfig, on_load: OnLoad = ignore_step
 ) -> tuple[Retriever | None, DatastoreSummary | None]:
@@ -146,7 +156,11 @@ def open_datastore(
         size = len(source) if isinstance(source, Sized) else None
         return source, DatastoreSummary(type(source).__name__, size, getattr(source, "description", ""))
     opened = connect(source) if is_address(source) else open_passages(source)
-    retriever = open_retriever(opened, settings, partial(_tell_of_passages, on_load))
+
+    def tell(done: int, total: int) -> None:
+        on_load(LoadStep("indexing the datastore", done, total, "passages"))
+
+    retriever = open_retriever(opened, settings, tell)
     name = public_name(str(source)) if isinstance(source, str | Path) else type(source).__name__
     return retriever, DatastoreSummary(name, len(opened), retriever.description)
 
@@ -201,10 +215,6 @@ def _refuse_unusable(verifier: Any, has_datastore: bool, config: Config) -> None
         raise ConfigError(
             f"the verifier must be one of {known}, or have a verify() method, got {type(verifier).__name__}"
         )
-
-
-def _tell_of_passages(on_load: OnLoad, done: int, total: int) -> None:
-    on_load(LoadStep("indexing the datastore", done, total, "passages"))
 
 
 def _open_verifier(

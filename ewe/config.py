@@ -1,6 +1,7 @@
 """One frozen tree of settings: the same names in Python, in YAML and as `--set group.key=value`."""
 
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -18,7 +19,7 @@ from ewe.config_engine import (
     Trigger,
 )
 from ewe.config_evidence import FilterConfig, LongTermConfig, RetrievalConfig, VerificationConfig, is_postgres
-from ewe.config_files import Name, Settings, apply_assignments, explain, load_engine_yaml
+from ewe.config_files import Name, Settings, apply_assignments, explain, load_engine_yaml, load_yaml
 from ewe.errors import ConfigError
 from ewe.registry import POLICIES, VERIFIERS
 from ewe.vocabulary import AUTO, NONE
@@ -119,3 +120,35 @@ class Config(Settings):
     def override(self, assignments: Iterable[str]) -> Self:
         """A copy with `group.key=value` assignments applied; values are parsed as YAML."""
         return self.from_mapping(apply_assignments(self.model_dump(exclude_unset=True), assignments))
+
+
+def with_named(config: Config, **given: object) -> Config:
+    """The settings with what the caller named: datastore, verifier, and longterm, a folder. Raises ConfigError."""
+    values = config.model_dump(exclude_unset=True)
+    named: dict[str, Any] = {key: str(value) for key, value in given.items() if isinstance(value, str | Path)}
+    if "longterm" in named:
+        named["longterm"] = {**values.get("longterm", {}), "path": named["longterm"]}
+    return Config.from_mapping({**values, **named}) if named else config
+
+
+def resolve_config(model: str | None, config: Any) -> Config:
+    """The settings of an engine: a Config, a YAML file or a mapping, with `model` in place of the model's name.
+
+    The built-in model without settings brings its own. Raises ConfigError.
+    """
+    if isinstance(config, Config):
+        values = config.model_dump(exclude_unset=True)
+    elif isinstance(config, str | Path):
+        values = load_engine_yaml(config)
+    elif config is not None:
+        values = dict(config)
+    elif model in (None, "builtin"):
+        values = load_yaml(Path(str(files("ewe"))) / "world" / "builtin.yaml")
+    else:
+        values = {}
+    if model is not None:
+        group = values.get("model") or {}
+        if not isinstance(group, dict):
+            raise ConfigError("model must be a group of settings; its name is model.name")
+        values["model"] = {**group, "name": model}
+    return Config.from_mapping(values)

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ewe.client import EngineClient, memory_store, resolve_config, with_named
-from ewe.components import make_components, preflight
-from ewe.config import Config
+from ewe.client import EngineClient
+from ewe.components import make_components, memory_store, preflight
+from ewe.config import Config, resolve_config, with_named
 from ewe.conversation import Conversation, as_conversations, check_conversation, question_of
 from ewe.engine.request import Document, Prompt, Request, as_params, as_prompts
 from ewe.errors import ConfigError, EngineDeadError, InvalidRequestError

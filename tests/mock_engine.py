@@ -163,8 +163,8 @@ class Bench:
             self.runner,  # type: ignore[arg-type]
         )
         self.core = self.engine.core
-        self.engine.input_processor._tokenizer = CharTokenizer()
-        self.engine.keeper._unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
+        self.engine.input_processor.tokenizer = CharTokenizer()
+        self.engine.keeper.unit_tokenizer = CharUnits(config.memory.unit_tokens)  # type: ignore[assignment]
 
     def _on_finish(self, sequence: EngineSequence, generation: Generation) -> None:
         self.finished[sequence.request.id, sequence.index] = generation

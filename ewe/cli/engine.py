@@ -11,8 +11,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.errors import ConfigError
 
 if TYPE_CHECKING:

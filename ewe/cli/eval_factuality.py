@@ -13,7 +13,7 @@ from ewe.cli import options
 from ewe.cli.engine import settings_of
 from ewe.cli.eval_run import Evaluation, Judges
 from ewe.cli.prompts import read_prompts
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.eval.prompt_sets import DETAIL, KS, PromptSet, parse_shard, prompt_set
 from ewe.eval.systems import Sweep, read_sweep, systems_of

@@ -71,11 +71,6 @@ class DriverPool(ShardedPool):
         self._tell("copy_blocks", pairs=pairs)
         super().copy_blocks(pairs)
 
-    def zero_blocks(self, blocks: Sequence[int]) -> None:
-        """As KVPool's."""
-        self._tell("zero_blocks", blocks=blocks)
-        super().zero_blocks(blocks)
-
     def read_blocks(self, blocks: Sequence[int]) -> HostBlocks:
         """As KVPool's; the workers keep their copies as long as the result is held."""
         number, dropped = next(self._numbers), [self._dropped.popleft() for _ in range(len(self._dropped))]

@@ -81,8 +81,6 @@ class Worker:
         match message.command:
             case "copy_blocks":
                 pool.copy_blocks(arrays["pairs"].tolist())
-            case "zero_blocks":
-                pool.zero_blocks(arrays["blocks"].tolist())
             case "read_blocks":
                 for number in values["dropped"]:
                     del self.swapped[number]

@@ -7,8 +7,8 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import islice
-from operator import methodcaller
 
 from ewe.config import Config
 from ewe.engine.inflight_batch import InflightBatch, Processor, SchedulerOutput, Writer, known_draws, last_tokens
@@ -17,7 +17,7 @@ from ewe.engine.out_of_memory import Runner
 from ewe.engine.output import complete, publish, show
 from ewe.engine.pauses import Action, Pauses
 from ewe.engine.refresh import MemoryKeeper
-from ewe.engine.sampler import Token
+from ewe.engine.sampler import SamplingRow, Token
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
@@ -27,6 +27,7 @@ from ewe.types import FinishReason, Generation
 _IDLE_S = 0.5
 
 
+@dataclass(eq=False)
 class EngineCore:
     """Runs sequences to their ends; `on_finish` is called with each sequence and its result.
 
@@ -35,35 +36,20 @@ class EngineCore:
     the model's distributions, if anything does.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        ahead: bool,
-        runner: Runner,
-        scheduler: Scheduler,
-        keeper: MemoryKeeper,
-        pauses: Pauses,
-        workers: tuple[Worker, ...],
-        eos_token_ids: frozenset[int],
-        on_finish: Callable[[Sequence, Generation], None],
-        changed: threading.Event,
-        processor: Processor | None = None,
-    ) -> None:
-        self.sequences: list[Sequence] = []
-        self._sampling_row = methodcaller("sampling_row", eos_token_ids, config.feedback.retry_temperature)
-        self._max_num_seqs = config.scheduler.max_num_seqs
-        self._ahead = ahead
-        self._inflight: InflightBatch | None = None
-        self._landed = 0.0
-        self._runner = runner
-        self._scheduler = scheduler
-        self._keeper = keeper
-        self._pauses = pauses
-        self._workers = workers
-        self._eos = eos_token_ids
-        self._on_finish = on_finish
-        self._changed = changed
-        self._processor = processor
+    config: Config
+    ahead: bool
+    runner: Runner
+    scheduler: Scheduler
+    keeper: MemoryKeeper
+    pauses: Pauses
+    workers: tuple[Worker, ...]
+    eos_token_ids: frozenset[int]
+    on_finish: Callable[[Sequence, Generation], None]
+    changed: threading.Event
+    processor: Processor | None = None
+    sequences: list[Sequence] = field(default_factory=list, init=False)
+    _inflight: InflightBatch | None = field(default=None, init=False)
+    _landed: float = field(default=0.0, init=False)
 
     def add(self, sequence: Sequence) -> None:
         """Takes a sequence in; its siblings join when its prompt has been computed."""
@@ -81,7 +67,7 @@ class EngineCore:
     @property
     def is_busy(self) -> bool:
         """Whether sequences are left, or a worker is at a job; it may be nobody's here (a pipeline's)."""
-        return bool(self.sequences) or any(worker.next_deadline() is not None for worker in self._workers)
+        return bool(self.sequences) or any(worker.next_deadline() is not None for worker in self.workers)
 
     def step(self) -> bool:
         """One round: answers are taken, one forward pass is launched. Returns whether sequences are left.
@@ -90,31 +76,31 @@ class EngineCore:
         run; `changed` ends the wait.
         """
         now = time.monotonic()
-        for worker in self._workers:
+        for worker in self.workers:
             worker.abandon_overdue(now)
         self._expire(now)
         self._start_waiting()
         started = [sequence for sequence in self.sequences if sequence.schedule.is_started]
-        plan = self._scheduler.schedule(self._advance_all(started))
+        plan = self.scheduler.schedule(self._advance_all(started))
         ready = [sequence for sequence, action in self._advance_all(plan.encoded) if action is Action.RUN]
-        self._scheduler.add_contexts(plan, ready, [item for item in started if not item.is_finished])
+        self.scheduler.add_contexts(plan, ready, [item for item in started if not item.is_finished])
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)
-        if self._inflight is not None and not (self._ahead and self._inflight.may_be_followed):
+        if self._inflight is not None and not (self.ahead and self._inflight.may_be_followed):
             self._land(self._inflight)
             self._inflight = None
         idle = not plan.rows and before is None and not plan.progressed
         if idle and self.is_busy and not any(sequence.is_finished for sequence in started):
-            self._changed.wait(self._time_to_wait(now))
-            self._changed.clear()  # only now: what sets it before or after is looked at in the next step
+            self.changed.wait(self._time_to_wait(now))
+            self.changed.clear()  # only now: what sets it before or after is looked at in the next step
         return bool(self.sequences)
 
     def close(self) -> None:
         """Ends the workers' threads and frees what the runner holds; no step is under way."""
-        for worker in self._workers:
+        for worker in self.workers:
             worker.close()
-        self._runner.close()
+        self.runner.close()
 
     def end(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
         """Ends a sequence and the answers that wait for its prompt, in whatever state; one that has ended stays so."""
@@ -136,17 +122,17 @@ class EngineCore:
 
         A retriever that got the queries of thousands of requests at once would answer none of them in time.
         """
-        room = self._max_num_seqs - sum(
+        room = self.config.scheduler.max_num_seqs - sum(
             item.schedule.is_started and not item.schedule.is_admitted for item in self.sequences
         )
         waiting = (sequence for sequence in self.sequences if not sequence.schedule.is_started)
         for sequence in islice(waiting, max(0, room)):
             sequence.schedule.is_started = True
             sequence.schedule.queued_s = time.monotonic() - sequence.arrived
-            self._pauses.start(sequence)
+            self.pauses.start(sequence)
 
     def _time_to_wait(self, now: float) -> float:
-        deadlines = [worker.next_deadline() for worker in self._workers]
+        deadlines = [worker.next_deadline() for worker in self.workers]
         deadlines += [sequence.deadline for sequence in self.sequences]
         nearest = min((deadline for deadline in deadlines if deadline is not None), default=now + _IDLE_S)
         return max(0.0, min(nearest - now, _IDLE_S))
@@ -155,7 +141,7 @@ class EngineCore:
         """Those that are not finished then, with what is left to do."""
         wanted: list[tuple[Sequence, Action]] = []
         for sequence in sequences:
-            action = self._pauses.advance(sequence)
+            action = self.pauses.advance(sequence)
             if action is Action.COMPLETE:
                 self._finish(sequence)
             else:
@@ -165,22 +151,22 @@ class EngineCore:
     def _launch(self, plan: SchedulerOutput) -> InflightBatch | None:
         """Starts a pass and the draws of its tokens; None if it failed."""
         inflight = InflightBatch(list(plan.busy))
-        with_entropy = self._pauses.policy.needs_entropy
-        draws = None if with_entropy or self._processor is not None else known_draws(plan, self._sampling_row)
+        with_entropy = self.pauses.policy.needs_entropy
+        draws = None if with_entropy or self.processor is not None else known_draws(plan, self._sampling_row)
         try:
-            result = self._runner.forward(plan.rows, draws)
+            result = self.runner.forward(plan.rows, draws)
         except EngineDeadError:
             raise
         except Exception as error:  # models are foreign code: what they raise fails the requests in the pass alone
-            self._scheduler.failed(plan)
+            self.scheduler.failed(plan)
             for sequence in plan.busy:
                 self.end(sequence, "error", f"the forward pass failed: {type(error).__name__}: {error}")
             return None
-        self._scheduler.launched(plan)
+        self.scheduler.launched(plan)
         writers = self._writers(plan, result, inflight)
         if writers:
             rows = draws or [self._sampling_row(item.sequence) for item in writers]
-            inflight.draw(result, writers, rows, with_entropy, self._processor)
+            inflight.draw(result, writers, rows, with_entropy, self.processor)
         return inflight
 
     def _land(self, inflight: InflightBatch) -> None:
@@ -192,13 +178,10 @@ class EngineCore:
             sequence.stats.decode_s += now - max(inflight.launched, self._landed)
         self._landed = now
         for sequence, token in tokens:
-            self._take(sequence, token)
-
-    def _take(self, sequence: Sequence, token: Token) -> None:
-        if math.isnan(token.logprob):
-            self.end(sequence, "error", "the model returned logits that are not finite")
-        else:
-            self._append(sequence, token)
+            if math.isnan(token.logprob):
+                self.end(sequence, "error", "the model returned logits that are not finite")
+            else:
+                self._append(sequence, token)
 
     def _writers(self, plan: SchedulerOutput, result: ForwardResult, inflight: InflightBatch) -> list[Writer]:
         """Every sequence whose last token is in the pass, and the answers that share its prompt.
@@ -221,12 +204,15 @@ class EngineCore:
             self.end(sequence, "error", f"the grammar of the JSON schema: {problem}")
         return not problem
 
+    def _sampling_row(self, sequence: Sequence) -> SamplingRow:
+        return sequence.sampling_row(self.eos_token_ids, self.config.feedback.retry_temperature)
+
     def _fork_siblings(self, sequence: Sequence) -> list[Sequence]:
         """The further answers of a request, which share the prompt's blocks and the memory from here on."""
         siblings, sequence.siblings = sequence.siblings, []
         for sibling in siblings:
             sibling.table = sequence.table.fork()
-            self._keeper.fork(sequence, sibling)
+            self.keeper.fork(sequence, sibling)
             sibling.prompt_scores = sequence.prompt_scores
             sibling.schedule.is_started = sibling.schedule.is_admitted = True
             sibling.trace.extend(sequence.trace)
@@ -239,11 +225,11 @@ class EngineCore:
         stopped = draft.append(token)
         # A grammar allows EOS only where the text may end, and nothing else where it must.
         heeds_eos = not params.ignore_eos or sequence.grammar is not None
-        ended = token.id in params.stop_token_ids or (token.id in self._eos and heeds_eos)
+        ended = token.id in params.stop_token_ids or (token.id in self.eos_token_ids and heeds_eos)
         sequence.end_text(stopped or ended)
         show(sequence)  # before its checks are announced
-        self._pauses.look(sequence)
-        publish(sequence, self._pauses.policy.rewrites)
+        self.pauses.look(sequence)
+        publish(sequence, self.pauses.policy.rewrites)
 
     def _finish(self, sequence: Sequence) -> None:
         if sequence.is_finished:
@@ -251,9 +237,9 @@ class EngineCore:
         if sequence.wants_attention and sequence.schedule.swapped is None and sequence.finish in ("stop", "length"):
             num_read = len(sequence.request.prompt_ids) + max(len(sequence.output_text) - 1, 0)
             slots = sequence.table.slots()[:num_read]
-            sequence.attention = self._runner.text_attention(slots, len(sequence.request.prompt_ids))
+            sequence.attention = self.runner.text_attention(slots, len(sequence.request.prompt_ids))
         generation = complete(sequence)
         sequence.is_finished = True
-        self._scheduler.release(sequence)
+        self.scheduler.release(sequence)
         self.sequences = [item for item in self.sequences if item is not sequence]
-        self._on_finish(sequence, generation)
+        self.on_finish(sequence, generation)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ewe.config import Config
 from ewe.engine.grammar import Grammar, Grammars
@@ -25,9 +25,6 @@ from ewe.sampling import SamplingParams
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Lane, MemoryOptions, ScoredPassage
 
-if TYPE_CHECKING:
-    from ewe.engine.neighbours import Neighbours
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -41,6 +38,7 @@ class Limits:
     adapters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class InputProcessor:
     """Builds sequences for one engine.
 
@@ -48,26 +46,15 @@ class InputProcessor:
     many passages each may copy from, at most.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        tokenizer: Any | None,
-        limits: Limits,
-        manager: BlockManager,
-        keeper: MemoryKeeper,
-        uses_memory: bool,
-        grammars: Grammars,
-        copies: int = 0,
-    ) -> None:
-        self._config = config
-        self._tokenizer = tokenizer
-        self._limits = limits
-        self._manager = manager
-        self._keeper = keeper
-        self._uses_memory = uses_memory
-        self._grammars = grammars
-        self._copies = copies
-        self._splitter = SentenceSplitter()
+    config: Config
+    tokenizer: Any | None
+    limits: Limits
+    manager: BlockManager
+    keeper: MemoryKeeper
+    uses_memory: bool
+    grammars: Grammars
+    copies: int
+    _splitter: SentenceSplitter = field(default_factory=SentenceSplitter, init=False)
 
     def build(self, request_id: str, request: Request) -> Sequence:
         """The sequence of a request; with n > 1 its `siblings` are the further answers.
@@ -76,7 +63,7 @@ class InputProcessor:
         be used, or memories where none are kept.
         """
         request = self._with_adapter(request)
-        passages = request.passages(self._config.memory.retrieval_units, self._tokenizer is not None)
+        passages = request.passages(self.config.memory.retrieval_units, self.tokenizer is not None)
         tokenized = self._tokenize(request_id, request, len(passages))
         grammar = self._grammar(request)
         first, *others = [self._sequence(tokenized, index, grammar) for index in range(request.params.n)]
@@ -85,15 +72,15 @@ class InputProcessor:
             "start",
             prompt=tokenized.prompt,
             num_prompt_tokens=tokenized.num_prompt_tokens,
-            policy=self._config.policy,
-            settings=self._config.model_dump(mode="json"),
+            policy=self.config.policy,
+            settings=self.config.model_dump(mode="json"),
         )
-        self._keeper.plan(first, [ScoredPassage(passage, 0.0) for passage in passages], Lane.RETRIEVAL, required=True)
+        self.keeper.plan(first, [ScoredPassage(passage, 0.0) for passage in passages], Lane.RETRIEVAL, required=True)
         return first
 
     def _with_adapter(self, request: Request) -> Request:
         """The request, ended by what ends its adapter's answers, too; raises InvalidRequestError for an unknown one."""
-        known, params = self._limits.adapters, request.params
+        known, params = self.limits.adapters, request.params
         if request.adapter and request.adapter not in known:
             here = ", ".join(known) or "none, see model.adapters"
             raise InvalidRequestError(f"there is no adapter {request.adapter!r}; there are: {here}")
@@ -103,7 +90,7 @@ class InputProcessor:
         )
 
     def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
-        params, uses_memory = request.params, self._uses_memory and not request.is_plain
+        params, uses_memory = request.params, self.uses_memory and not request.is_plain
         has_memory = uses_memory or num_documents > 0
         text, prefix_ids, prompt_ids = self._prompt(request, has_memory)
         self.check_ids("logit_bias", params.logit_bias)
@@ -115,9 +102,9 @@ class InputProcessor:
             raise InvalidRequestError(
                 "prompt_logprobs: a prompt with its memory inside is not scored: set memory.placement to bare"
             )
-        gap = self._config.memory.unit_tokens if has_memory else 0
+        gap = self.config.memory.unit_tokens if has_memory else 0
         # A refresh holds the old units until the new ones are encoded.
-        num_units = 2 * self._config.memory.num_units if uses_memory else num_documents
+        num_units = 2 * self.config.memory.num_units if uses_memory else num_documents
         return TokenizedRequest(
             id=request_id,
             asked=request,
@@ -132,12 +119,12 @@ class InputProcessor:
         )
 
     def _sequence(self, request: TokenizedRequest, index: int, grammar: Grammar | None) -> Sequence:
-        asked, params, memory = request.asked, request.params, self._config.memory
+        asked, params, memory = request.asked, request.params, self.config.memory
         return Sequence(
             request=request,
             index=index,
             output_text=OutputText(
-                self._tokenizer,
+                self.tokenizer,
                 self._splitter,
                 request.prompt_ids,
                 params.stop,
@@ -145,28 +132,20 @@ class InputProcessor:
                 asked.tools,
                 asked.kept,
             ),
-            table=BlockTable(self._manager),
+            table=BlockTable(self.manager),
             memory=WorkingMemory(memory.retrieval_units, memory.verification_units, memory.refresh == "lowest_score"),
             listener=asked.listener,
             grammar=grammar and grammar.copy(),
-            neighbours=self._neighbours(),
         )
-
-    def _neighbours(self) -> Neighbours | None:
-        if not self._copies:
-            return None
-        from ewe.engine.neighbours import Neighbours
-
-        return Neighbours()
 
     def _grammar(self, request: Request) -> Grammar | None:
         tools, schema = request.tools, request.params.json_schema
         if tools is not None and tools.grammar is not None:
-            return self._grammars.of_lark(tools.grammar)
-        return None if schema is None else self._grammars.of_schema(schema)
+            return self.grammars.of_lark(tools.grammar)
+        return None if schema is None else self.grammars.of_schema(schema)
 
     def _memory_options(self, memory: MemoryOptions | None) -> MemoryOptions:
-        settings = self._config.longterm
+        settings = self.config.longterm
         if memory is not None and settings.path is None:
             raise InvalidRequestError("memory: this engine keeps no memories: set longterm.path to a folder for them")
         return memory or MemoryOptions(settings.user, settings.agent)
@@ -178,7 +157,7 @@ class InputProcessor:
         of what the prompt shares with others.
         """
         prompt, add_special_tokens = request.prompt, request.add_special_tokens
-        if isinstance(prompt, str) and self._config.memory.placement == "in_prompt":
+        if isinstance(prompt, str) and self.config.memory.placement == "in_prompt":
             prompt = split_at_mark(prompt)
         if isinstance(prompt, PlacedPrompt) and not has_memory:
             prompt = prompt.text
@@ -213,11 +192,11 @@ class InputProcessor:
 
     def encode(self, text: str, add_special_tokens: bool) -> list[int]:
         """The tokens of a text as a prompt has them; raises InvalidRequestError for a model without a tokenizer."""
-        if self._tokenizer is None:
+        if self.tokenizer is None:
             raise InvalidRequestError("prompt: this model has no tokenizer: give token ids")
         check_unicode("prompt:", text)
-        ids = list(self._tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
-        bos = self._tokenizer.bos_token_id
+        ids = list(self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
+        bos = self.tokenizer.bos_token_id
         if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:
             del ids[0]  # the prompt spelled out the BOS that the tokenizer adds
         return ids
@@ -225,8 +204,8 @@ class InputProcessor:
     def check_ids(self, where: str, ids: Iterable[int]) -> None:
         """Raises InvalidRequestError for what is no token of the model; where: what holds the ids."""
         for token_id in ids:
-            if not isinstance(token_id, int) or not 0 <= token_id < self._limits.vocab_size:
-                raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self._limits.vocab_size})")
+            if not isinstance(token_id, int) or not 0 <= token_id < self.limits.vocab_size:
+                raise InvalidRequestError(f"{where}: {token_id!r} is not a token id in [0, {self.limits.vocab_size})")
 
     def _fit(self, prefix: int, rest: int, params: SamplingParams, gap: int, num_units: int) -> int:
         """How many tokens may be generated; raises if the prompt leaves no room for any.
@@ -234,17 +213,17 @@ class InputProcessor:
         prefix, rest: tokens of the prompt up to the memory and after it; gap: positions between them; num_units: most
         that it holds at once.
         """
-        memory, size = self._config.memory, self._manager.block_size
+        memory, size = self.config.memory, self.manager.block_size
         prompt = prefix + rest
-        room = self._limits.max_model_len - gap
+        room = self.limits.max_model_len - gap
         if prompt >= room:
             raise PromptTooLongError(
-                f"the prompt has {prompt} tokens; model.max_model_len {self._limits.max_model_len}"
+                f"the prompt has {prompt} tokens; model.max_model_len {self.limits.max_model_len}"
                 + (f" less memory.unit_tokens {gap}" if gap else "")
                 + f" leaves room for {max(room - 1, 0)}"
             )
-        blocks = (num_units + self._copies) * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
-        pool_room = (self._manager.num_blocks - 1 - blocks) * size
+        blocks = (num_units + self.copies) * math.ceil(memory.unit_tokens / size) + math.ceil(prefix / size)
+        pool_room = (self.manager.num_blocks - 1 - blocks) * size
         if rest >= pool_room:
             raise PromptTooLongError(
                 f"the prompt has {prompt} tokens, and the KV pool leaves room for {max(pool_room + prefix - 1, 0)}: "
@@ -253,4 +232,4 @@ class InputProcessor:
         return min(params.max_tokens, room - prompt, pool_room - rest)
 
     def _decode(self, ids: tuple[int, ...]) -> str:
-        return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+        return "" if self.tokenizer is None else str(self.tokenizer.decode(list(ids), skip_special_tokens=True))

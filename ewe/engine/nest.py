@@ -33,10 +33,10 @@ class NearestNeighbours:
         queries = self._pool.states.index_select(0, to_device({"last": last}, logits.device)["last"]).float()
         mixtures, chosen = [], []
         for sequence, row, query, line in zip(sequences, rows, queries, logits, strict=True):
-            assert sequence.neighbours is not None
-            mixture = mix(line, query, sequence.neighbours, self._config)
+            neighbours = _neighbours_of(sequence)
+            mixture = mix(line, query, neighbours, self._config)
             mixtures.append(mixture.probabilities.log())
-            token_id = self._copied(sequence, sequence.neighbours, row, mixture)
+            token_id = self._copied(sequence, neighbours, row, mixture)
             chosen.append(row if token_id is None else _only(row, token_id, logits.shape[1]))
         return torch.stack(mixtures), chosen
 
@@ -45,9 +45,9 @@ class NearestNeighbours:
         pending = [unit for unit in sequence.schedule.pending_units if unit.lane is None]
         if not pending:
             return
-        assert sequence.neighbours is not None
-        sequence.neighbours.extend(map(self._text, pending))
-        tokens = len(sequence.neighbours.token_ids)
+        neighbours = _neighbours_of(sequence)
+        neighbours.extend(map(self._text, pending))
+        tokens = len(neighbours.token_ids)
         cached = sum(unit.was_cached for unit in pending)
         sequence.record("neighbours", ids=[unit.passage.id for unit in pending], num_tokens=tokens, cached=cached)
 
@@ -76,6 +76,12 @@ class NearestNeighbours:
         else:
             span.place += 1
         return token_id
+
+
+def _neighbours_of(sequence: Sequence) -> Neighbours:
+    """What the sequence may copy; nothing at first."""
+    sequence.neighbours = sequence.neighbours or Neighbours()
+    return sequence.neighbours
 
 
 def _may_draw(row: SamplingRow, token_id: int) -> bool:

@@ -85,7 +85,7 @@ def _commit(sequence: Sequence, index: int, state: SentenceState) -> None:
     sequence.feedback.set_state(index, state)
     sequence.settled = index + 1
     span = sequence.output_text.sentences[index]
-    text = sequence.output_text.text[span.start : span.end]
+    text = sequence.output_text.text_of(span)
     sequence.record("commit", start=span.start, end=span.end, text=text, verdict=state.verdict.value)
     if sequence.listener is not None:
         sequence.emit("sentence", sentence_data(_sentence(sequence, span, state)))
@@ -100,7 +100,7 @@ def _send(sequence: Sequence, upto: int) -> None:
 
 
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
-    text = sequence.output_text.text[span.start : span.end]
+    text = sequence.output_text.text_of(span)
     removed = [attempt.text for attempt in sequence.feedback.attempts.get(span.start, ())]
     if state.verdict == "refuted" and text in removed:  # kept although refuted: the wording itself was not removed
         removed.remove(text)

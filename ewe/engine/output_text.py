@@ -134,6 +134,10 @@ class OutputText:
         following = len(text) - len(text[span.end :].lstrip())
         return span.end > self.fixed_chars(self.tokens_before(following))
 
+    def text_of(self, span: Span) -> str:
+        """A sentence's text."""
+        return self.text[span.start : span.end]
+
     def min_prob(self, span: Span) -> float:
         """The least token probability in a sentence."""
         return math.exp(min(token.logprob for token in self.tokens[span.first_token : span.end_token]))

@@ -5,6 +5,7 @@ Decides neither when to look (policies do) nor what a refuted sentence becomes (
 
 import time
 from collections.abc import Sequence as Batch
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from ewe.checked import NO_CLAIM
@@ -51,28 +52,19 @@ def next_action(sequence: Sequence, optimistic: bool) -> Action:
     return Action.RUN if sequence.finish is None else Action.COMPLETE
 
 
+@dataclass(eq=False)
 class Pauses:
     """Opens pauses: asks the policy, submits its retrievals and checks; and ends them when the answers have come.
 
     retrieval and verification may be None where the policy never asks for them.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        config: FeedbackConfig,
-        retrieval: Worker | None,
-        verification: Worker | None,
-        keeper: MemoryKeeper,
-        rewriter: Rewriter,
-    ) -> None:
-        self.policy = policy
-        self._config = config
-        self._optimistic = config.mode == "optimistic"
-        self._keeper = keeper
-        self._rewriter = rewriter
-        self._retrieval = retrieval
-        self._verification = verification
+    policy: Policy
+    config: FeedbackConfig
+    retrieval: Worker | None
+    verification: Worker | None
+    keeper: MemoryKeeper
+    rewriter: Rewriter
 
     def start(self, sequence: Sequence) -> None:
         """Retrieves with the question, before anything is computed."""
@@ -102,17 +94,17 @@ class Pauses:
     def advance(self, sequence: Sequence) -> Action:
         """Works off what has been answered; returns the action that is left, which may be the sequence's end."""
         while True:
-            action = next_action(sequence, self._optimistic)
+            action = next_action(sequence, self.config.mode == "optimistic")
             if action is not Action.RUN:
                 sequence.void_placeholder()
             if action is Action.COMPLETE or sequence.schedule.swapped is not None:
                 return action
-            if action is Action.ENCODE and self._keeper.is_encoded(sequence):
-                self._keeper.commit(sequence)
+            if action is Action.ENCODE and self.keeper.is_encoded(sequence):
+                self.keeper.commit(sequence)
             elif action is Action.ADD_RETRIEVED:
                 self._add_retrieved(sequence)
             elif action is Action.APPLY_VERDICTS:
-                self._rewriter.apply_verdicts(sequence)
+                self.rewriter.apply_verdicts(sequence)
             else:
                 self._note(sequence, action)
                 return action
@@ -122,20 +114,20 @@ class Pauses:
         """Ends the finished retrieval; an unsure sentence that asked for it is written again."""
         state, job = sequence.feedback, sequence.feedback.retrieval
         assert job is not None
-        found = retrieved_passages(job, self._config.retrieval_threshold)
+        found = retrieved_passages(job, self.config.retrieval_threshold)
         record_retrieval(sequence, job, found)
         state.retrieval = None
         index, state.rewrite_after_retrieval = state.rewrite_after_retrieval, None
         if index is not None:
-            self._rewriter.rewrite_unsure(sequence, index, job.error)
-        self._keeper.add_retrieved(sequence, found)
+            self.rewriter.rewrite_unsure(sequence, index, job.error)
+        self.keeper.add_retrieved(sequence, found)
 
     def _note(self, sequence: Sequence, action: Action) -> None:
         """Notes that a pause is over, or that the sequence waits for verdicts alone from now on."""
         state = sequence.feedback
         if action is Action.RUN:
-            if self._optimistic:
-                self._keeper.take_snapshots(sequence)
+            if self.config.mode == "optimistic":
+                self.keeper.take_snapshots(sequence)
             if state.paused_at is not None:
                 sequence.record("resume", waited_s=time.monotonic() - state.paused_at)
                 state.paused_at = None
@@ -176,14 +168,12 @@ class Pauses:
                 sequence.feedback.set_state(index, SentenceState(reason="no verifier"))
 
     def _retrieve(self, sequence: Sequence, query: str) -> None:
-        assert self._retrieval is not None
+        assert self.retrieval is not None
         sequence.record("retrieving", query=query)
-        sequence.feedback.retrieval = self._retrieval.submit(
-            Query(query, sequence.request.memory), self._config.timeout
-        )
+        sequence.feedback.retrieval = self.retrieval.submit(Query(query, sequence.request.memory), self.config.timeout)
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
-        assert self._verification is not None
+        assert self.verification is not None
         text, spans = sequence.output_text.text, sequence.output_text.sentences
         requests = []
         for index in sentences:
@@ -191,7 +181,7 @@ class Pauses:
             requests.append(VerificationRequest(sequence.request.question, text[:start], text[start:end]))
             attempt = sequence.feedback.attempt_at(start)
             sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
-        job = self._verification.submit(requests, self._config.timeout)
+        job = self.verification.submit(requests, self.config.timeout)
         sequence.feedback.checks.append(Check(job, sentences, sequence.feedback.retrieved))
 
 

@@ -32,10 +32,6 @@ class View:
     finished: bool
     rewritten: Container[int] = ()
 
-    def text_of(self, span: Span) -> str:
-        """The sentence's text."""
-        return self.output_text.text[span.start : span.end]
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -118,7 +114,7 @@ class EWEPolicy:
         verify: tuple[int, ...] = ()
         if looks_retrieval:
             new = [span for span in spans[view.retrieved :] if self._triggers(view, span, config.retrieve_when, True)]
-            query = " ".join([view.prompt, *map(view.text_of, new)]) if new else ""
+            query = " ".join([view.prompt, *map(view.output_text.text_of, new)]) if new else ""
         if looks_verification:
             verify = tuple(
                 index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Batch
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ewe.config import MemoryConfig
@@ -12,13 +12,14 @@ from ewe.engine.sequence import PendingUnit, Sequence
 from ewe.errors import InvalidRequestError, OutOfBlocksError
 from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_text import UnitTokenizer, unit_weight
-from ewe.memory.working_memory import MemorySnapshot
+from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Lane, ScoredPassage
 
 if TYPE_CHECKING:
     from ewe.engine.nest import NearestNeighbours
 
 
+@dataclass(eq=False)
 class MemoryKeeper:
     """Fills and refreshes the memories of all sequences.
 
@@ -27,17 +28,10 @@ class MemoryKeeper:
     copied from.
     """
 
-    def __init__(
-        self,
-        cache: UnitCache,
-        unit_tokenizer: UnitTokenizer | None,
-        config: MemoryConfig,
-        copies: NearestNeighbours | None = None,
-    ) -> None:
-        self.cache = cache
-        self._copies = copies
-        self._unit_tokenizer = unit_tokenizer
-        self._config = config
+    cache: UnitCache
+    unit_tokenizer: UnitTokenizer | None
+    config: MemoryConfig
+    copies: NearestNeighbours | None
 
     def plan(
         self,
@@ -52,7 +46,7 @@ class MemoryKeeper:
         note in the trace: veracity 0, and texts that no unit can hold; these raise InvalidRequestError if `required`.
         A passage with an owner makes a unit that is shared with nobody else.
         """
-        config = self._config
+        config = self.config
         capacity = config.retrieval_units if lane is Lane.RETRIEVAL else config.verification_units
         room = capacity - sum(pending.lane is lane for pending in sequence.schedule.pending_units)
         chosen: list[PendingUnit] = []
@@ -68,7 +62,7 @@ class MemoryKeeper:
 
     def add_retrieved(self, sequence: Sequence, found: Batch[ScoredPassage]) -> None:
         """Queues what was found, best first: the best becomes the newest unit, or the first to be copied from."""
-        if sequence.neighbours is None:
+        if self.copies is None:
             self.plan(sequence, found[::-1], Lane.RETRIEVAL)
             return
         for hit in found:
@@ -101,8 +95,8 @@ class MemoryKeeper:
 
     def commit(self, sequence: Sequence) -> None:
         """Moves the pending units into memory, in place of others; of those to copy from, the hidden states."""
-        if self._copies is not None:
-            self._copies.collect(sequence)
+        if self.copies is not None:
+            self.copies.collect(sequence)
         for pending in sequence.schedule.pending_units:
             assert pending.encoded is not None
             sequence.sources[pending.passage.id] = pending.passage
@@ -129,26 +123,25 @@ class MemoryKeeper:
         """Gives every check that has none the memory as it is now."""
         for check in sequence.feedback.checks:
             if check.snapshot is None:
-                check.snapshot = sequence.memory.snapshot()
-                for unit in check.snapshot.units:
+                check.snapshot = sequence.memory.units
+                for unit in check.snapshot:
                     self.cache.share(unit.encoded)
 
-    def drop_snapshot(self, snapshot: MemorySnapshot | None) -> None:
+    def drop_snapshot(self, snapshot: tuple[MemoryUnit, ...] | None) -> None:
         """Gives a snapshot's references back."""
-        for unit in snapshot.units if snapshot else ():
+        for unit in snapshot or ():
             self.cache.release(unit.encoded)
 
-    def restore(self, sequence: Sequence, snapshot: MemorySnapshot) -> None:
+    def restore(self, sequence: Sequence, snapshot: tuple[MemoryUnit, ...]) -> None:
         """Returns to a snapshot; its references become the memory's."""
-        current, restored = sequence.memory.units, snapshot.units
+        current = sequence.memory.units
         sequence.memory.restore(snapshot)
-        kept = {unit.unit_id for unit in restored}
+        kept, was_there = ({unit.unit_id for unit in units} for units in (snapshot, current))
         for unit in current:
             if unit.unit_id not in kept:
                 sequence.record("evict", lane=unit.lane.value, unit_id=unit.unit_id)
             self.cache.release(unit.encoded)
-        was_there = {unit.unit_id for unit in current}
-        for unit in restored:
+        for unit in snapshot:
             if unit.unit_id not in was_there:
                 sequence.record("restore", lane=unit.lane.value, unit_id=unit.unit_id)
 
@@ -187,16 +180,16 @@ class MemoryKeeper:
             self._release_prefix(sequence)
             raise
         fresh = iter(taken)
-        sequence.memory.restore(_with_encoded(sequence.memory.snapshot(), fresh))
+        sequence.memory.restore(_with_encoded(sequence.memory.units, fresh))
         for check in sequence.feedback.checks:
-            check.snapshot = _with_encoded(check.snapshot, fresh) if check.snapshot else None
+            check.snapshot = None if check.snapshot is None else _with_encoded(check.snapshot, fresh)
 
     def fork(self, source: Sequence, target: Sequence) -> None:
         """Gives `target`, whose memory is empty, the memory and the prefix of `source`."""
         target.schedule.prefix = source.schedule.prefix
         if target.schedule.prefix is not None:
             self.cache.share(target.schedule.prefix)
-        target.memory.restore(source.memory.snapshot())
+        target.memory.restore(source.memory.units)
         for unit in target.memory.units:
             self.cache.share(unit.encoded)
         target.sources.update(source.sources)
@@ -206,7 +199,7 @@ class MemoryKeeper:
         for unit in sequence.memory.units:
             yield unit.encoded
         for check in sequence.feedback.checks:
-            for unit in check.snapshot.units if check.snapshot else ():
+            for unit in check.snapshot or ():
                 yield unit.encoded
 
     def _release_pending(self, sequence: Sequence) -> None:
@@ -225,13 +218,13 @@ class MemoryKeeper:
     ) -> PendingUnit | None:
         """The unit of a passage; None, with an event, for one that is left out, unless it is `required`."""
         passage = hit.passage
-        weight = unit_weight(passage.veracity, self._config.veracity_weighting, self._config.veracity_power)
-        assert self._unit_tokenizer is not None
+        weight = unit_weight(passage.veracity, self.config.veracity_weighting, self.config.veracity_power)
+        assert self.unit_tokenizer is not None
         salt = sequence.request.asked.salt
         salt = f"{salt}\0{hit.owner}" if hit.owner else salt  # what has an owner is shared with nobody else
         reason = "its veracity is 0"
         if weight is not None:
-            tokenizer = self._unit_tokenizer.in_prompt if sequence.request.prefix_ids else self._unit_tokenizer
+            tokenizer = self.unit_tokenizer.in_prompt if sequence.request.prefix_ids else self.unit_tokenizer
             try:
                 return PendingUnit(passage, lane, weight, tokenizer.encode(passage), salt, hit.score)
             except InvalidRequestError as error:
@@ -242,6 +235,5 @@ class MemoryKeeper:
         return None
 
 
-def _with_encoded(snapshot: MemorySnapshot, encoded: Iterator[EncodedUnit]) -> MemorySnapshot:
-    retrieval = tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.retrieval)
-    return MemorySnapshot(retrieval, tuple(replace(unit, encoded=next(encoded)) for unit in snapshot.verification))
+def _with_encoded(units: tuple[MemoryUnit, ...], encoded: Iterator[EncodedUnit]) -> tuple[MemoryUnit, ...]:
+    return tuple(replace(unit, encoded=next(encoded)) for unit in units)

@@ -1,6 +1,7 @@
 """What becomes of verdicts: sentences are kept, or dropped and written again under new memory (design 2.4)."""
 
 import time
+from dataclasses import dataclass
 
 from ewe.checked import NO_CLAIM
 from ewe.config import FeedbackConfig
@@ -14,16 +15,16 @@ from ewe.types import Lane, ScoredPassage, Verdict, VerificationResult
 _MUCH_MORE = 0.2  # Share of the evidence's weight; below it two wordings are supported alike.
 
 
+@dataclass(eq=False)
 class Rewriter:
     """Applies verdicts to a sequence.
 
     feedback: turns a verification result into passages for the verification lane; None without a verifier.
     """
 
-    def __init__(self, keeper: MemoryKeeper, config: FeedbackConfig, feedback: FeedbackBuilder | None) -> None:
-        self._keeper = keeper
-        self._config = config
-        self._feedback = feedback
+    keeper: MemoryKeeper
+    config: FeedbackConfig
+    feedback: FeedbackBuilder | None
 
     def rewrite_unsure(self, sequence: Sequence, index: int, error: str) -> None:
         """Goes back to an unsure sentence whose retrieval has come (FLARE); with an error the sentence stays."""
@@ -32,7 +33,7 @@ class Rewriter:
             sequence.feedback.retrieved = index + 1
             return
         self._remember(sequence, sequence.output_text.sentences[index], SentenceState(reason="an unsure look-ahead"))
-        self._keeper.clear(sequence)
+        self.keeper.clear(sequence)
         self._go_back(sequence, index, "unsure")
 
     def apply_verdicts(self, sequence: Sequence) -> None:
@@ -52,13 +53,13 @@ class Rewriter:
                 return
             sequence.feedback.set_state(index, state)
         sequence.feedback.checks.popleft()
-        self._keeper.drop_snapshot(check.snapshot)
+        self.keeper.drop_snapshot(check.snapshot)
 
     def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
         """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
         span = sequence.output_text.sentences[index]
         history = self._remember(sequence, span, state)
-        if len(history) >= self._config.max_attempts:
+        if len(history) >= self.config.max_attempts:
             return self._exhausted(sequence, index, span, result)
         self._go_back(sequence, index, "refuted")
         self._add_feedback(sequence, index, result)
@@ -71,7 +72,7 @@ class Rewriter:
         """
         span = sequence.output_text.sentences[index]
         earlier = sequence.feedback.attempts.get(span.start, [])
-        if self._config.on_exhausted != "keep_best" or not earlier:
+        if self.config.on_exhausted != "keep_best" or not earlier:
             return False
         best = max(reversed(earlier), key=lambda attempt: attempt.state.support)
         if best.state.support < state.support + _MUCH_MORE:
@@ -82,10 +83,10 @@ class Rewriter:
 
     def _exhausted(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> bool:
         history = sequence.feedback.attempts[span.start]
-        if self._config.on_exhausted == "flag":
+        if self.config.on_exhausted == "flag":
             return False
         # Left out of a JSON text, a sentence would leave the rest without an end.
-        if self._config.on_exhausted == "drop" and sequence.grammar is None:
+        if self.config.on_exhausted == "drop" and sequence.grammar is None:
             self._drop(sequence, index, span, result)
             return True
         best = max(reversed(history), key=lambda attempt: attempt.rank)
@@ -120,14 +121,14 @@ class Rewriter:
         sequence.feedback.hot_sentence = index
 
     def _add_feedback(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
-        assert self._feedback is not None
-        hits = [ScoredPassage(passage, 0.0) for passage in self._feedback.build(result)]
-        self._keeper.plan(sequence, hits, Lane.VERIFICATION)
+        assert self.feedback is not None
+        hits = [ScoredPassage(passage, 0.0) for passage in self.feedback.build(result)]
+        self.keeper.plan(sequence, hits, Lane.VERIFICATION)
         # Under the same memory the same words would come again: the next wording is drawn at a higher temperature.
         sequence.feedback.hot_sentence = None if sequence.schedule.pending_units else index
 
     def _remember(self, sequence: Sequence, span: Span, state: SentenceState) -> list[Attempt]:
-        text = sequence.output_text.text[span.start : span.end]
+        text = sequence.output_text.text_of(span)
         tokens = tuple(sequence.output_text.tokens[span.first_token : span.end_token])
         history = sequence.feedback.attempts.setdefault(span.start, [])
         history.append(Attempt(text, tokens, state))
@@ -141,7 +142,7 @@ class Rewriter:
         span = sequence.output_text.sentences[index]
         keep = sequence.output_text.tokens_before(span.start)
         discarded = len(sequence.output_text) - keep
-        text = sequence.output_text.text[span.start : span.end]
+        text = sequence.output_text.text_of(span)
         kept_chars = sequence.output_text.fixed_chars(keep)
         sequence.record(
             "rewind",
@@ -169,14 +170,14 @@ class Rewriter:
     def _return_memory(self, sequence: Sequence) -> None:
         """Gives up all that is under way and goes back to the memory that the first open check saw."""
         sequence.feedback.retrieval = None
-        self._keeper.drop_pending(sequence)
+        self.keeper.drop_pending(sequence)
         for position, check in enumerate(sequence.feedback.checks):
             if position == 0:
                 sequence.feedback.retrieved = min(sequence.feedback.retrieved, check.retrieved)
             if position == 0 and check.snapshot is not None:
-                self._keeper.restore(sequence, check.snapshot)
+                self.keeper.restore(sequence, check.snapshot)
             else:
-                self._keeper.drop_snapshot(check.snapshot)
+                self.keeper.drop_snapshot(check.snapshot)
         sequence.feedback.checks.clear()
 
     def _count_wait(self, sequence: Sequence) -> None:
@@ -195,7 +196,7 @@ class Rewriter:
             "verification",
             start=span.start,
             end=span.end,
-            text=sequence.output_text.text[span.start : span.end],
+            text=sequence.output_text.text_of(span),
             **described(result),
             latency_s=job.latency_s,
             attempt=sequence.feedback.attempt_at(span.start),

@@ -6,6 +6,7 @@ and comes back unchanged; nothing is recomputed but evicted units, whose KV depe
 
 from collections.abc import Callable
 from collections.abc import Sequence as Batch
+from dataclasses import dataclass, field
 
 from ewe.config import SchedulerConfig
 from ewe.engine.inflight_batch import SchedulerOutput
@@ -22,28 +23,20 @@ from ewe.memory.unit_cache import EncodedUnit
 _MOST_SCORED = 256  # tokens of one prompt in one pass that scores them: each has logits of its own
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Plans forward passes over one pool. `swaps` counts the contexts that were moved to host memory.
 
     precomputed: units that need not be encoded. unit_temperature: divides the logits on units that follow a prefix.
     """
 
-    def __init__(
-        self,
-        manager: BlockManager,
-        pool: KVPool,
-        keeper: MemoryKeeper,
-        config: SchedulerConfig,
-        precomputed: PrecomputedUnits | None = None,
-        unit_temperature: float = 1.0,
-    ) -> None:
-        self._manager = manager
-        self._pool = pool
-        self._keeper = keeper
-        self._config = config
-        self._precomputed = precomputed
-        self._unit_temperature = unit_temperature
-        self.swaps = 0
+    manager: BlockManager
+    pool: KVPool
+    keeper: MemoryKeeper
+    config: SchedulerConfig
+    precomputed: PrecomputedUnits | None
+    unit_temperature: float
+    swaps: int = field(default=0, init=False)
 
     def schedule(self, wanted: Batch[tuple[Sequence, Action]]) -> SchedulerOutput:
         """The next pass for unfinished sequences in order of arrival, each with the action that it is up to.
@@ -52,7 +45,7 @@ class Scheduler:
         place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts swapped for them;
         memories and texts stay as they are. `launched` or `failed` must follow.
         """
-        plan = SchedulerOutput(budget=self._config.max_num_batched_tokens)
+        plan = SchedulerOutput(budget=self.config.max_num_batched_tokens)
         sequences = [sequence for sequence, _ in wanted]
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
         admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
@@ -64,7 +57,7 @@ class Scheduler:
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
-                has_place = plan.budget > 0 if sequence.is_scored else admitted < self._config.max_num_seqs
+                has_place = plan.budget > 0 if sequence.is_scored else admitted < self.config.max_num_seqs
                 may_enter = may_enter and has_place and self._bring_in(plan, sequence, sequences)
                 if not may_enter:
                     continue
@@ -89,7 +82,7 @@ class Scheduler:
             if unit.num_planned:
                 self._scale_keys(unit)
         for unit in plan.held:
-            self._keeper.cache.release(unit)
+            self.keeper.cache.release(unit)
 
     def failed(self, plan: SchedulerOutput) -> None:
         """The pass has not run, and nobody is to use its units."""
@@ -100,7 +93,7 @@ class Scheduler:
     def release(self, sequence: Sequence) -> None:
         """Gives back all that a finished sequence holds."""
         if sequence.schedule.swapped is None:
-            self._keeper.release_all(sequence)
+            self.keeper.release_all(sequence)
         sequence.table.free()
         sequence.schedule.swapped = None
 
@@ -113,7 +106,7 @@ class Scheduler:
         missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
             return
-        is_full = len(plan.sequences) >= self._config.max_num_seqs and not sequence.is_scored
+        is_full = len(plan.sequences) >= self.config.max_num_seqs and not sequence.is_scored
         if plan.budget <= 0 or is_full:
             return
         scored = sequence.request.params.prompt_logprobs is not None and sequence.table.length < len(
@@ -125,7 +118,7 @@ class Scheduler:
         begin = sequence.table.length
         copies = sequence.table.extend(len(tokens))
         if copies:
-            self._pool.copy_blocks(copies)
+            self.pool.copy_blocks(copies)
         units, is_whole = sequence.memory.units, sequence.num_to_run == 0
         plan.rows.append(
             ForwardRow(
@@ -152,7 +145,7 @@ class Scheduler:
 
         Returns whether all of them are encoded or in the pass, and the sequence need not wait for what it computes.
         """
-        if not self._get(self._keeper.acquire, plan, sequence, sequences):
+        if not self._get(self.keeper.acquire, plan, sequence, sequences):
             return False
         prefix = [] if sequence.schedule.prefix is None else [sequence.schedule.prefix]
         pending = [item.encoded for item in sequence.schedule.pending_units if item.encoded is not None]
@@ -166,7 +159,7 @@ class Scheduler:
 
         The prefix that units follow comes before them, in several passes if it is long.
         """
-        cache = self._keeper.cache
+        cache = self.keeper.cache
         plan.busy[sequence] = None
         for unit in units:
             size = len(unit.token_ids)
@@ -179,42 +172,42 @@ class Scheduler:
             elif size <= plan.budget or not plan.rows:
                 sequence.stats.unit_tokens_encoded += plan.add_unit(unit, sequence.schedule.prefix, size, cache)
                 sequence.stats.units_encoded += 1
-                unit.ready = self._unit_temperature == 1 or not unit.prefix_ids  # else when its keys are scaled
+                unit.ready = self.unit_temperature == 1 or not unit.prefix_ids  # else when its keys are scaled
         return all(unit.ready for unit in units)
 
     def _is_precomputed(self, plan: SchedulerOutput, sequence: Sequence, unit: EncodedUnit) -> bool:
         """Whether a unit need not be encoded: it is in the pool now, or it is being read."""
-        if self._precomputed is None:
+        if self.precomputed is None:
             return False
-        state = self._precomputed.load(unit)
+        state = self.precomputed.load(unit)
         if state is Load.DONE:
             self._scale_keys(unit)
             plan.progressed = True
             sequence.stats.units_loaded += 1
-            self._keeper.cache.loads += 1
+            self.keeper.cache.loads += 1
         return state is not Load.ABSENT
 
     def _scale_keys(self, unit: EncodedUnit) -> None:
         """Divides a unit's keys by its temperature, and so the logits of all that attends to it from now on."""
-        if self._unit_temperature != 1 and unit.prefix_ids:
-            self._pool.scale_keys(unit.table.slots(), 1 / self._unit_temperature)
+        if self.unit_temperature != 1 and unit.prefix_ids:
+            self.pool.scale_keys(unit.table.slots(), 1 / self.unit_temperature)
             unit.ready = True
 
     def _bring_in(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
         if sequence.schedule.swapped is None:
-            sequence.schedule.is_admitted = self._get(self._keeper.acquire_prefix, plan, sequence, sequences)
+            sequence.schedule.is_admitted = self._get(self.keeper.acquire_prefix, plan, sequence, sequences)
             return sequence.schedule.is_admitted
         swapped = sequence.schedule.swapped
         if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
             return False
-        if not self._get(self._keeper.resume, plan, sequence, sequences):
+        if not self._get(self.keeper.resume, plan, sequence, sequences):
             return False
         if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
-            self._keeper.suspend(sequence)
+            self.keeper.suspend(sequence)
             return False
         sequence.table.extend(swapped.length)
-        self._pool.write_blocks(sequence.table.blocks, swapped.blocks)
+        self.pool.write_blocks(sequence.table.blocks, swapped.blocks)
         sequence.schedule.swapped = None
         plan.progressed = True
         sequence.record("swap_in", blocks=len(sequence.table.blocks))
@@ -234,9 +227,9 @@ class Scheduler:
 
     def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: SchedulerOutput) -> bool:
         """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
-        while self._manager.num_free < blocks:
-            missing = blocks - self._manager.num_free
-            if not self._keeper.cache.evict(missing) and not self._swap_out_youngest(asker, sequences, plan):
+        while self.manager.num_free < blocks:
+            missing = blocks - self.manager.num_free
+            if not self.keeper.cache.evict(missing) and not self._swap_out_youngest(asker, sequences, plan):
                 return False
         return True
 
@@ -251,9 +244,9 @@ class Scheduler:
 
     def _swap_out(self, victim: Sequence) -> None:
         blocks = list(victim.table.blocks)
-        victim.schedule.swapped = SwappedContext(self._pool.read_blocks(blocks), victim.table.length)
+        victim.schedule.swapped = SwappedContext(self.pool.read_blocks(blocks), victim.table.length)
         victim.table.free()
-        self._keeper.suspend(victim)
+        self.keeper.suspend(victim)
         self.swaps += 1
         victim.record("swap_out", blocks=len(blocks))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ewe.engine.sampler import Token
 from ewe.engine.workers import Job
-from ewe.memory.working_memory import MemorySnapshot
+from ewe.memory.working_memory import MemoryUnit
 from ewe.types import Claim, Verdict, VerificationResult
 
 
@@ -73,7 +73,7 @@ class Check:
     job: Job
     sentences: tuple[int, ...]
     retrieved: int
-    snapshot: MemorySnapshot | None = None
+    snapshot: tuple[MemoryUnit, ...] | None = None
 
 
 @dataclass(slots=True, eq=False)

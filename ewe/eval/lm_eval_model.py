@@ -10,7 +10,7 @@ from lm_eval.api.registry import register_model
 from lm_eval.models.utils import normalize_gen_kwargs
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.llm import LLM
 from ewe.sampling import SamplingParams
 from ewe.types import Generation

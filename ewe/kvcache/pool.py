@@ -86,7 +86,7 @@ class KVPool:
         self.device = torch.device(device)
         self.layer_shapes = tuple(layer_shapes)
         self.dtype = dtype
-        # torch copies and fills fp8 by index on some devices only, and bytes on all.
+        # torch copies fp8 by index on some devices only, and bytes on all.
         self._plain = torch.uint8 if dtype == FP8 else dtype
         keys = [(shape.num_kv_heads, shape.key_dim) for shape in layer_shapes]
         values = [(shape.num_kv_heads, shape.value_dim) for shape in layer_shapes]
@@ -131,11 +131,6 @@ class KVPool:
         targets, sources = self._by_block(_writable(list(origin))), self._by_block(list(origin.values()))
         for (rows, to), (_, index) in zip(targets, sources, strict=True):
             rows.index_copy_(0, to, rows.index_select(0, index))
-
-    def zero_blocks(self, blocks: Sequence[int]) -> None:
-        """Set whole blocks to zero."""
-        for rows, index in self._by_block(blocks):
-            rows.index_fill_(0, index, 0)
 
     def read_blocks(self, blocks: Sequence[int]) -> HostBlocks:
         """Copy whole blocks to host memory, bit for bit (swap out); nothing waits for the device."""

@@ -1,6 +1,8 @@
 """Units that were encoded beforehand, brought from files into the KV pool."""
 
 import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum
@@ -12,7 +14,6 @@ from torch import Tensor
 from ewe.errors import PrecomputedError
 from ewe.kvcache.pool import KVPool
 from ewe.memory.disk_cache import DiskCache
-from ewe.memory.host_units import HostUnits
 from ewe.memory.unit_cache import EncodedUnit
 from ewe.memory.unit_files import StoredUnit, UnitIdentity, open_units, unit_key
 from ewe.memory.unit_folder import StoreError, open_folder
@@ -26,6 +27,38 @@ class Load(Enum):
     DONE = "done"
     READING = "reading"
     ABSENT = "absent"
+
+
+class HostUnits:
+    """KV by key, at most `capacity` bytes of it (0: none). Safe to call from several threads."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._units: OrderedDict[bytes, Tensor] = OrderedDict()  # least recently used first
+        self._lock = threading.Lock()
+        self.num_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def get(self, key: bytes) -> Tensor | None:
+        """A unit's KV, None if it is not here."""
+        with self._lock:
+            if key not in self._units:
+                return None
+            self._units.move_to_end(key)
+            return self._units[key]
+
+    def put(self, key: bytes, kv: Tensor) -> None:
+        """Keeps a unit, and gives up others for it; one that is larger than the whole budget is not kept."""
+        with self._lock:
+            if kv.nbytes > self._capacity or key in self._units:
+                return
+            self._units[key] = kv
+            self.num_bytes += kv.nbytes
+            while self.num_bytes > self._capacity:
+                _, oldest = self._units.popitem(last=False)
+                self.num_bytes -= oldest.nbytes
 
 
 class PrecomputedUnits:

@@ -19,9 +19,9 @@ class EncodedUnit:
     """The KV of one unit text; `ready` once the pass that writes its keys and values is planned: whatever runs then, or
     later, may attend to it. Immutable from then on.
 
-    prefix_ids: the tokens that it was encoded after, at positions from len(prefix_ids) on; its KV depends on them. A
-    prefix itself is a unit without one. adapter: the LoRA adapter that computes it. salt: who shares it; the same
-    content under another salt is another unit.
+    token_ids: the content itself, so that two never share a place. prefix_ids: the tokens that it was encoded after, at
+    positions from len(prefix_ids) on; its KV depends on them. A prefix itself is a unit without one. adapter: the LoRA
+    adapter that computes it. salt: who shares it; the same content under another salt is another unit.
     num_planned: tokens whose pass is planned, of a long one that takes several. was_loaded: whether its KV came from
     a file instead of the model; reading: while it is being read from there.
     """
@@ -38,11 +38,6 @@ class EncodedUnit:
     reading: Future[Tensor] | None = None
 
     @property
-    def key(self) -> UnitKey:
-        """What identifies the content: the token ids themselves, so that two contents never share a key."""
-        return self.token_ids
-
-    @property
     def place(self) -> _Place:
         """What the cache knows it by: what computes it, who shares it, what it follows, what it holds."""
         return self.adapter, self.salt, self.prefix_ids, self.token_ids
@@ -53,7 +48,8 @@ class UnitCache:
 
     keep_unused: whether ready units that nobody holds stay until their blocks are needed, least recently used first.
     `hits` and `misses` count the acquired units that were there before, and those that were new; `loads` those whose KV
-    came from files (counted by the scheduler).
+    came from files (counted by the scheduler). num_cached_blocks: those of units that nobody holds, which `evict` could
+    free now.
     """
 
     def __init__(self, manager: BlockManager, keep_unused: bool) -> None:
@@ -61,15 +57,10 @@ class UnitCache:
         self._keep_unused = keep_unused
         self._units: dict[_Place, EncodedUnit] = {}
         self._unused: OrderedDict[_Place, EncodedUnit] = OrderedDict()  # least recently used first
-        self._num_cached_blocks = 0
+        self.num_cached_blocks = 0
         self.hits = 0
         self.misses = 0
         self.loads = 0
-
-    @property
-    def num_cached_blocks(self) -> int:
-        """Blocks of units that nobody holds: what `evict` could free now."""
-        return self._num_cached_blocks
 
     @property
     def num_units(self) -> int:
@@ -118,7 +109,7 @@ class UnitCache:
             return
         if unit.ready and self._keep_unused:
             self._unused[unit.place] = unit
-            self._num_cached_blocks += len(unit.table.blocks)
+            self.num_cached_blocks += len(unit.table.blocks)
         else:
             self._drop(unit)
 
@@ -141,7 +132,7 @@ class UnitCache:
 
     def _take_unused(self, place: _Place) -> EncodedUnit:
         unit = self._unused.pop(place)
-        self._num_cached_blocks -= len(unit.table.blocks)
+        self.num_cached_blocks -= len(unit.table.blocks)
         return unit
 
     def _drop(self, unit: EncodedUnit) -> None:

@@ -22,24 +22,12 @@ class MemoryUnit:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySnapshot:
-    """The contents of a working memory at one moment, each lane oldest first; holds no references of its own."""
-
-    retrieval: tuple[MemoryUnit, ...]
-    verification: tuple[MemoryUnit, ...]
-
-    @property
-    def units(self) -> tuple[MemoryUnit, ...]:
-        """All units, in the order of `WorkingMemory.units`."""
-        return (*self.retrieval, *self.verification)
-
-
 class WorkingMemory:
     """Lanes of at most `retrieval_units` and `verification_units` units; raises ValueError for a negative number.
 
-    `units` is always the retrieval lane, oldest first, and then the verification lane, oldest first. by_score: a full
-    lane gives up the unit with the lowest score (the oldest of several) instead of its oldest one.
+    `units` is always the retrieval lane, oldest first, and then the verification lane, oldest first; the tuple itself
+    never changes, so it is a snapshot, too. by_score: a full lane gives up the unit with the lowest score (the oldest
+    of several) instead of its oldest one.
     """
 
     def __init__(self, retrieval_units: int, verification_units: int, by_score: bool = False) -> None:
@@ -50,9 +38,9 @@ class WorkingMemory:
         self._next_id = 0
         self._by_score = by_score
 
-    def contains(self, key: UnitKey) -> bool:
+    def contains(self, token_ids: UnitKey) -> bool:
         """Whether a unit with this content is in either lane."""
-        return any(unit.encoded.key == key for unit in self.units)
+        return any(unit.encoded.token_ids == token_ids for unit in self.units)
 
     def add(
         self, encoded: EncodedUnit, passage: Passage, weight: float, lane: Lane, score: float = 0.0
@@ -64,49 +52,43 @@ class WorkingMemory:
         """
         if not self._capacity[lane]:
             raise ValueError(f"the {lane} lane holds no units")
-        if self.contains(encoded.key):
+        if self.contains(encoded.token_ids):
             raise ValueError("this unit is in memory already")
         if not (math.isfinite(weight) and weight > 0):
             raise ValueError(f"a unit's weight must be a positive number, got {weight}")
         unit = MemoryUnit(self._next_id, encoded, passage, weight, lane, score)
         self._next_id += 1
-        lanes = {name: self._lane(name) for name in Lane}
-        held, evicted = lanes[lane], None
+        held, evicted = [other for other in self.units if other.lane is lane], None
         if len(held) == self._capacity[lane]:
             evicted = min(held, key=lambda other: other.score) if self._by_score else held[0]
-            held.remove(evicted)
-        held.append(unit)
-        self.units = (*lanes[Lane.RETRIEVAL], *lanes[Lane.VERIFICATION])
+        self._append(unit, evicted)
         return unit, evicted
 
-    def renew(self, key: UnitKey, lane: Lane) -> bool:
+    def renew(self, token_ids: UnitKey, lane: Lane) -> bool:
         """Make a unit of this lane its newest; returns whether the content is in memory at all."""
-        unit = next((unit for unit in self.units if unit.encoded.key == key), None)
+        unit = next((unit for unit in self.units if unit.encoded.token_ids == token_ids), None)
         if unit is not None and unit.lane is lane:
-            rest = [other for other in self.units if other is not unit]
-            last = sum(other.lane is Lane.RETRIEVAL for other in rest) if lane is Lane.RETRIEVAL else len(rest)
-            self.units = (*rest[:last], unit, *rest[last:])
+            self._append(unit, unit)
         return unit is not None
 
-    def snapshot(self) -> MemorySnapshot:
-        """The present contents, to be restored here or in another working memory of the same capacity."""
-        return MemorySnapshot(tuple(self._lane(Lane.RETRIEVAL)), tuple(self._lane(Lane.VERIFICATION)))
+    def restore(self, units: tuple[MemoryUnit, ...]) -> None:
+        """Hold exactly what `units` was at an earlier moment, here or elsewhere; raises ValueError if it does not fit.
 
-    def restore(self, snapshot: MemorySnapshot) -> None:
-        """Hold exactly what the snapshot holds; raises ValueError if its lanes do not fit.
-
-        Unit ids given out since the snapshot are not used again.
+        Unit ids given out since then are not used again.
         """
-        for lane, stored in ((Lane.RETRIEVAL, snapshot.retrieval), (Lane.VERIFICATION, snapshot.verification)):
-            if len(stored) > self._capacity[lane]:
-                raise ValueError(f"the snapshot's {lane} lane holds {len(stored)} units, {self._capacity[lane]} fit")
-        self.units = (*snapshot.retrieval, *snapshot.verification)
-        self._next_id = max([self._next_id, *(unit.unit_id + 1 for unit in self.units)])
+        for lane, capacity in self._capacity.items():
+            count = sum(unit.lane is lane for unit in units)
+            if count > capacity:
+                raise ValueError(f"the snapshot's {lane} lane holds {count} units, {capacity} fit")
+        self.units = units
+        self._next_id = max([self._next_id, *(unit.unit_id + 1 for unit in units)])
 
     def clear(self) -> tuple[MemoryUnit, ...]:
         """Empty both lanes and return what they held."""
         units, self.units = self.units, ()
         return units
 
-    def _lane(self, lane: Lane) -> list[MemoryUnit]:
-        return [unit for unit in self.units if unit.lane is lane]
+    def _append(self, unit: MemoryUnit, without: MemoryUnit | None) -> None:
+        """Make a unit the newest of its lane, in place of another one or of itself."""
+        rest = [other for other in self.units if other is not without]
+        self.units = tuple(sorted((*rest, unit), key=lambda other: other.lane is Lane.VERIFICATION))

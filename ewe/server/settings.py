@@ -7,8 +7,7 @@ from typing import Any, Literal, Self, get_args, get_origin
 import yaml
 from pydantic import Field, SecretStr, ValidationError, field_validator
 
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.config_files import SERVER_GROUP, Settings, apply_assignments, explain, load_yaml
 from ewe.errors import ConfigError
 

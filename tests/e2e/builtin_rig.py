@@ -10,7 +10,7 @@ from typing import Any
 from server_rig import LONG, PROMPT, httpx, serving, wait_until_idle
 
 from ewe import LLM
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings

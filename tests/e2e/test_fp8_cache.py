@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from ewe import LLM, SamplingParams
 from ewe.cli.main import app
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.engine.budget import plan_memory
 from ewe.engine.model_runner import layer_shapes
 from ewe.engine.precompute import precompute

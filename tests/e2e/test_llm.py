@@ -142,7 +142,7 @@ def test_a_small_pool_gives_the_same_texts() -> None:
         with tiny_llm({"cache": {"num_blocks": num_blocks, "block_size": 4}, "memory": memory}) as llm:
             results = llm.generate(PROMPTS * 2, params, documents=DOCUMENTS[1:])
             texts[num_blocks] = [g.token_ids for g in results]
-            swaps = llm.client.engine.core._scheduler.swaps
+            swaps = llm.client.engine.core.scheduler.swaps
             llm.check_integrity()
     assert swaps > 0
     assert texts[34] == texts[300]

@@ -9,7 +9,7 @@ from real_models import model_path
 from unit.engine_parts import number
 
 from ewe import LLM, Claim, Evidence, Generation, Passage, SamplingParams, Verdict
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.engine.loader import LoadedModel, load_model
 from ewe.types import VerificationRequest, VerificationResult
 from ewe.world.builtin import load_world

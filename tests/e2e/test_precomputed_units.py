@@ -28,8 +28,7 @@ import ewe.attention.registry  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
 from ewe.cache_folder import cache_folder
 from ewe.cli.main import app
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.engine.budget import cache_dtype
 from ewe.engine.loader import LoadedModel
 from ewe.engine.precompute import precompute

@@ -12,7 +12,7 @@ from builtin_rig import CHAT, CONFIG, loaded_model, server
 from server_rig import PROMPT, events_of, http, openai_client, serving
 
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
+from ewe.config import resolve_config
 from ewe.server.app import create_app
 from ewe.server.settings import ServerSettings
 

@@ -189,7 +189,7 @@ def test_deadlines_of_a_request_and_of_the_server() -> None:
 
 def test_failures_of_the_engine() -> None:
     with server() as client:
-        runner = client.llm.client.engine.core._runner
+        runner = client.llm.client.engine.core.runner
         real, runner.forward = runner.forward, _break
         broken = client.post("/v1/chat/completions", json=CHAT)
         assert (broken.status_code, broken.headers["x-should-retry"]) == (500, "false")

@@ -22,7 +22,7 @@ from benchmarks.feedback import Library, Script
 from benchmarks.rig import load_synthetic, write_together
 from ewe import LLM, SamplingParams
 from ewe.errors import DeviceMemoryError
-from ewe.kvcache import KVPool, LayerShape
+from ewe.kvcache.pool import KVPool, LayerShape
 from ewe.placement import PlacedPrompt
 from ewe.types import Query
 
@@ -60,7 +60,7 @@ def write(device, prompt_tokens=3, prefix="", **settings):
         llm.check_integrity()
         decoder = llm.client.engine.decoder
         assert decoder is None or any(step.is_captured and step.runs > 1 for step in decoder._mixed)
-        swaps = llm.client.engine.core._scheduler.swaps
+        swaps = llm.client.engine.core.scheduler.swaps
     return sorted(answers, key=lambda answer: len(answer.token_ids)), waits, swaps
 
 

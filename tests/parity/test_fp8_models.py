@@ -99,7 +99,7 @@ def test_a_context_that_was_swapped_out_goes_on_where_it_was():
     (paged, context), (fresh, straight) = started(), started()
     before = contents(paged, context.table)
     host = paged.pool.read_blocks(context.table.blocks)
-    paged.pool.zero_blocks(context.table.blocks)
+    paged.pool.copy_blocks([(0, block) for block in context.table.blocks])
     context.table.free()
     paged.encode([UNIT * 3])  # takes the blocks that were free
     context.table = BlockTable(paged.manager)

@@ -125,11 +125,11 @@ class GatedBench(Bench):
 
     def __init__(self, config: Config, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
-        pauses = self.core._pauses
-        self.retrieval = GatedWorker(pauses._retrieval._call) if pauses._retrieval else None
-        self.verification = GatedWorker(pauses._verification._call) if pauses._verification else None
-        pauses._retrieval, pauses._verification = self.retrieval, self.verification  # type: ignore[assignment]
-        self.core._workers = ()
+        pauses = self.core.pauses
+        self.retrieval = GatedWorker(pauses.retrieval._call) if pauses.retrieval else None
+        self.verification = GatedWorker(pauses.verification._call) if pauses.verification else None
+        pauses.retrieval, pauses.verification = self.retrieval, self.verification  # type: ignore[assignment]
+        self.core.workers = ()
 
     def open_jobs(self) -> list[tuple[GatedWorker, int]]:
         gates = [gate for gate in (self.retrieval, self.verification) if gate is not None]

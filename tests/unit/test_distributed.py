@@ -24,7 +24,9 @@ from ewe.distributed.rows import rows_from_arrays, rows_to_arrays
 from ewe.distributed.worker import Worker
 from ewe.engine.loader import load_model
 from ewe.errors import ConfigError, UnsupportedModelError
-from ewe.kvcache import BlockManager, BlockTable, KVPool, LayerShape
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.kvcache.pool import KVPool, LayerShape
 
 BLOCK_SIZE = 4
 SHAPES = [LayerShape(2, 3, 4), LayerShape(2, 5, 5)]
@@ -157,14 +159,13 @@ def test_whatever_is_done_to_the_driver_s_pool_is_done_to_the_workers(alone: Non
 
     def swap() -> None:
         host = pool.read_blocks([3, 1])
-        pool.zero_blocks([3, 1])
+        pool.copy_blocks([(0, 3), (0, 1)])
         pool.write_blocks([7, 2], host)
 
     for change in (
         lambda: pool.copy_blocks([(1, 4), (4, 5)]),
         lambda: pool.write_slots(slots, stored),
         lambda: pool.scale_keys(slots, 0.5),
-        lambda: pool.zero_blocks([6]),
         swap,
     ):
         before = [tensor.clone() for tensor in tensors(pool)]

@@ -185,7 +185,7 @@ class FailingRunner:
 
 def test_a_pass_that_fails_while_another_is_under_way_fails_its_requests_alone() -> None:
     bench = Bench(config(), None, None, sentences)
-    bench.core._runner = FailingRunner(bench.runner, 4)
+    bench.core.runner = FailingRunner(bench.runner, 4)
     bench.add("a", "Tell me", SamplingParams(max_tokens=9))
     for _ in range(4):
         bench.core.step()

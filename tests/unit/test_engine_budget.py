@@ -16,8 +16,7 @@ from ewe.engine.budget import MemoryBudget, estimate_activations, make_pool, pla
 from ewe.engine.loader import LoadedModel
 from ewe.engine.model_runner import ForwardRow, ModelRunner, layer_shapes
 from ewe.errors import ConfigError, DeviceMemoryError
-from ewe.kvcache import KVPool
-from ewe.kvcache.pool import TokenStates
+from ewe.kvcache.pool import KVPool, TokenStates
 
 GIB = 1 << 30
 

@@ -80,7 +80,7 @@ def test_a_thousand_requests_in_random_order(mode: str, ahead: bool) -> None:
         if expected[name] == 1:
             assert reader.text == bench.finished[name, 0].text
             assert reader.kinds().count("finish") == 1
-    assert bench.core._scheduler.swaps > 0
+    assert bench.core.scheduler.swaps > 0
     cached = bench.engine.keeper.cache.num_cached_blocks
     assert bench.engine.manager.num_free + cached == bench.engine.manager.num_blocks - 1
 

@@ -11,8 +11,8 @@ from engine_bench import GatedBench
 from engine_parts import Judge, sentences
 from mock_engine import Bench
 
+from ewe.client import EngineLoop
 from ewe.config import Config
-from ewe.engine.loop import EngineLoop
 from ewe.engine.request import Request
 from ewe.errors import EngineDeadError
 from ewe.sampling import SamplingParams
@@ -130,10 +130,10 @@ def test_what_comes_in_between_two_steps_ends_the_next_wait() -> None:
             waits.append(self.is_set())
             return True
 
-    bench.core._changed = Spy()
-    bench.core._changed.set()
+    bench.core.changed = Spy()
+    bench.core.changed.set()
     bench.core.step()
     assert waits == [True]
-    assert not bench.core._changed.is_set()
+    assert not bench.core.changed.is_set()
     bench.core.step()
     assert waits == [True, False]

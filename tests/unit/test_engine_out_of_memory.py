@@ -53,7 +53,7 @@ def texts(most: int | None, latencies: Latencies, mode: str) -> dict[tuple[str, 
     bench = GatedBench(Config.from_mapping(values), Library(), Judge(), sentences, num_blocks=200)
     bench.runner.strength = 6.0
     if most is not None:
-        bench.core._runner = FrugalRunner(SmallDevice(bench.runner, most), "all of it")
+        bench.core.runner = FrugalRunner(SmallDevice(bench.runner, most), "all of it")
     for name, n in {"a": 1, "b": 2}.items():
         params = SamplingParams(max_tokens=20, temperature=0.7, seed=3, n=n)
         bench.add(name, "Tell me of the sea", params, ["one two", "three"])
@@ -121,14 +121,14 @@ def test_what_to_change_is_said_once_per_step_down(caplog: pytest.LogCaptureFixt
 
 def test_a_device_without_room_for_a_token_ends_the_requests_and_not_the_engine() -> None:
     bench = GatedBench(Config(), None, None, sentences)
-    fits = bench.core._runner
-    bench.core._runner = FrugalRunner(SmallDevice(bench.runner, 0), "weights: 3 MiB")
+    fits = bench.core.runner
+    bench.core.runner = FrugalRunner(SmallDevice(bench.runner, 0), "weights: 3 MiB")
     bench.add("a", "Tell me", SamplingParams(max_tokens=5))
     [generation] = bench.run().values()
     assert generation.finish_reason == "error"
     for part in ("cache.memory_gib", "scheduler.max_num_batched_tokens", "weights: 3 MiB"):
         assert part in generation.error
-    bench.core._runner = fits
+    bench.core.runner = fits
     bench.add("b", "Tell me", SamplingParams(max_tokens=5))
     assert bench.run()["b", 0].finish_reason == "length"
 

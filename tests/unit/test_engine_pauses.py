@@ -83,7 +83,7 @@ def test_the_next_request_starts_as_soon_as_there_is_room() -> None:
     bench = GatedBench(settings, None, None, sentences)
     for name in "abc":
         bench.add(name, "Tell me", SamplingParams(max_tokens=3, ignore_eos=True))
-    bench.core._changed = NoWait()
+    bench.core.changed = NoWait()
     while bench.core.step():
         pass
     assert list(bench.finished) == [("a", 0), ("b", 0), ("c", 0)]
@@ -123,7 +123,7 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 def test_a_request_can_end_in_any_state(state: str, mode: str, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = GatedBench(config(mode), Library(), judge(), sentences)
-    bench.core._workers = ()
+    bench.core.workers = ()
     reader = Reader()
     params = SamplingParams(max_tokens=25, deadline_s=1000.0)
     sequence = bench.add("a", "Tell me", params, ["one document"], listener=reader)
@@ -158,7 +158,7 @@ def _drive(bench: GatedBench, sequence: Sequence, state: str) -> None:
             if STATES[state](sequence):
                 return
         if state == "encoding":
-            bench.core._keeper.acquire(sequence)
+            bench.core.keeper.acquire(sequence)
             continue
         bench.step()
     raise AssertionError(f"the sequence never was {state}")

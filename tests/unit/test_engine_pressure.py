@@ -111,9 +111,9 @@ def test_contexts_are_swapped_out_and_back_when_blocks_run_short(ahead: bool) ->
     bench, found = run(config(async_scheduling=ahead), smallest_pool(4), requests_, Latencies())
     _, expected = run(config(), 2000, requests_, Latencies())
     assert found == expected
-    assert bench.core._scheduler.swaps > 0
+    assert bench.core.scheduler.swaps > 0
     events = [event.kind for g in bench.finished.values() for event in g.trace]
-    assert events.count("swap_out") == bench.core._scheduler.swaps
+    assert events.count("swap_out") == bench.core.scheduler.swaps
     assert events.count("swap_in") > 0
 
 
@@ -172,7 +172,7 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     other = bench.add("b", "a prompt of twenty..", SamplingParams(max_tokens=1))
     for sequence in (ending, other):
         sequence.schedule.is_started = True
-    scheduler = bench.engine.core._scheduler
+    scheduler = bench.engine.core.scheduler
     plan = scheduler.schedule([(ending, Action.ENCODE)])
     assert plan.encoded == [ending]
     assert not ending.memory.units
@@ -192,7 +192,7 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
     other = bench.add("b", "of 16 characters", SamplingParams(max_tokens=1))
     for sequence in (ending, other):
         sequence.schedule.is_started = True
-    scheduler = bench.engine.core._scheduler
+    scheduler = bench.engine.core.scheduler
     plan = scheduler.schedule([(ending, Action.ENCODE)])
     bench.core.end(ending, "abort")
     other.schedule.is_admitted = True

@@ -16,8 +16,7 @@ from torch import nn
 from unit.engine_tokenizers import sentencepiece_like
 
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
-from ewe.config import Config, MemoryConfig, ModelConfig
+from ewe.config import Config, MemoryConfig, ModelConfig, resolve_config
 from ewe.engine.budget import plan_memory
 from ewe.engine.compiled import compile_layers, undo_compile
 from ewe.engine.fingerprint import identity_of

@@ -37,13 +37,13 @@ class History:
         self._sequence = sequence
         self._states: dict[int, Any] = {}
         self.rewinds = 0
-        go_back = bench.core._pauses._rewriter._go_back
+        go_back = bench.core.pauses.rewriter._go_back
 
         def checked(target: EngineSequence, index: int, reason: str) -> None:
             go_back(target, index, reason)
             self._compare()
 
-        bench.core._pauses._rewriter._go_back = checked  # type: ignore[method-assign]
+        bench.core.pauses.rewriter._go_back = checked  # type: ignore[method-assign]
 
     def note(self) -> None:
         self._states[len(self._sequence.output_text)] = self._state()
@@ -134,7 +134,7 @@ class PieceBench(GatedBench):
     runner_type = PieceRunner
 
     def add(self, *args: Any, **options: Any) -> EngineSequence:
-        self.engine.input_processor._tokenizer = PieceTokens()
+        self.engine.input_processor.tokenizer = PieceTokens()
         return super().add(*args, **options)
 
 

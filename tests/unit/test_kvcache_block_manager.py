@@ -3,7 +3,7 @@
 import pytest
 
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache import BlockManager
+from ewe.kvcache.block_manager import BlockManager
 
 
 def test_hands_out_every_block_but_the_null_block() -> None:

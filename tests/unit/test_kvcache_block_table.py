@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache import BlockManager, BlockTable, HostBlocks, KVPool, LayerShape
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.kvcache.pool import HostBlocks, KVPool, LayerShape
 
 
 def table_of(manager: BlockManager, length: int) -> BlockTable:

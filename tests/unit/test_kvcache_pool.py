@@ -7,10 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewe.kvcache import KVPool, LayerShape
 from ewe.kvcache import pool as pool_module
 from ewe.kvcache.fp8 import FP8
-from ewe.kvcache.pool import TokenStates
+from ewe.kvcache.pool import KVPool, LayerShape, TokenStates
 
 SHAPES = [LayerShape(2, 4, 3), LayerShape(1, 8, 8)]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -35,7 +34,7 @@ def random_pool(dtype: torch.dtype, device: str = "cpu") -> KVPool:
     for tensor in tensors(pool):
         noise = torch.randint(0, 256, (tensor.nbytes,), dtype=torch.uint8, generator=generator)
         tensor.copy_(noise.view(tensor.dtype).view(tensor.shape))
-    pool.zero_blocks([0])
+        tensor.view(torch.uint8).view(6, -1)[0] = 0
     return pool
 
 
@@ -93,7 +92,7 @@ def test_swapping_out_and_in_keeps_every_bit(
     assert all(tensor.device.type == "cpu" for tensor in host.tensors)
     assert all(tensor.is_pinned() == (device == "cuda") for tensor in host.tensors)
     assert host.num_bytes == 3 * KVPool.bytes_per_block(SHAPES, 4, dtype)
-    pool.zero_blocks([1, 3, 4])
+    pool.copy_blocks([(0, 1), (0, 3), (0, 4)])
     pool.write_blocks([5, 2, 1], host)
     for old, new in zip(before, bits(pool), strict=True):
         assert torch.equal(new[[5, 2, 1]], old[[3, 1, 4]])
@@ -104,7 +103,7 @@ def test_host_blocks_do_not_follow_the_pool() -> None:
     pool = random_pool(torch.float32)
     host = pool.read_blocks([1])
     kept = host.tensors[0].clone()
-    pool.zero_blocks([1])
+    pool.copy_blocks([(0, 1)])
     assert torch.equal(host.tensors[0].view(torch.uint8), kept.view(torch.uint8))
 
 
@@ -150,7 +149,6 @@ def test_an_empty_list_of_blocks_is_fine() -> None:
     assert host.num_bytes == 0
     pool.write_blocks([], host)
     pool.copy_blocks([])
-    pool.zero_blocks([])
     assert all(torch.equal(old, new) for old, new in zip(before, bits(pool), strict=True))
 
 
@@ -186,7 +184,7 @@ def test_what_is_kept_of_every_token_moves_with_its_block() -> None:
     pool.states[4:8] = torch.arange(20.0).view(4, 5)
     pool.copy_blocks([(1, 3)])
     host = pool.read_blocks([3])
-    pool.zero_blocks([3])
+    pool.copy_blocks([(0, 3)])
     assert not pool.states[12:16].any()
     pool.write_blocks([2], host)
     assert torch.equal(pool.states[8:12], pool.states[4:8])

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from mock_engine import Bench
 
 from ewe.config import Config
-from ewe.kvcache import BlockManager, KVPool, LayerShape
-from ewe.memory import EncodedUnit, UnitCache
-from ewe.memory.host_units import HostUnits
-from ewe.memory.precomputed import Load, PrecomputedUnits
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.memory.precomputed import HostUnits, Load, PrecomputedUnits
+from ewe.memory.unit_cache import EncodedUnit, UnitCache
 from ewe.memory.unit_files import UnitIdentity
 from ewe.memory.unit_writer import UnitWriter
 from ewe.sampling import SamplingParams
@@ -185,7 +185,7 @@ def run(delays: list[int] | None, num_blocks: int, latencies: Latencies, mode: s
     }
     bench = PlainKV(Config.from_mapping(values), Library(), Judge(), sentences, num_blocks=num_blocks)
     if delays is not None:
-        bench.core._scheduler._precomputed = ScriptedUnits(bench, delays)  # type: ignore[assignment]
+        bench.core.scheduler.precomputed = ScriptedUnits(bench, delays)  # type: ignore[assignment]
     bench.runner.strength = 6.0
     for name, documents in {"a": ["one two"], "b": [], "c": ["three", "do re"]}.items():
         params = SamplingParams(max_tokens=30, temperature=0.7, seed=3)
@@ -238,11 +238,11 @@ def test_units_that_come_back_after_a_swap_do_not_make_the_loop_wait(delays: lis
     memory = {"unit_tokens": 12, "retrieval_units": 2, "verification_units": 0}
     values = {"memory": memory, "cache": {"block_size": 4, "unit_cache": False}, "scheduler": {"max_num_seqs": 3}}
     bench = Bench(Config.from_mapping(values), script=sentences, num_blocks=22)
-    watched = bench.core._changed = Watched()
-    watched.units = bench.core._scheduler._precomputed = ScriptedUnits(bench, delays)  # type: ignore[assignment]
+    watched = bench.core.changed = Watched()
+    watched.units = bench.core.scheduler.precomputed = ScriptedUnits(bench, delays)  # type: ignore[assignment]
     for name, document in {"a": "seven", "b": "three", "c": "four"}.items():
         bench.add(name, "Tell me", SamplingParams(max_tokens=30, ignore_eos=True), [document])
     finished = bench.run()
-    assert bench.core._scheduler.swaps
+    assert bench.core.scheduler.swaps
     assert all(generation.stats.units_encoded == 0 for generation in finished.values())
     assert sum(generation.stats.units_loaded for generation in finished.values()) > 3

@@ -15,10 +15,12 @@ import pytest
 import torch
 
 from ewe.errors import ConfigError, PrecomputedError
-from ewe.kvcache import BlockManager, KVPool, LayerShape
-from ewe.memory import UnitCache, unit_folder
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.pool import KVPool, LayerShape
+from ewe.memory import unit_folder
 from ewe.memory.disk_cache import DiskCache
 from ewe.memory.precomputed import Load, PrecomputedUnits
+from ewe.memory.unit_cache import UnitCache
 from ewe.memory.unit_files import MANIFEST, UnitIdentity, open_units, unit_key
 from ewe.memory.unit_folder import LocalFolder, open_folder
 from ewe.memory.unit_writer import UnitWriter

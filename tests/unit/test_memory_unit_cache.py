@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ewe.errors import OutOfBlocksError
-from ewe.kvcache import BlockManager, BlockTable
-from ewe.memory import EncodedUnit, UnitCache
+from ewe.kvcache.block_manager import BlockManager
+from ewe.kvcache.block_table import BlockTable
+from ewe.memory.unit_cache import EncodedUnit, UnitCache
 
 
 def cache_of(num_blocks: int = 8, keep_unused: bool = True) -> tuple[BlockManager, UnitCache]:
@@ -27,7 +28,7 @@ def leave_unused(cache: UnitCache, *contents: tuple[int, ...]) -> None:
 def test_a_new_unit_has_blocks_and_is_not_ready() -> None:
     manager, cache = cache_of()
     unit = cache.acquire((5, 6, 7, 8, 9))
-    assert (unit.key, unit.token_ids) == ((5, 6, 7, 8, 9), (5, 6, 7, 8, 9))
+    assert unit.token_ids == (5, 6, 7, 8, 9)
     assert (unit.ready, unit.references, unit.table.length, len(unit.table.blocks)) == (False, 1, 5, 2)
     manager.check_integrity(cache.holders())
 
@@ -151,7 +152,7 @@ def test_the_same_tokens_after_another_prefix_are_another_unit() -> None:
     assert cache.acquire((5, 6), prefix_ids=(1, 2)) is after
     assert cache.acquire((5, 6), prefix_ids=(1, 3)) is not after
     assert cache.acquire((5, 6), "someone", (1, 2)) is not after
-    assert (after.key, after.prefix_ids) == (bare.key, (1, 2))
+    assert (after.token_ids, after.prefix_ids) == (bare.token_ids, (1, 2))
     manager.check_integrity(cache.holders())
 
 

@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.memory import UnitTokenizer
+from ewe.memory.unit_text import UnitTokenizer
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Passage
 

@@ -7,8 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ewe.kvcache import BlockManager
-from ewe.memory import MemorySnapshot, MemoryUnit, UnitCache, WorkingMemory
+from ewe.kvcache.block_manager import BlockManager
+from ewe.memory.unit_cache import UnitCache
+from ewe.memory.working_memory import MemoryUnit, WorkingMemory
 from ewe.types import Lane, Passage
 
 CACHE = UnitCache(BlockManager(num_blocks=100, block_size=4), keep_unused=True)
@@ -21,7 +22,7 @@ def add(memory: WorkingMemory, number: int, lane: Lane, weight: float = 1.0) -> 
 
 
 def keys(memory: WorkingMemory) -> list[int]:
-    return [unit.encoded.key[0] for unit in memory.units]
+    return [unit.encoded.token_ids[0] for unit in memory.units]
 
 
 def test_retrieval_comes_before_verification_and_old_before_new() -> None:
@@ -57,8 +58,8 @@ def test_by_score_a_full_lane_gives_up_the_lowest_and_of_equals_the_oldest() -> 
 def test_what_is_in_either_lane_is_contained_and_refused() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)
-    assert memory.contains(UNITS[1].key)
-    assert not memory.contains(UNITS[2].key)
+    assert memory.contains(UNITS[1].token_ids)
+    assert not memory.contains(UNITS[2].token_ids)
     for lane in Lane:
         with pytest.raises(ValueError, match="already"):
             add(memory, 1, lane)
@@ -72,9 +73,9 @@ def test_renewing_makes_a_unit_the_newest_of_its_own_lane_only(lane: Lane, expec
     memory = WorkingMemory(3, 2)
     for number, its_lane in enumerate([Lane.RETRIEVAL] * 3 + [Lane.VERIFICATION] * 2):
         add(memory, number, its_lane)
-    assert memory.renew(UNITS[0].key, lane)
+    assert memory.renew(UNITS[0].token_ids, lane)
     assert keys(memory) == expected
-    assert not memory.renew(UNITS[9].key, lane)
+    assert not memory.renew(UNITS[9].token_ids, lane)
     assert keys(memory) == expected
 
 
@@ -101,8 +102,8 @@ def test_a_snapshot_restored_elsewhere_leads_to_new_ids() -> None:
     memory, other = WorkingMemory(2, 2), WorkingMemory(2, 2)
     add(memory, 1, Lane.RETRIEVAL)
     add(memory, 2, Lane.VERIFICATION)
-    other.restore(memory.snapshot())
-    assert other.units == memory.units == memory.snapshot().units
+    other.restore(memory.units)
+    assert other.units == memory.units
     added, _ = add(other, 3, Lane.RETRIEVAL)
     assert added.unit_id == 2
     assert keys(memory) == [1, 2]
@@ -114,7 +115,7 @@ def test_refuses_a_snapshot_that_does_not_fit(capacity: tuple[int, int]) -> None
     for number, lane in enumerate([Lane.RETRIEVAL, Lane.RETRIEVAL, Lane.VERIFICATION]):
         add(memory, number, lane)
     with pytest.raises(ValueError, match="snapshot"):
-        small.restore(memory.snapshot())
+        small.restore(memory.units)
     assert small.units == ()
 
 
@@ -122,9 +123,9 @@ def test_clear_returns_everything() -> None:
     memory = WorkingMemory(1, 1)
     add(memory, 1, Lane.VERIFICATION)
     add(memory, 2, Lane.RETRIEVAL)
-    assert [unit.encoded.key[0] for unit in memory.clear()] == [2, 1]
+    assert [unit.encoded.token_ids[0] for unit in memory.clear()] == [2, 1]
     assert memory.units == ()
-    assert not memory.contains(UNITS[1].key)
+    assert not memory.contains(UNITS[1].token_ids)
 
 
 def test_reference_counts_are_left_alone() -> None:
@@ -132,7 +133,7 @@ def test_reference_counts_are_left_alone() -> None:
     memory = WorkingMemory(1, 1)
     for number in range(4):
         add(memory, number, Lane.RETRIEVAL)
-    memory.restore(memory.snapshot())
+    memory.restore(memory.units)
     memory.clear()
     assert [unit.references for unit in UNITS] == before
 
@@ -143,7 +144,7 @@ class LanesMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.lanes: dict[Lane, list[int]] = {lane: [] for lane in Lane}
-        self.snapshots: list[tuple[MemorySnapshot, tuple[MemoryUnit, ...], dict[Lane, list[int]]]] = []
+        self.snapshots: list[tuple[tuple[MemoryUnit, ...], dict[Lane, list[int]]]] = []
         self.ids: set[int] = set()
 
     @initialize(retrieval=st.integers(0, 3), verification=st.integers(0, 3))
@@ -154,7 +155,7 @@ class LanesMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
     def add(self, number: int, lane: Lane) -> None:
         present = number in self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
-        assert self.memory.contains(UNITS[number].key) == present
+        assert self.memory.contains(UNITS[number].token_ids) == present
         if present or not self.capacity[lane]:
             with pytest.raises(ValueError, match=r"already|no units"):
                 add(self.memory, number, lane)
@@ -164,12 +165,12 @@ class LanesMachine(RuleBasedStateMachine):
         self.ids.add(added.unit_id)
         expected = self.lanes[lane].pop(0) if len(self.lanes[lane]) == self.capacity[lane] else None
         self.lanes[lane].append(number)
-        assert (evicted.encoded.key[0] if evicted else None) == expected
+        assert (evicted.encoded.token_ids[0] if evicted else None) == expected
 
     @rule(number=st.integers(0, 9), lane=st.sampled_from(Lane))
     def renew(self, number: int, lane: Lane) -> None:
         present = any(number in numbers for numbers in self.lanes.values())
-        assert self.memory.renew(UNITS[number].key, lane) == present
+        assert self.memory.renew(UNITS[number].token_ids, lane) == present
         if number in self.lanes[lane]:
             self.lanes[lane].remove(number)
             self.lanes[lane].append(number)
@@ -177,13 +178,13 @@ class LanesMachine(RuleBasedStateMachine):
     @rule()
     def snapshot(self) -> None:
         model = {lane: list(numbers) for lane, numbers in self.lanes.items()}
-        self.snapshots.append((self.memory.snapshot(), self.memory.units, model))
+        self.snapshots.append((self.memory.units, model))
 
     @precondition(lambda self: self.snapshots)
     @rule(number=st.integers(0, 9))
     def restore(self, number: int) -> None:
-        snapshot, units, model = self.snapshots[number % len(self.snapshots)]
-        self.memory.restore(snapshot)
+        units, model = self.snapshots[number % len(self.snapshots)]
+        self.memory.restore(units)
         assert self.memory.units == units
         self.lanes = {lane: list(numbers) for lane, numbers in model.items()}
 
@@ -197,7 +198,7 @@ class LanesMachine(RuleBasedStateMachine):
     def lanes_are_what_the_lists_hold(self) -> None:
         if hasattr(self, "memory"):
             assert keys(self.memory) == self.lanes[Lane.RETRIEVAL] + self.lanes[Lane.VERIFICATION]
-            assert all(unit.encoded.key[0] in self.lanes[unit.lane] for unit in self.memory.units)
+            assert all(unit.encoded.token_ids[0] in self.lanes[unit.lane] for unit in self.memory.units)
 
 
 LanesMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

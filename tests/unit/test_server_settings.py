@@ -11,8 +11,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from typer.testing import CliRunner
 
 from ewe.cli.main import app
-from ewe.client import resolve_config
-from ewe.config import Config
+from ewe.config import Config, resolve_config
 from ewe.errors import ConfigError
 from ewe.server.settings import ServerSettings, read_environment, resolve_settings
 

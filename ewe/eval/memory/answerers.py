@@ -65,7 +65,7 @@ def open_model(name: str, max_tokens: int) -> Iterator[ChatModel]:
     if is_endpoint(name):
         yield open_endpoint(name).chat
         return
-    from ewe.client import resolve_config
+    from ewe.config import resolve_config
     from ewe.llm import LLM
     from ewe.sampling import SamplingParams
 
