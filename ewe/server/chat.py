@@ -6,15 +6,12 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
-from ewe.engine.request import Prompt
-from ewe.llm import LLM
 from ewe.server.answers import citations, finish_reason
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.logprobs import chat_logprobs
-from ewe.server.run import Run, RunEvent
+from ewe.server.run import Run
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
@@ -46,13 +43,9 @@ def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
 
 def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
     messages = [message.for_template for message in body.messages]
-
-    def prompts(llm: LLM) -> Sequence[Prompt]:
-        return [llm.chat_prompt(messages, tools)]
-
     return Order(
         wanted=body,
-        prompts=prompts,
+        prompts=lambda llm: [llm.chat_prompt(messages, tools)],
         max_tokens=body.max_completion_tokens or body.max_tokens,
         length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
@@ -91,48 +84,44 @@ class _ChatAnswer(ChunkedAnswer):
             finish_reason=_reason(generation, len(calls)),
         )
 
-    async def tell(self, item: RunEvent) -> str:
-        """The chunks of an event: with tools a text may be content, calls, both or, for now, nothing."""
-        if self._tools is None or item.event.kind not in ("text", "finish"):
-            return await super().tell(item)
-        reader = self._readers[item.choice]
-        if item.event.kind == "text":
-            data = item.event.data
-            if self._counts is not None:
-                self._counts[item.choice] = data["num_tokens"], data["num_discarded"]
-            return self._pieces(item.choice, reader.num_calls, reader.feed(data["text"]))
-        return self._pieces(item.choice, reader.num_calls, reader.finish()) + await super().tell(item)
+    def _text(self, choice: int, text: str) -> str:
+        """The chunks of text: with tools it may be content, calls, both or, for now, nothing."""
+        if not self._readers:
+            return self._told(choice, [text])
+        num_calls = self._readers[choice].num_calls
+        return self._told(choice, self._readers[choice].feed(text), num_calls)
 
-    def _pieces(self, choice: int, num_calls: int, pieces: Sequence[Piece]) -> str:
+    async def _finish(self, choice: int, generation: Generation) -> str:
+        rest = ""
+        if self._readers:
+            num_calls = self._readers[choice].num_calls
+            rest = self._told(choice, self._readers[choice].finish(), num_calls)
+        return rest + await super()._finish(choice, generation)
+
+    def _told(self, choice: int, pieces: Sequence[Piece], num_calls: int = 0) -> str:
         """The chunks of content and calls; num_calls: how many calls were told before."""
-        told = ""
+        deltas: list[dict[str, Any]] = []
         for piece in pieces:
             if isinstance(piece, str):
-                told += self._chunk([self._text_choice(choice, piece)])
+                deltas.append({"content": piece})
                 continue
             call = _answer_call(with_id(piece)).model_dump()
             first = {**call, "index": num_calls, "function": {"name": piece.name, "arguments": ""}}
             rest = {"index": num_calls, "function": {"arguments": piece.arguments}}
-            told += "".join(self._chunk([_choice(choice, {"tool_calls": [delta]})]) for delta in (first, rest))
+            deltas += [{"tool_calls": [first]}, {"tool_calls": [rest]}]
             num_calls += 1
-        return told
-
-    def _text_choice(self, index: int, text: str) -> dict[str, Any]:
-        return _choice(index, {"content": text})
+        return "".join(self._chunk([_choice(choice, delta)]) for delta in deltas)
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
-        cited = [annotation.model_dump() for annotation in citations(generation)]
-        logprobs = await self._logprobs(generation)
+        cited = citations(generation)
         num_calls = self._readers[index].num_calls if self._readers else 0
-        choice = _choice(index, {"annotations": cited} if cited else {}, _reason(generation, num_calls))
-        choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
-        return choice
+        delta = {"annotations": cited} if cited else {}
+        return _choice(index, delta, _reason(generation, num_calls), await self._logprobs(generation))
 
     async def _logprobs(self, generation: Generation) -> schemas.ChatLogprobs | None:
         if not self._wants_logprobs:
             return None
-        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
-        return await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
+        return schemas.ChatLogprobs.model_validate({"content": await self._pieces(generation)})
 
 
 def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length", "tool_calls"]:
@@ -144,5 +133,7 @@ def _answer_call(call: ToolCall) -> schemas.AnswerToolCall:
     return schemas.AnswerToolCall(id=call.id, function=schemas.AnswerFunction(name=call.name, arguments=call.arguments))
 
 
-def _choice(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+def _choice(
+    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: schemas.ChatLogprobs | None = None
+) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}

@@ -1,8 +1,6 @@
 """/v1/completions."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -16,9 +14,6 @@ from ewe.server.schemas import completion_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
 from ewe.types import Generation
-
-if TYPE_CHECKING:
-    from ewe.engine.sequence import Sequence
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
 
@@ -50,7 +45,8 @@ class _CompletionAnswer(ChunkedAnswer):
         super().__init__(service, run, body)
         self._top_logprobs = body.logprobs
         self._per_prompt = body.n or 1
-        self._echoes = [self._sequence(index).request.prompt if body.echo else "" for index in range(run.num_choices)]
+        prompts = [sequence.request.prompt if body.echo else "" for sequence in run.sequences]
+        self._echoes = [prompt for prompt in prompts for _ in range(self._per_prompt)]
         self._offsets = [len(echo) for echo in self._echoes]
 
     async def _whole_choice(self, index: int, generation: Generation) -> schemas.CompletionChoice:
@@ -63,29 +59,23 @@ class _CompletionAnswer(ChunkedAnswer):
 
     def begin(self) -> str:
         """A chunk for every prompt that is to be repeated."""
-        return "".join(self._chunk([_choice(index, echo)]) for index, echo in enumerate(self._echoes) if echo)
+        return "".join(self._text(index, echo) for index, echo in enumerate(self._echoes) if echo)
 
-    def _text_choice(self, index: int, text: str) -> dict[str, Any]:
-        return _choice(index, text)
+    def _text(self, choice: int, text: str) -> str:
+        return self._chunk([_choice(choice, text)])
 
     async def _last_choice(self, index: int, generation: Generation) -> dict[str, Any]:
-        choice = _choice(index, "", finish_reason(generation))
-        logprobs = await self._logprobs(index, generation)
-        choice["logprobs"] = None if logprobs is None else logprobs.model_dump()
-        return choice
+        return _choice(index, "", finish_reason(generation), await self._logprobs(index, generation))
 
     async def _logprobs(self, choice: int, generation: Generation) -> schemas.CompletionLogprobs | None:
-        wanted = self._top_logprobs
+        wanted, with_prompt = self._top_logprobs, bool(self._echoes[choice])
         if wanted is None:
             return None
-        prompt_ids, tokenizer = self._sequence(choice).request.prompt_ids, self._service.llm.tokenizer
-        return await self._service.in_thread(
-            lambda: completion_logprobs(tokenizer, prompt_ids, generation, wanted > 0, bool(self._echoes[choice]))
-        )
-
-    def _sequence(self, choice: int) -> Sequence:
-        return self._run.sequences[choice // self._per_prompt]
+        pieces = await self._pieces(generation, choice // self._per_prompt, with_prompt)
+        return completion_logprobs(pieces, wanted > 0, with_prompt)
 
 
-def _choice(index: int, text: str, reason: str | None = None) -> dict[str, Any]:
-    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+def _choice(
+    index: int, text: str, reason: str | None = None, logprobs: schemas.CompletionLogprobs | None = None
+) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}

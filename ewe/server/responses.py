@@ -8,20 +8,16 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
-from ewe.engine.request import Prompt
-from ewe.llm import LLM
-from ewe.server.answers import check_finished, citations, ewe_result, usage
+from ewe.server.answers import citations, ewe_result, usage
 from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.errors import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.logprobs import chat_logprobs
 from ewe.server.responses_events import ResponseEvents
-from ewe.server.run import Run, RunEvent
+from ewe.server.run import Run
 from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.schemas.response_format import text_answer
-from ewe.server.stream_parts import Part, StreamParts
-from ewe.server.streaming import comment, respond
+from ewe.server.streaming import StreamedAnswer, respond
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
@@ -37,13 +33,9 @@ async def create_response(body: schemas.ResponsesRequest, request: Request) -> R
 
 def _order(body: schemas.ResponsesRequest) -> Order:
     messages = body.messages
-
-    def prompts(llm: LLM) -> Sequence[Prompt]:
-        return [llm.chat_prompt(messages)]
-
     return Order(
         wanted=body,
-        prompts=prompts,
+        prompts=lambda llm: [llm.chat_prompt(messages)],
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",
         logprobs=body.wants_logprobs,
@@ -52,12 +44,10 @@ def _order(body: schemas.ResponsesRequest) -> Order:
     )
 
 
-class _Answer:
+class _Answer(StreamedAnswer):
     def __init__(self, service: Service, run: Run, body: schemas.ResponsesRequest) -> None:
-        self._service = service
-        self._run = run
+        super().__init__(service, run, body)
         self._body = body
-        self._parts = StreamParts(body.ewe)
         self._item_id = f"msg_{uuid.uuid4().hex}"
         self._opening = self._open()
         self._events = ResponseEvents(self._opening, self._item_id)
@@ -67,11 +57,9 @@ class _Answer:
         [generation] = generations
         stopped = generation.finish_reason == "stop"
         reason = "max_output_tokens" if generation.finish_reason == "length" else None
-        text = schemas.OutputText(
-            text=generation.text,
-            annotations=[schemas.UrlCitation(**item.url_citation.model_dump()) for item in citations(generation)],
-            logprobs=await self._logprobs(generation),
-        )
+        logprobs = [] if self._body.wants_logprobs is None else await self._pieces(generation)
+        cited = [item.url_citation for item in citations(generation)]
+        text = schemas.OutputText.model_validate({"text": generation.text, "annotations": cited, "logprobs": logprobs})
         status = "completed" if stopped else "incomplete"
         return self._opening.model_copy(
             update={
@@ -88,23 +76,14 @@ class _Answer:
         """The records that open the response."""
         return self._events.begin()
 
-    async def tell(self, item: RunEvent) -> str:
-        """The records of an event; raises RefusedError for the end of an answer that came to nothing."""
-        if item.event.kind == "finish":
-            check_finished(item.event.generation, self._run.own_deadline)
-            return self._events.finish(await self.whole([item.event.generation]))
-        return "".join([self._record_of(part) for part in self._parts.of(item)])
+    def _text(self, choice: int, text: str) -> str:
+        return self._events.text(text)
 
-    def _record_of(self, part: Part) -> str:
-        if part.comment:
-            return comment(part.comment)
-        if part.event:
-            return self._events.happening(part.event, dict(part.data or {}))
-        return self._events.text(part.delta)
+    def _event(self, choice: int, kind: str, data: Any) -> str:
+        return self._events.happening(kind, data)
 
-    def end(self) -> str:
-        """Nothing: the finished response was the last record."""
-        return ""
+    async def _finish(self, choice: int, generation: Generation) -> str:
+        return self._events.finish(await self.whole([generation]))
 
     def fail(self, error: RefusedError) -> str:
         """The record of a response that broke off."""
@@ -130,23 +109,6 @@ class _Answer:
             tools=[],
             top_p=params.top_p,
         )
-
-    async def _logprobs(self, generation: Generation) -> list[schemas.TokenLogprob]:
-        if self._body.wants_logprobs is None:
-            return []
-        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[0].request.prompt_ids
-        found = await self._service.in_thread(lambda: chat_logprobs(tokenizer, prompt_ids, generation))
-        return [
-            schemas.TokenLogprob(
-                **_token(item), top_logprobs=[schemas.TopLogprob(**_token(top)) for top in item.top_logprobs]
-            )
-            for item in found.content
-        ]
-
-
-def _token(item: Any) -> dict[str, Any]:
-    """A token as this endpoint tells it: a part of a character has no bytes, where chat has null."""
-    return {"token": item.token, "logprob": item.logprob, "bytes": item.bytes or []}
 
 
 def _usage(generation: Generation) -> schemas.ResponseUsage:

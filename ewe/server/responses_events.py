@@ -1,11 +1,10 @@
 """The events of a response that is streamed: their order, their numbers, and the record that each is on the wire."""
 
-import json
 from itertools import count
 from typing import Any
 
-from ewe.report import jsonable
 from ewe.server.schemas.response_schemas import OutputMessage, OutputText, ResponseBody
+from ewe.server.streaming import record
 
 _PLACE = {"output_index": 0, "content_index": 0}
 _EMPTY = OutputText(text="", annotations=[], logprobs=[])
@@ -25,13 +24,12 @@ class ResponseEvents:
 
     def begin(self) -> str:
         """The records that open the response, its one message and its one part."""
-        opening = self._opening.model_dump(mode="json")
         return "".join(
             [
-                self._record("response.created", response=opening),
-                self._record("response.in_progress", response=opening),
-                self._record("response.output_item.added", output_index=0, item=self._item.model_dump(mode="json")),
-                self._record("response.content_part.added", **self._place, part=_dump(_EMPTY)),
+                self._record("response.created", response=self._opening),
+                self._record("response.in_progress", response=self._opening),
+                self._record("response.output_item.added", output_index=0, item=self._item),
+                self._record("response.content_part.added", **self._place, part=_EMPTY),
             ]
         )
 
@@ -47,32 +45,22 @@ class ResponseEvents:
         """The records that close part, message and response; the citations come first, each with its place."""
         item = body.output[0]
         part = item.content[0]
+        kind = "response.output_text.annotation.added"
         records = [
-            self._record(
-                "response.output_text.annotation.added",
-                **self._place,
-                annotation_index=index,
-                annotation=annotation.model_dump(mode="json"),
-            )
+            self._record(kind, **self._place, annotation_index=index, annotation=annotation)
             for index, annotation in enumerate(part.annotations)
         ]
-        logprobs = [token.model_dump(mode="json") for token in part.logprobs]
         records += [
-            self._record("response.output_text.done", **self._place, text=part.text, logprobs=logprobs),
-            self._record("response.content_part.done", **self._place, part=_dump(part)),
-            self._record("response.output_item.done", output_index=0, item=item.model_dump(mode="json")),
-            self._record(f"response.{body.status}", response=body.model_dump(mode="json")),
+            self._record("response.output_text.done", **self._place, text=part.text, logprobs=part.logprobs),
+            self._record("response.content_part.done", **self._place, part=part),
+            self._record("response.output_item.done", output_index=0, item=item),
+            self._record(f"response.{body.status}", response=body),
         ]
         return "".join(records)
 
     def fail(self, body: ResponseBody) -> str:
         """The record of a response that broke off."""
-        return self._record("response.failed", response=body.model_dump(mode="json"))
+        return self._record("response.failed", response=body)
 
     def _record(self, kind: str, **fields: Any) -> str:
-        event = {"type": kind, "sequence_number": next(self._numbers), **fields}
-        return f"event: {kind}\ndata: {json.dumps(jsonable(event), ensure_ascii=False)}\n\n"
-
-
-def _dump(part: OutputText) -> dict[str, Any]:
-    return part.model_dump(mode="json")
+        return f"event: {kind}\n{record({'type': kind, 'sequence_number': next(self._numbers), **fields})}"

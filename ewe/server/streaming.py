@@ -1,21 +1,26 @@
 """Streams of server-sent events, and work off the event loop: neither goes on for longer than somebody waits."""
 
 import asyncio
-import json
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
+from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished
-from ewe.server.engine_service import key_of, service_of
+from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.errors import RefusedError, refusal_of
+from ewe.server.logprobs import Piece, token_pieces
 from ewe.server.run import Run, RunEvent
 from ewe.server.schemas.common import AnswerModel
+from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.server.stream_parts import Part, StreamParts
 from ewe.types import Generation
 
 DONE = "data: [DONE]\n\n"
@@ -23,8 +28,6 @@ DONE = "data: [DONE]\n\n"
 _T = TypeVar("_T")
 
 _log = logging.getLogger("ewe.server")
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_HOLE = "\0hole\0"  # in no text that an endpoint itself puts into a record
 
 
 def comment(text: str) -> str:
@@ -36,40 +39,62 @@ PING = comment("ping")
 
 
 def record(data: Any) -> str:
-    """One record of a stream."""
-    return f"data: {_encode(data)}\n\n"
+    """One record of a stream; data: what JSON can hold, and pydantic's models."""
+    return f"data: {to_json(data).decode()}\n\n"
 
 
-class RecordForm:
-    """Records that are equal but for one value: `data` with HOLE in its place is encoded once."""
-
-    HOLE = _HOLE
-
-    def __init__(self, data: Any) -> None:
-        self._before, self._after = record(data).split(_encode(_HOLE))
-
-    def fill(self, value: Any) -> str:
-        """The record with this value."""
-        return f"{self._before}{_encode(value)}{self._after}"
-
-
-class StreamedAnswer(Protocol):
+class StreamedAnswer(ABC):
     """What is said of a run: all at once, or record by record; each call gives records, or nothing."""
 
+    def __init__(self, service: Service, run: Run, body: SamplingRequest) -> None:
+        self._service = service
+        self._run = run
+        self._parts = StreamParts(body.ewe)
+
+    @abstractmethod
     async def whole(self, generations: Sequence[Generation]) -> AnswerModel:
         """All choices at once."""
 
+    @abstractmethod
     def begin(self) -> str:
         """Before anything has happened."""
 
     async def tell(self, item: RunEvent) -> str:
         """Of one event; raises RefusedError where the answer came to nothing."""
+        if item.event.kind == "finish":
+            check_finished(item.event.generation, self._run.own_deadline)
+            return await self._finish(item.choice, item.event.generation)
+        return "".join([self._part(item.choice, part) for part in self._parts.of(item)])
 
     def end(self) -> str:
         """After the last event."""
+        return ""
 
+    @abstractmethod
     def fail(self, error: RefusedError) -> str:
         """Of what broke the stream off."""
+
+    def _part(self, choice: int, part: Part) -> str:
+        if part.comment:
+            return comment(part.comment)
+        return self._event(choice, part.event, jsonable(part.data)) if part.event else self._text(choice, part.delta)
+
+    @abstractmethod
+    def _text(self, choice: int, text: str) -> str:
+        """Of text that goes on where the text ends."""
+
+    @abstractmethod
+    def _event(self, choice: int, kind: str, data: Any) -> str:
+        """Of something that happened to the text or the memory."""
+
+    @abstractmethod
+    async def _finish(self, choice: int, generation: Generation) -> str:
+        """Of the end of one choice."""
+
+    async def _pieces(self, generation: Generation, prompt: int = 0, with_prompt: bool = False) -> list[Piece]:
+        """The tokens of an answer to a prompt with their texts; with_prompt: and those of the prompt before them."""
+        tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[prompt].request.prompt_ids
+        return await self._service.in_thread(lambda: token_pieces(tokenizer, prompt_ids, generation, with_prompt))
 
 
 class RunStream(StreamingResponse):

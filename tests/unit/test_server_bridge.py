@@ -16,7 +16,7 @@ from ewe.engine.stream_events import StreamEvent
 from ewe.server import streaming
 from ewe.server.errors import RefusedError
 from ewe.server.run import EventLoopBridge, RunEvent
-from ewe.server.streaming import DONE, PING, RecordForm, record
+from ewe.server.streaming import DONE, PING, record
 
 COUNT = 20_000
 
@@ -70,13 +70,6 @@ def test_a_closed_loop_is_no_error_for_the_engine() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     EventLoopBridge[int](loop).put(print, 1)
-
-
-def test_a_form_that_is_filled_is_the_record() -> None:
-    for value in ("plain", 'with "quotes"\n', "\u2028 é 🌊", {"a": [1, None]}, RecordForm.HOLE):
-        assert RecordForm({"id": 1, "text": RecordForm.HOLE, "b": None}).fill(value) == record(
-            {"id": 1, "text": value, "b": None}
-        )
 
 
 class Told:

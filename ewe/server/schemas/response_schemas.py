@@ -107,7 +107,7 @@ class UrlCitation(common.UrlCitation):
 class TopLogprob(chat_schemas.TopLogprob):
     """A token that could have been chosen; bytes: its text in UTF-8, empty if it is no whole character."""
 
-    bytes: list[int]
+    bytes: Annotated[list[int], BeforeValidator(lambda value: value or [])]
 
 
 class TokenLogprob(TopLogprob):
