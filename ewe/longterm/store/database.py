@@ -36,8 +36,7 @@ BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END
 }
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
 
-_SCHEMA = f"""
-{SQLITE}
+_ADDED = """
 ALTER TABLE scopes ADD COLUMN vectors_changed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX memories_by_cell ON memories (scope, cell);
 CREATE TABLE cells (
@@ -68,7 +67,7 @@ def create_database(folder: Path) -> None:
     if target.exists():
         raise DatastoreError(f"{folder} holds memories already: open it, or choose another folder")
     # What people told is nobody else's business.
-    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, private=True)
+    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, SQLITE + _ADDED, private=True)
 
 
 def connect(folder: Path, read_only: bool) -> sqlite3.Connection:

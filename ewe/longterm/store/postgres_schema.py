@@ -7,8 +7,8 @@ LOCKED_FIRST = "state"
 """The table that every snapshot reads first, so that whoever holds on to deleted rows holds a lock on it."""
 TABLES = (LOCKED_FIRST, "encoder", "scopes", "memories", "revisions", "deletions", "words", "postings", "erasing")
 
-# The setting `ewe.scopes` says whom a transaction is for: a JSON list of scopes, or "all"; without it no row of a tenant
-# is seen. revisions.scope and postings.scope: of their memory, so that a policy need not look for it.
+# The setting `ewe.scopes` says whom a transaction is for: a JSON list of scopes, or "all"; without it no row of a
+# tenant is seen. revisions.scope and postings.scope: of their memory, so that a policy need not look for it.
 # memories.embedding: the vector; its `cell` is 0 then.
 _ADDED = """
 ALTER TABLE state ADD version integer NOT NULL;
