@@ -2,11 +2,9 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ewe.errors import DatastoreError
-from ewe.longterm.records import Scope
 from ewe.longterm.store.schema import SQLITE
 from ewe.longterm.store.session import MemorySession, VectorIndex
 from ewe.longterm.store.vector_file import FileVectors
@@ -94,13 +92,6 @@ class MemoryFile(FileSession, MemorySession):
     def __init__(self, folder: Path, read_only: bool) -> None:
         super().__init__(folder / FILE_NAME, connect, read_only)
         self.path = folder
-
-    def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
-        """Nothing changes: statements name their scopes, and SQLite has no other way to hide a row."""
-        return nullcontext()
-
-    def lock_out(self) -> None:
-        """Nothing changes: the one who writes is alone."""
 
     def new_numbers(self, count: int) -> Sequence[int]:
         """The numbers that AUTOINCREMENT comes to next."""
