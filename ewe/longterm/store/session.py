@@ -1,10 +1,10 @@
 """What the store of memories asks of a database beyond the SQL that SQLite and PostgreSQL share."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class MemorySession(Session):
     @abstractmethod
     def new_numbers(self, count: int) -> Sequence[int]:
         """Numbers of new memories, each given once; belongs inside a transaction."""
+
+    def pages(self, columns: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The number and these columns of all memories in sight, in pages of 1000, as they were added."""
+        after = 0
+        select = f"SELECT number, {columns} FROM memories WHERE number > ? ORDER BY number LIMIT 1000"  # noqa: S608
+        while page := self.query(select, (after,)):
+            yield page
+            after = page[-1][0]
 
     @abstractmethod
     def vector_index(self) -> VectorIndex:
