@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
     """The results of a search, best first."""
-    from ewe.longterm.store.rows import memory_json
-
     if as_json:
-        _print_json([{"score": hit.score, "memory": memory_json(hit.memory)} for hit in found])
+        _print_json([{"score": hit.score, "memory": asdict(hit.memory)} for hit in found])
         return
     console = output_console()
     for number, hit in enumerate(found, 1):
@@ -41,11 +39,9 @@ def show_found(found: Sequence[Found], description: str, as_json: bool) -> None:
 
 def show_listed(sizes: Mapping[Scope, int], memories: Iterable[Memory], as_json: bool) -> None:
     """Whose memories there are and how many, then the memories that are to be listed."""
-    from ewe.longterm.store.rows import memory_json
-
     if as_json:
         owners = [{"user": scope.user, "agent": scope.agent, "memories": size} for scope, size in sizes.items()]
-        _print_json({"owners": owners, "memories": [memory_json(memory) for memory in memories]})
+        _print_json({"owners": owners, "memories": [asdict(memory) for memory in memories]})
         return
     for scope, size in sizes.items():
         print(f"{_owner(scope)}: {size}")
@@ -64,10 +60,8 @@ def show_erased(parts: Sequence[Erasure]) -> None:
 
 def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -> None:
     """A memory, then all that became of it, the first first."""
-    from ewe.longterm.store.rows import memory_json
-
     if as_json:
-        _print_json({"memory": memory_json(memory), "revisions": [asdict(revision) for revision in revisions]})
+        _print_json({"memory": asdict(memory), "revisions": [asdict(revision) for revision in revisions]})
         return
     console = output_console()
     console.print(clean(memory.content), style="bold", markup=False)
@@ -93,15 +87,14 @@ def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -
 def write_history_page(path: Path, store: MemoryReader, memory: Memory, revisions: Sequence[Revision]) -> None:
     """Writes the page of a memory, with those it contradicts as far as its readers see them; says where it is."""
     from ewe.longterm.search import visible
-    from ewe.longterm.store.rows import memory_json
 
     contradictions = []
     for other_id in memory.contradicts:
         in_sight = (store.find(scope, other_id) for scope in visible(memory.scope.user, memory.scope.agent))
         other = next((one for one in in_sight if one is not None), None)
-        contradictions.append({"id": other_id, "memory": memory_json(other) if other is not None else None})
+        contradictions.append({"id": other_id, "memory": asdict(other) if other is not None else None})
     try:
-        write_memory_page(path, memory_json(memory), [asdict(revision) for revision in revisions], contradictions)
+        write_memory_page(path, asdict(memory), [asdict(revision) for revision in revisions], contradictions)
     except OSError as error:
         raise EWEError(f"the page cannot be written: {error}") from error
     print(f"ewe: the page is in {path}", file=sys.stderr)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ewe.errors import ConfigError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
@@ -67,14 +68,13 @@ class EvidenceBook:
             for passage in passages
             if _counts(passage) and (piece := f"passage:{passage.id}") not in seen
         }
-        pairs = [(passage.text, memory.content) for passage in new.values()]
-        rows = checked(self._judge.judge(pairs) if pairs else [], len(pairs), type(self._judge).__name__)
+        rows = _judged(self._judge, list(new.values()), memory)
         trust = [_reliability(passage.veracity, JUDGE_RELIABILITY) for passage in new.values()]
         with self._store.transaction():
             current = self._store.find(memory.scope, memory.id)
             if current is None or current.content != memory.content:
                 return None  # deleted or rewritten while the judge read
-            veracity = self._update(current, rows, trust, self._clock()) if pairs else current.veracity
+            veracity = self._update(current, rows, trust, self._clock()) if new else current.veracity
             moved = abs(veracity - current.veracity) >= _MOVED
             if not moved and not always:
                 return None
@@ -88,10 +88,9 @@ class EvidenceBook:
     def settling(self, memory: Memory, passages: Sequence[Passage]) -> Passage | None:
         """The first passage that surely supports or refutes a memory; None without one. Raises JudgeError."""
         counting = [passage for passage in passages if _counts(passage)]
-        if self._judge is None or not counting:
+        if self._judge is None:
             return None
-        pairs = [(passage.text, memory.content) for passage in counting]
-        rows = checked(self._judge.judge(pairs), len(pairs), type(self._judge).__name__)
+        rows = _judged(self._judge, counting, memory)
         decided = (place for place, row in enumerate(rows) if max(row[SUPPORTED], row[REFUTED]) >= LEAST_STRENGTH)
         return next((counting[place] for place in decided), None)
 
@@ -111,6 +110,12 @@ class EvidenceBook:
     def _pieces(self, memory: Memory) -> list[str]:
         """The evidence that was counted for a memory, in order."""
         return [piece for revision in self._store.history(memory.scope, memory.id) for piece in revision.evidence]
+
+
+def _judged(judge: Judge, passages: Sequence[Passage], memory: Memory) -> NDArray[np.float32]:
+    """What passages say of a memory, float32 [passages, 3]."""
+    pairs = [(passage.text, memory.content) for passage in passages]
+    return checked(judge.judge(pairs) if pairs else [], len(pairs), type(judge).__name__)
 
 
 def is_memory(passage_id: str) -> bool:

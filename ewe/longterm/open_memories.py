@@ -28,20 +28,29 @@ def open_memories(
     trusted: passages that memories are checked and reviewed by. verifier: whose judge judges memories too. Raises
     ConfigError, or DatastoreError for the store.
     """
+    settings, owns_store = config.longterm, service is None
+    if service is None:
+        service = _configured(config, trusted, verifier)
+    reviews = None
+    if settings.review_every is not None:
+        reviews = BackgroundReviews(service.reviewer(), every_s=settings.review_every)
+    return RequestMemories(
+        service, settings, reviews=reviews, owns_store=owns_store, patience_s=config.feedback.timeout
+    )
+
+
+def _configured(config: Config, trusted: Retriever | None, verifier: Verifier | None) -> MemoryService:
+    """The service over the store in `longterm.path`."""
     settings = config.longterm
-    patience_s = config.feedback.timeout
-    if service is not None:
-        return RequestMemories(service, settings, reviews=_reviews(service, settings), patience_s=patience_s)
     assert settings.path is not None
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     judge = _judge(config, verifier)
     # Whoever has sentences compared by their values has passages held against memories in the same way.
     by_values = load_judge("values") if isinstance(verifier, ValueVerifier) else None
-    opened = open_service(
+    return open_service(
         settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
     )
-    return RequestMemories(opened, settings, reviews=_reviews(opened, settings), owns_store=True, patience_s=patience_s)
 
 
 def open_service(
@@ -101,12 +110,6 @@ def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None)
         return MemoryRules(made, first=first_of_text_b, update=bayesian_as_written)
     # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
     return MemoryRules(made, first=FirstVeracity(contradictions=scorer != "default"))
-
-
-def _reviews(service: MemoryService, settings: LongTermConfig) -> BackgroundReviews | None:
-    if settings.review_every is None:
-        return None
-    return BackgroundReviews(service.reviewer(), every_s=settings.review_every)
 
 
 def _judge(config: Config, verifier: Verifier | None) -> Judge:

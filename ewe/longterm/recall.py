@@ -132,32 +132,32 @@ class Recaller:
 
     def _settled(self, key: _Key, score: Score, state: _Round) -> list[Recalled]:
         """What becomes of a memory, and what was looked up in its place."""
-        candidate, fresh = state.found[key], None
-        settled: list[Recalled] = []
+        candidate = state.found[key]
         tried: list[Action] = []
-        action = self._action(score, state, can_revalidate=state.checks > 0)
-        if action is Action.REVALIDATE:
-            state.checks -= 1
+        while (action := self._action(score, state, tried)) in (Action.REVALIDATE, Action.EXTERNAL_LOOKUP):
             tried.append(action)
-            if self._revalidated(candidate, state):
-                score, candidate = self._scores(state)[key], state.found[key]
-            action = self._action(score, state)
-        if action is Action.EXTERNAL_LOOKUP:
+            if action is Action.REVALIDATE:
+                state.checks -= 1
+                if self._revalidated(candidate, state):
+                    score, candidate = self._scores(state)[key], state.found[key]
+                continue
             state.lookups -= 1
-            tried.append(action)
             fresh = self._looked_up(candidate.memory, state)
-            action = Action.DISREGARD if fresh is not None else self._action(score, state, can_look_up=False)
             if fresh is not None:
-                instead = Candidate(fresh, candidate.similarity)
-                settled.append(_recalled(instead, fresh.veracity, Action.EXTERNAL_LOOKUP))
-        return [*settled, replace(_recalled(candidate, score.belief, action, tuple(tried)), replaced_by=fresh)]
+                instead = _recalled(Candidate(fresh, candidate.similarity), fresh.veracity, Action.EXTERNAL_LOOKUP)
+                old = _recalled(candidate, score.belief, Action.DISREGARD, tuple(tried))
+                return [instead, replace(old, replaced_by=fresh)]
+        return [_recalled(candidate, score.belief, action, tuple(tried))]
 
-    def _action(self, score: Score, state: _Round, *, can_revalidate: bool = False, can_look_up: bool = True) -> Action:
+    def _action(self, score: Score, state: _Round, tried: Sequence[Action]) -> Action:
         if not score.usable:
             return Action.DISREGARD
-        can_look_up = can_look_up and state.lookups > 0
-        threshold = self._rules.threshold
-        return threshold.action(score.belief, state.theta, can_revalidate=can_revalidate, can_look_up=can_look_up)
+        return self._rules.threshold.action(
+            score.belief,
+            state.theta,
+            can_revalidate=not tried and state.checks > 0,
+            can_look_up=Action.EXTERNAL_LOOKUP not in tried and state.lookups > 0,
+        )
 
     def _revalidated(self, candidate: Candidate, state: _Round) -> bool:
         """Whether trusted passages moved the memory; if so, `state` has it as it is now."""

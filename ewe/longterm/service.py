@@ -16,8 +16,8 @@ from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.search import MemorySearch
-from ewe.longterm.store import Change, MemoryStore
-from ewe.longterm.writing import MemoryWriter, Neighbourhood
+from ewe.longterm.store import MemoryStore
+from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
@@ -63,7 +63,7 @@ class BackgroundEmbedding:
             raise _ClosedError
 
 
-class MemoryService:
+class MemoryService(MemoryWriter):
     """Decides about the memories of a store, which must be open for writing; the store stays the caller's to close.
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
@@ -86,15 +86,13 @@ class MemoryService:
         clock: Clock = time.time,
     ) -> None:
         rules = rules or MemoryRules()
-        self.store = store
-        self._encoder, self._trusted, self._reviews, self._clock = encoder, trusted, rules.reviews, clock
-        self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
-        self.judge, self._models = judge, (judge, evidence_judge, encoder)
         search = MemorySearch(store, encoder)
-        self._evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
-        self._neighbourhood = Neighbourhood(search, judge)
-        self._writer = MemoryWriter(store, self._neighbourhood, self._evidence, clock, rules.first)
-        self._recaller = Recaller(store, search, self._evidence, self._writer, rules, trusted, clock)
+        evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
+        super().__init__(store, search, judge, evidence, clock, rules.first)
+        self._encoder, self._trusted, self._reviews = encoder, trusted, rules.reviews
+        self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
+        self._models = (judge, evidence_judge, encoder)
+        self._recaller = Recaller(store, search, evidence, self, rules, trusted, clock)
 
     def warm(self) -> None:
         """Has judge and encoder load their models, if they have any."""
@@ -111,35 +109,11 @@ class MemoryService:
         """Whether there is a judge to read evidence."""
         return self._evidence.can_weigh
 
-    def add(
-        self,
-        content: str,
-        scope: Scope,
-        source: MemorySource,
-        kind: str = "fact",
-        metadata: Mapping[str, str] | None = None,
-        valid_from: float | None = None,
-    ) -> Memory:
-        """Remembers a text; the memory that says the same words in this scope already, if there is one.
-
-        valid_from: since when it holds (seconds since 1970). Where it gives another value for the same attribute of the
-        same subject, the older value is superseded: it holds until then, and is found for earlier times only.
-        """
-        return self._embedded(self._writer.add(content, scope, source, kind, metadata, valid_from=valid_from))
-
     def knows(self, content: str, scope: Scope) -> bool:
         """Whether a memory of this scope that holds says the same, for the judge also in other words."""
-        found = self._neighbourhood.relations(Memory("new", content, scope=scope))
+        found = self.relations(Memory("new", content, scope=scope))
         same = [one.memory for one in found if one.memory.content == content]
         return any(memory.scope == scope for memory in (*same, *agreeing(found)))
-
-    def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
-        """Changes what a memory says, or when it holds; its history keeps what it said before."""
-        return self._embedded(self._writer.edit(scope, memory_id, change))
-
-    def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
-        """Remembers what a memory should have said; the wrong one stays, marked and believed less."""
-        return self._embedded(self._writer.correct(scope, memory_id, content, by))
 
     def search(
         self,
@@ -168,10 +142,7 @@ class MemoryService:
         as_of: float | None = None,
     ) -> Recall:
         """As `search`, with the counting left to the caller: one who asks again and again for the same answer."""
-        recall = self._recaller.recall(query, scopes, top_k, threshold, as_of)
-        if self._trusted is not None:
-            self._embed()  # what was looked up
-        return recall
+        return self._recaller.recall(query, scopes, top_k, threshold, as_of)
 
     def count_recalls(self, places: Iterable[tuple[Scope, str]]) -> None:
         """Counts one recall of each of these memories, by scope and id."""
@@ -203,9 +174,7 @@ class MemoryService:
         ]
         if len(proofs) < len(sentence.claims) or not all(proofs):
             return []
-        memories = [self._promoted(claim, behind, scope) for claim, behind in zip(sentence.claims, proofs, strict=True)]
-        self._embed()
-        return memories
+        return [self._promoted(claim, behind, scope) for claim, behind in zip(sentence.claims, proofs, strict=True)]
 
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
         """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
@@ -213,8 +182,7 @@ class MemoryService:
         for note in builder.build(conversation).notes:
             said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
             source = replace(said, reliability=write_time_prior(said))
-            memories.append(self._writer.add(note.content, scope, source, note.kind))
-        self._embed()
+            memories.append(self.add(note.content, scope, source, note.kind))
         return memories
 
     def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
@@ -230,11 +198,7 @@ class MemoryService:
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
         believed = claim.score * max(passage.veracity for passage in proofs)
         source = MemorySource("document", proofs[0].id, min(max(believed, 0.0), 1.0))
-        return self._writer.add(claim.text, scope, source, evidence=[f"passage:{passage.id}" for passage in proofs])
-
-    def _embedded(self, memory: Memory) -> Memory:
-        self._embed()
-        return memory
+        return self.add(claim.text, scope, source, evidence=[f"passage:{passage.id}" for passage in proofs])
 
     def _embed(self) -> None:
         if self._embedding is not None:

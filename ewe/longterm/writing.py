@@ -27,39 +27,20 @@ _ROUNDS = 4  # Under ever more writers the last comparison has to do.
 _WIDER = 6  # So many times the neighbours are looked through for other voices.
 
 
-class Neighbourhood:
-    """Compares a memory with those closest to it, of all scopes that whoever reads it can see."""
-
-    def __init__(self, search: MemorySearch, judge: Judge | None) -> None:
-        self._search, self._judge = search, judge
-
-    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
-        """How at most 16 neighbours that still hold stand to a memory; without a judge they say nothing of each other.
-
-        known: relations that were found a moment ago; the judge is not asked for them again. Raises JudgeError.
-        """
-        if not words(memory.content):
-            return []
-        scopes = visible(memory.scope.user, memory.scope.agent)
-        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
-        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
-        chosen = neighbours([other for other in others if other.valid_until is None])
-        if self._judge is None:
-            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
-        asked = {_key(one.memory): one for one in known}
-        new = [other for other in chosen if _key(other) not in asked]
-        asked |= {_key(one.memory): one for one in relations(memory.content, new, self._judge)}
-        return [asked[_key(other)] for other in chosen]
-
-
 class MemoryWriter:
     """Adds memories to one scope at a time; of memories outside that scope none is ever changed. Safe in threads."""
 
     def __init__(
-        self, store: MemoryStore, neighbourhood: Neighbourhood, evidence: EvidenceBook, clock: Clock, first: First
+        self,
+        store: MemoryStore,
+        search: MemorySearch,
+        judge: Judge | None,
+        evidence: EvidenceBook,
+        clock: Clock,
+        first: First,
     ) -> None:
-        self._store, self._neighbourhood, self._evidence, self._clock = store, neighbourhood, evidence, clock
-        self._first = first
+        self.store, self.judge = store, judge
+        self._search, self._evidence, self._clock, self._first = search, evidence, clock, first
         self._written = 0  # by this writer; changes only inside a transaction
 
     def add(
@@ -69,15 +50,17 @@ class MemoryWriter:
         source: MemorySource,
         kind: str = "fact",
         metadata: Mapping[str, str] | None = None,
+        valid_from: float | None = None,
+        *,
         evidence: Sequence[str] = (),
         contradicts: Sequence[str] = (),
-        valid_from: float | None = None,
     ) -> Memory:
-        """The new memory, or the one that says the same words already.
+        """Remembers a text; the memory that says the same words in this scope already, if there is one.
 
-        A memory of the scope that gives another value for the same attribute, and is believed no more than this
-        source, ends where the new one begins: at `valid_from` (seconds since 1970), or now. contradicts: ids in the
-        scope. Raises InvalidRequestError for what is no memory, JudgeError as the judge does.
+        valid_from: since when it holds (seconds since 1970). A memory of the scope that gives another value for the
+        same attribute of the same subject, and is believed no more than this source, is superseded: it holds until
+        then, or until now, and is found for earlier times only. contradicts: ids in the scope. Raises
+        InvalidRequestError for what is no memory, JudgeError as the judge does.
         """
         content = " ".join(content.split())
         about = dict(metadata or {})
@@ -86,12 +69,13 @@ class MemoryWriter:
         rounds, found = 0, list[Relation]()
         while there is None:
             before, rounds = self._written, rounds + 1
-            found = self._neighbourhood.relations(memory, found)
-            with self._store.transaction():
+            found = self.relations(memory, found)
+            with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
                 # Others may have written while the judge read: what they wrote is compared, too.
                 if there is None and (before == self._written or rounds == _ROUNDS):
                     there = self._write(memory, found, evidence, contradicts)
+        self._embed()
         return there
 
     def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
@@ -100,28 +84,51 @@ class MemoryWriter:
         New words are believed as if they were said by the same source today, and compared as those of a new memory.
         Raises InvalidRequestError if the scope holds no such memory, or it would be none; JudgeError as the judge does.
         """
-        memory, found = self._store.get(scope, memory_id), list[Relation]()
+        memory, found = self.store.get(scope, memory_id), list[Relation]()
         if change.content is not None:
             memory = replace(memory, content=" ".join(change.content.split()))
-            found = self._neighbourhood.relations(memory)
+            found = self.relations(memory)
             veracity, uncertainty = self._first(memory, found)
             against = tuple(other.id for other in contradicted(found))
             change = replace(
                 change, content=memory.content, veracity=veracity, uncertainty=uncertainty, contradicts=against
             )
-        with self._store.transaction():
-            self._store.revise(scope, memory_id, change, at=self._clock(), reason="edited")
+        with self.store.transaction():
+            self.store.revise(scope, memory_id, change, at=self._clock(), reason="edited")
             for other in contradicted(found):
                 self._mark(scope, other.id, memory_id)
-            return self._store.get(scope, memory_id)
+        self._embed()
+        return self.store.get(scope, memory_id)
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
-        """What a memory should have said, as a memory of its own; the wrong one is marked, moved and stays."""
-        self._store.get(scope, memory_id)
+        """Remembers what a memory should have said; the wrong one stays, marked and believed less."""
+        self.store.get(scope, memory_id)
         new = self.add(content, scope, by, metadata={"corrects": memory_id}, contradicts=[memory_id])
         if new.id != memory_id:
             self._evidence.feedback(scope, memory_id, False, by)
         return new
+
+    def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
+        """How at most 16 neighbours stand to a memory: those that hold, of all scopes that whoever reads it can see.
+
+        known: relations that were found a moment ago; the judge is not asked for them again. Without a judge they say
+        nothing of each other. Raises JudgeError.
+        """
+        if not words(memory.content):
+            return []
+        scopes = visible(memory.scope.user, memory.scope.agent)
+        [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
+        others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
+        chosen = neighbours([other for other in others if other.valid_until is None])
+        if self.judge is None:
+            return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
+        asked = {_key(one.memory): one for one in known}
+        new = [other for other in chosen if _key(other) not in asked]
+        asked |= {_key(one.memory): one for one in relations(memory.content, new, self.judge)}
+        return [asked[_key(other)] for other in chosen]
+
+    def _embed(self) -> None:
+        """Called after every change, for whoever keeps vectors of memories."""
 
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
@@ -139,10 +146,10 @@ class MemoryWriter:
             valid_from=begins if earlier else memory.valid_from, valid_until=min(later, default=None),
         )  # fmt: skip
         self._written += 1
-        self._store.add([new], evidence=tuple(evidence))
+        self.store.add([new], evidence=tuple(evidence))
         for other in earlier:
             change = Change(valid=(other.valid_from, begins))
-            self._store.revise(new.scope, other.id, change, at=now, reason="superseded", evidence=[new.id])
+            self.store.revise(new.scope, other.id, change, at=now, reason="superseded", evidence=[new.id])
         for memory_id in against:
             self._mark(new.scope, memory_id, new.id)
         for other in agreeing(found):
@@ -154,8 +161,8 @@ class MemoryWriter:
 
         What this voice adds to it is done. The words of a memory that holds no more are a new memory.
         """
-        with self._store.transaction():
-            while there := self._store.find(memory.scope, memory.id):
+        with self.store.transaction():
+            while there := self.store.find(memory.scope, memory.id):
                 if there.content == memory.content and there.holds_at(self._clock()):
                     break
                 memory = replace(memory, id=_id_of(memory.id))
@@ -165,7 +172,7 @@ class MemoryWriter:
             for other in (one for one in contradicts if one != memory.id):
                 self._mark(memory.scope, memory.id, other)
                 self._mark(memory.scope, other, memory.id)
-            return memory, self._store.get(memory.scope, memory.id)
+            return memory, self.store.get(memory.scope, memory.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
         """Somebody else, who is believed more than 1/2, said the same; counted once per voice, as their feedback."""
@@ -175,11 +182,11 @@ class MemoryWriter:
 
     def _mark(self, scope: Scope, memory_id: str, by_id: str) -> None:
         """Notes in a memory of the scope that another one contradicts it; its veracity stays."""
-        old = self._store.find(scope, memory_id)
+        old = self.store.find(scope, memory_id)
         if old is None or by_id in old.contradicts:
             return
         change = Change(uncertainty=max(old.uncertainty, 0.5), contradicts=(*old.contradicts, by_id))
-        self._store.revise(scope, memory_id, change, at=self._clock(), reason="contradicted", evidence=[by_id])
+        self.store.revise(scope, memory_id, change, at=self._clock(), reason="contradicted", evidence=[by_id])
 
 
 def _id_of(content: str) -> str:

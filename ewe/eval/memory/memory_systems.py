@@ -16,7 +16,7 @@ from ewe.longterm.recall import MemoryRules, Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.forms import FirstVeracity, unmoved
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
-from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS, source_prior
+from ewe.longterm.scoring.mma import ABLATIONS, PUBLISHED_WEIGHTS, source_prior
 from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
@@ -44,16 +44,13 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
         "none": lambda: open_(NoScorer()),
         "mma": lambda: open_(MMAScorer()),
         "mma kinds": lambda: open_(MMAScorer(source=lambda memory: source_prior(memory.source.kind))),
-        "mma st": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("st"))),
-        "mma cs": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("cs"))),
-        "mma tc": lambda: open_(MMAScorer(PUBLISHED_WEIGHTS.ablated("tc"))),
+        **{f"mma {mode}": partial(open_, MMAScorer(PUBLISHED_WEIGHTS.ablated(mode))) for mode in ABLATIONS},
         "verimem": verimem,
         "verimem fixed threshold": lambda: replace(verimem(), threshold=VeracityThreshold(scale=0.0)),
         UNFLAGGED: verimem,
         "verimem no lookup": lambda: replace(verimem(), checks=0),
         "verimem static": lambda: replace(verimem(), update=unmoved),
-        "verimem-a": lambda: rules_of("verimem-a", judge, trusted),
-        "verimem-b": lambda: rules_of("verimem-b", judge, trusted),
+        **{name: partial(rules_of, name, judge, trusted) for name in ("verimem-a", "verimem-b")},
         "mark": lambda: open_(MARKScorer()),
         "mark as written": lambda: open_(MARKScorer(as_written=True)),
         "mark similarity": lambda: open_(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),

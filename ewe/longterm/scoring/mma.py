@@ -17,11 +17,12 @@ _SECONDS_PER_DAY = 86400.0
 _TOLERANCE = 1e-9
 
 Ablation = Literal["st", "cs", "tc"]
-_KEPT: dict[Ablation, tuple[bool, bool, bool]] = {
+ABLATIONS: dict[Ablation, tuple[bool, bool, bool]] = {
     "st": (True, True, False),
     "cs": (True, False, True),
     "tc": (False, True, True),
 }
+"""Which of source, time and consensus each keeps."""
 
 
 class MMAWeights(NamedTuple):
@@ -38,7 +39,7 @@ class MMAWeights(NamedTuple):
 
     def ablated(self, mode: Ablation) -> MMAWeights:
         """Without consensus ("st"), without time ("cs") or without source ("tc"), as mma.txt tables 5, 6 and 8."""
-        return MMAWeights(*(weight * kept for weight, kept in zip(self, _KEPT[mode], strict=True)))
+        return MMAWeights(*(weight * kept for weight, kept in zip(self, ABLATIONS[mode], strict=True)))
 
 
 PUBLISHED_WEIGHTS = MMAWeights()

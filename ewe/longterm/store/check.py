@@ -1,5 +1,7 @@
 """Looking for damage in a whole store."""
 
+from itertools import chain
+
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of
@@ -12,14 +14,10 @@ _EXPECTATIONS = {
             SELECT memory, count(*) AS found, min(number) AS least, max(number) AS most FROM revisions GROUP BY memory
         ) AS counted ON memory = memories.number
         WHERE coalesce(found, 0) <> revisions OR coalesce(least, 0) <> 1 OR coalesce(most, 0) <> revisions""",
-    "has another veracity than its last revision": """
+    "has another veracity or uncertainty than its last revision": """
         SELECT id FROM memories JOIN revisions
             ON revisions.memory = memories.number AND revisions.number = memories.revisions
-        WHERE veracity_after <> veracity""",
-    "has another uncertainty than its last revision": """
-        SELECT id FROM memories JOIN revisions
-            ON revisions.memory = memories.number AND revisions.number = memories.revisions
-        WHERE revisions.uncertainty <> memories.uncertainty""",
+        WHERE veracity_after <> veracity OR revisions.uncertainty <> memories.uncertainty""",
     "belongs to no scope": "SELECT id FROM memories WHERE scope NOT IN (SELECT number FROM scopes)",
     "is gone, but not its revisions": "SELECT memory FROM revisions WHERE memory NOT IN (SELECT number FROM memories)",
     "is gone, but not its words": "SELECT memory FROM postings WHERE memory NOT IN (SELECT number FROM memories)",
@@ -53,24 +51,18 @@ def problems(session: MemorySession) -> list[str]:
 def _invalid(session: MemorySession) -> list[str]:
     """Rows that are no valid memory or revision, or not those that were written."""
     found = []
-    after = 0
-    while page := session.query(
-        f"SELECT number, checksum, {MEMORY_COLUMNS} FROM memories WHERE number > ? ORDER BY number LIMIT 1000",  # noqa: S608
-        (after,),
-    ):
-        for number, stored, *values in page:
-            try:
-                memory = memory_of(Scope(), values)
-                _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
-                for told, *revision in session.query(
-                    f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
-                    (number,),
-                ):
-                    revision_of(memory.id, revision)
-                    _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
-            except (InvalidRequestError, ValueError, TypeError) as error:
-                found.append(f"{session.name} is damaged: {error}")
-        after = page[-1][0]
+    for number, stored, *values in chain.from_iterable(session.pages(f"checksum, {MEMORY_COLUMNS}")):
+        try:
+            memory = memory_of(Scope(), values)
+            _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
+            for told, *revision in session.query(
+                f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
+                (number,),
+            ):
+                revision_of(memory.id, revision)
+                _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
+        except (InvalidRequestError, ValueError, TypeError) as error:
+            found.append(f"{session.name} is damaged: {error}")
     return found
 
 

@@ -2,11 +2,10 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ewe.errors import DatastoreError
-from ewe.longterm.records import Scope
+from ewe.longterm.store.schema import SQLITE
 from ewe.longterm.store.session import MemorySession, VectorIndex
 from ewe.longterm.store.vector_file import FileVectors
 from ewe.retrieval.store.database import make_file, open_file
@@ -35,109 +34,9 @@ BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END
 }
 _APPLICATION_ID = 0x4557454D  # "EWEM" in the header tells our files from other people's
 
-# AUTOINCREMENT: a number is used once, so that nothing that was found before a delete can mean something else after it.
-# memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
-# memories.revisions: how many there have to be; a lost one shows.
-# memories.checksum, revisions.checksum: of the row; NULL where schema 3 or earlier wrote it.
-# erasing: whose log entries may go; empty but inside the transaction that erases a user.
-# revisions.uncertainty: after the revision; NULL where schema 1 wrote it.
-_SCHEMA = """
-CREATE TABLE state (
-    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-    words TEXT NOT NULL,
-    unscrubbed INTEGER NOT NULL
-);
-CREATE TABLE scopes (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    user TEXT NOT NULL,
-    agent TEXT NOT NULL,
-    memories INTEGER NOT NULL DEFAULT 0,
-    words INTEGER NOT NULL DEFAULT 0,
-    vectors_changed INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (user, agent)
-);
-CREATE TABLE memories (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    content TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    source_kind TEXT NOT NULL,
-    source_id TEXT NOT NULL,
-    reliability REAL NOT NULL,
-    metadata TEXT NOT NULL,
-    created_at REAL NOT NULL,
-    updated_at REAL NOT NULL,
-    veracity REAL NOT NULL,
-    uncertainty REAL NOT NULL,
-    recall_count INTEGER NOT NULL,
-    correct_count INTEGER NOT NULL,
-    incorrect_count INTEGER NOT NULL,
-    contradicts TEXT NOT NULL,
-    confirmed_at REAL NOT NULL DEFAULT 0,
-    valid_from REAL,
-    valid_until REAL,
-    revisions INTEGER NOT NULL,
-    cell INTEGER,
-    checksum INTEGER,
-    UNIQUE (scope, id)
-);
+_ADDED = """
+ALTER TABLE scopes ADD COLUMN vectors_changed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX memories_by_cell ON memories (scope, cell);
-CREATE INDEX memories_without_vector ON memories (number) WHERE cell IS NULL;
-CREATE TABLE revisions (
-    memory INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    at REAL NOT NULL,
-    reason TEXT NOT NULL,
-    veracity_before REAL NOT NULL,
-    veracity_after REAL NOT NULL,
-    evidence TEXT NOT NULL,
-    content_before TEXT NOT NULL,
-    uncertainty REAL,
-    checksum INTEGER,
-    PRIMARY KEY (memory, number)
-) WITHOUT ROWID;
-CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions
-BEGIN SELECT RAISE(ABORT, 'revisions are never changed'); END;
-CREATE TRIGGER revisions_stay BEFORE DELETE ON revisions
-WHEN EXISTS (SELECT 1 FROM memories WHERE number = OLD.memory)
-BEGIN SELECT RAISE(ABORT, 'revisions go with their memory only'); END;
-CREATE TRIGGER revisions_go_with_their_memory AFTER DELETE ON memories
-BEGIN DELETE FROM revisions WHERE memory = OLD.number; END;
-CREATE TABLE deletions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    at REAL NOT NULL,
-    user TEXT NOT NULL,
-    agent TEXT NOT NULL,
-    id TEXT NOT NULL,
-    reason TEXT NOT NULL
-);
-CREATE INDEX deletions_by_id ON deletions (id, user, agent);
-CREATE TRIGGER deletions_stay_as_they_are BEFORE UPDATE ON deletions
-BEGIN SELECT RAISE(ABORT, 'the log of deletions is never changed'); END;
-CREATE TABLE erasing (user TEXT NOT NULL);
-CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
-BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END;
-CREATE TABLE words (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    scope INTEGER NOT NULL,
-    word TEXT NOT NULL,
-    memories INTEGER NOT NULL,
-    UNIQUE (scope, word)
-);
-CREATE TABLE postings (
-    word INTEGER NOT NULL,
-    memory INTEGER NOT NULL,
-    times INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    PRIMARY KEY (word, memory)
-) WITHOUT ROWID;
-CREATE TABLE encoder (
-    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-    name TEXT NOT NULL,
-    probe BLOB NOT NULL,
-    file INTEGER NOT NULL
-);
 CREATE TABLE cells (
     scope INTEGER NOT NULL,
     cell INTEGER NOT NULL,
@@ -145,6 +44,17 @@ CREATE TABLE cells (
     PRIMARY KEY (scope, cell)
 );
 CREATE TABLE unwiped (memory INTEGER PRIMARY KEY);
+CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions
+BEGIN SELECT RAISE(ABORT, 'revisions are never changed'); END;
+CREATE TRIGGER revisions_stay BEFORE DELETE ON revisions
+WHEN EXISTS (SELECT 1 FROM memories WHERE number = OLD.memory)
+BEGIN SELECT RAISE(ABORT, 'revisions go with their memory only'); END;
+CREATE TRIGGER revisions_go_with_their_memory AFTER DELETE ON memories
+BEGIN DELETE FROM revisions WHERE memory = OLD.number; END;
+CREATE TRIGGER deletions_stay_as_they_are BEFORE UPDATE ON deletions
+BEGIN SELECT RAISE(ABORT, 'the log of deletions is never changed'); END;
+CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
+BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END;
 INSERT INTO state VALUES (1, '', 0);
 """
 
@@ -155,7 +65,7 @@ def create_database(folder: Path) -> None:
     if target.exists():
         raise DatastoreError(f"{folder} holds memories already: open it, or choose another folder")
     # What people told is nobody else's business.
-    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, _SCHEMA, private=True)
+    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, SQLITE + _ADDED, private=True)
 
 
 def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
@@ -182,13 +92,6 @@ class MemoryFile(FileSession, MemorySession):
     def __init__(self, folder: Path, read_only: bool) -> None:
         super().__init__(folder / FILE_NAME, connect, read_only)
         self.path = folder
-
-    def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
-        """Nothing changes: statements name their scopes, and SQLite has no other way to hide a row."""
-        return nullcontext()
-
-    def lock_out(self) -> None:
-        """Nothing changes: the one who writes is alone."""
 
     def new_numbers(self, count: int) -> Sequence[int]:
         """The numbers that AUTOINCREMENT comes to next."""

@@ -36,7 +36,7 @@ class Embeddings:
         done = after = 0
         touched: set[int] = set()
         while rows := self._waiting(after):
-            vectors = encoder.encode_passages([content for _, content in rows])
+            vectors = encoder.encode_passages([content for _, content, _ in rows])
             scopes = self._keep(rows, vectors, file)
             done += len(scopes)
             touched.update(scopes)
@@ -101,19 +101,22 @@ class Embeddings:
             self._index.start(connection, len(probe))
         return int(file)
 
-    def _waiting(self, after: int) -> list[tuple[int, str]]:
-        """Numbers and contents of memories without a vector."""
+    def _waiting(self, after: int) -> list[tuple[int, str, Scope]]:
+        """Numbers, contents and scopes of memories without a vector."""
         with self._session.seeing(None):
             rows = self._session.query(
-                "SELECT number, content FROM memories WHERE cell IS NULL AND number > ? ORDER BY number LIMIT ?",
+                'SELECT memories.number, content, "user", agent FROM memories JOIN scopes '
+                "ON scopes.number = memories.scope "
+                "WHERE cell IS NULL AND memories.number > ? ORDER BY memories.number LIMIT ?",
                 (after, _BATCH),
             )
-        return [(number, content) for number, content in rows]
+        return [(number, content, Scope(user, agent)) for number, content, user, agent in rows]
 
-    def _keep(self, rows: Sequence[tuple[int, str]], vectors: np.ndarray, file: int) -> list[int]:
+    def _keep(self, rows: Sequence[tuple[int, str, Scope]], vectors: np.ndarray, file: int) -> list[int]:
         """Writes the vectors of those memories that still have the content that was encoded; the scope of each."""
-        numbers = [number for number, _ in rows]
-        with self._session.transaction() as connection, self._session.seeing(self._owners(numbers)):
+        numbers = [number for number, *_ in rows]
+        owners = list({owner for *_, owner in rows})
+        with self._session.transaction() as connection, self._session.seeing(owners):
             # Held until the end, so that no other encoder takes over meanwhile.
             if connection.execute("UPDATE encoder SET file = file WHERE file = ?", (file,)).rowcount == 0:
                 return []
@@ -124,20 +127,11 @@ class Embeddings:
                 )
             }
             places = [
-                place for place, (number, content) in enumerate(rows) if contents.get(number, ("",))[0] == content
+                place for place, (number, content, _) in enumerate(rows) if contents.get(number, ("",))[0] == content
             ]
-            entries = [(number, int(contents[number][1]), content) for number, content in (rows[i] for i in places)]
+            entries = [(number, int(contents[number][1]), content) for number, content, _ in (rows[i] for i in places)]
             self._index.write(connection, entries, vectors[places])
         return [scope for _, scope, _ in entries]
-
-    def _owners(self, numbers: Sequence[int]) -> list[Scope]:
-        """The scopes of memories."""
-        names = (
-            'SELECT DISTINCT scopes."user", scopes.agent FROM scopes JOIN memories ON memories.scope = scopes.number '
-            "WHERE memories.number IN"
-        )
-        with self._session.seeing(None):
-            return [Scope(*found) for found in self._session.lookup(names, numbers)]
 
     def _known(self) -> tuple[str, np.ndarray, int] | None:
         """The encoder's name, its probe (float32 [dimension]) and its number here, if there are vectors."""

@@ -11,7 +11,7 @@ from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.adding import AddResult, History
 from ewe.longterm.store.reading import MemoryReader
-from ewe.longterm.store.rows import Deletion, memory_from_json, memory_json, revision_from_json
+from ewe.longterm.store.rows import Deletion, memory_from_json, revision_from_json
 from ewe.longterm.store.store import MemoryStore
 from ewe.retrieval.store.database import file_errors
 
@@ -38,7 +38,7 @@ def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] 
                 _write(file, _HEADER)
                 for memory in store.scan(scopes):
                     history = [asdict(revision) for revision in store.history(memory.scope, memory.id)]
-                    _write(file, {"memory": memory_json(memory), "revisions": history})
+                    _write(file, {"memory": asdict(memory), "revisions": history})
                     count += 1
                 for scope in [None] if scopes is None else scopes:
                     for entry in store.deletions(scope):

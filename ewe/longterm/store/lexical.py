@@ -115,12 +115,8 @@ class Lexicon:
             "UPDATE scopes SET memories = 0, words = 0",
         ):
             connection.execute(statement)
-        after = 0
-        while page := self._session.query(
-            "SELECT number, scope, content FROM memories WHERE number > ? ORDER BY number LIMIT 1000", (after,)
-        ):
+        for page in self._session.pages("scope, content"):
             self.add(connection, page)
-            after = page[-1][0]
         connection.execute("UPDATE state SET words = ?", (_fingerprint(),))
 
     def _frequencies(self, query: str, scopes: Sequence[int], marks: str) -> list[_Word]:

@@ -88,14 +88,6 @@ class PostgresSession(MemorySession):
                 apart.execute(f"DROP INDEX IF EXISTS {name}")  # what a process left that ended too early
                 apart.execute(f"CREATE INDEX CONCURRENTLY {name} {definition}")
 
-    def empty_log(self) -> bool:
-        """Leaves the server's log to the server."""
-        return True
-
-    def damages(self) -> list[str]:
-        """Nothing; pg_amcheck looks into the files of a server."""
-        return []
-
     def size(self) -> int:
         """The bytes of the tables with their indexes."""
         tables = ",".join(f"'{table}'" for table in TABLES)

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from ewe.errors import InvalidRequestError
@@ -93,20 +93,8 @@ def revision_of(memory_id: str, values: Sequence[Any]) -> Revision:
     return Revision(memory_id, number, at, reason, before, after, tuple(json.loads(evidence)), content, uncertainty)
 
 
-def memory_json(memory: Memory) -> dict[str, Any]:
-    """A JSON-ready copy of a memory."""
-    values = {item.name: getattr(memory, item.name) for item in fields(Memory)}
-    return {
-        **values,
-        "source": asdict(memory.source),
-        "scope": asdict(memory.scope),
-        "metadata": dict(memory.metadata),
-        "contradicts": list(memory.contradicts),
-    }
-
-
 def memory_from_json(values: Mapping[str, Any]) -> Memory:
-    """The memory that `memory_json` wrote, with defaults; raises InvalidRequestError for unknown or wrong fields."""
+    """The memory that `asdict` wrote, with defaults; raises InvalidRequestError for unknown or wrong fields."""
     values = dict(values)
     try:
         if "scope" in values:

@@ -1,10 +1,10 @@
 """What the store of memories asks of a database beyond the SQL that SQLite and PostgreSQL share."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,14 +41,13 @@ class MemorySession(Session):
 
     path: Path | str  # the folder of the store, or its URL
 
-    @abstractmethod
     def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
         """Inside, statements are about these scopes (None: all), and a database with row-level security shows no other.
 
-        In a transaction, other writers to these scopes wait until it has ended.
+        In a transaction, other writers to these scopes wait until it has ended. In SQLite whoever writes is alone.
         """
+        return nullcontext()
 
-    @abstractmethod
     def lock_out(self) -> None:
         """Has all other writers wait until the transaction has ended."""
 
@@ -56,17 +55,25 @@ class MemorySession(Session):
     def new_numbers(self, count: int) -> Sequence[int]:
         """Numbers of new memories, each given once; belongs inside a transaction."""
 
+    def pages(self, columns: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The number and these columns of all memories in sight, in pages of 1000, as they were added."""
+        after = 0
+        select = f"SELECT number, {columns} FROM memories WHERE number > ? ORDER BY number LIMIT 1000"  # noqa: S608
+        while page := self.query(select, (after,)):
+            yield page
+            after = page[-1][0]
+
     @abstractmethod
     def vector_index(self) -> VectorIndex:
         """Where vectors lie."""
 
-    @abstractmethod
     def empty_log(self) -> bool:
         """Takes what was deleted from the database's log, as far as it can; false while a reader holds it."""
+        return True  # a server's log is the server's
 
-    @abstractmethod
     def damages(self) -> list[str]:
-        """What the database itself finds damaged."""
+        """What the database itself finds damaged; pg_amcheck looks into the files of a server."""
+        return []
 
     @abstractmethod
     def size(self) -> int:
