@@ -36,7 +36,7 @@ from ewe.types import Passage, ScoredPassage
 Ranking = list[list[ScoredPassage]]  # per query, best first
 
 _TOP_K, _DEPTH = 10, 100  # what is compared; what the hybrid retriever fuses
-_BATCH = 5  # queries at a time: Milvus Lite takes long over BM25
+_BATCH = 5  # queries at a time: Milvus Lite searches sparse vectors in Python
 _SENTENCES = 3
 
 

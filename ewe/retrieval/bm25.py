@@ -53,7 +53,7 @@ class BM25Retriever:
     ) -> None:
         opened = as_source(source)
         with snapshot(opened):
-            self._postings = _postings(opened, progress)
+            self._postings = postings_of(opened, progress)
             self._rows = Rows(opened, self._postings.rowids, keep)
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class BM25Retriever:
         return scores
 
 
-def _postings(source: PassageSource, progress: Progress | None) -> Postings:
+def postings_of(source: PassageSource, progress: Progress | None = None) -> Postings:
     """The index of a source: a store's from its folder, made again if it is stale; any other's in memory."""
     if not isinstance(source, PassageStore):
         return build_postings(source.scan(), len(source), progress=progress)
@@ -136,6 +136,16 @@ class Postings:
         listed = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
         # As plain arrays: slicing a memmap costs more than a short posting list.
         return cls({word: index for index, word in enumerate(listed)}, *map(np.asarray, arrays))
+
+    def weights_of(self, position: int, passage: Passage) -> dict[str, float]:
+        """What each word of the passage at a position adds to its score, in the order of its words."""
+        weights = {}
+        for word in dict.fromkeys(words(searched_text(passage))):
+            number = self.vocabulary[word]
+            first, last = self.starts[number : number + 2]
+            place = first + np.searchsorted(self.passages[first:last], position)
+            weights[word] = float(self.weights[place])
+        return weights
 
 
 def build_postings(

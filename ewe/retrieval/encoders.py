@@ -19,7 +19,7 @@ Kind = Literal["SentenceTransformer", "CrossEncoder"]
 
 
 class SentenceModel(Lazy[Any]):
-    """A model of a class of sentence-transformers: `name` is a folder or a hub id, batch_size texts per forward pass.
+    """A model of a class of sentence-transformers: `name` is a folder or a hub id.
 
     A folder is checked at once, and its model loaded when first needed; a hub id is loaded at once, for nothing else
     tells whether it is there. Only safetensors are read, and no code of the model's own runs. Safe to call from several
@@ -27,11 +27,10 @@ class SentenceModel(Lazy[Any]):
     or by `get`.
     """
 
-    def __init__(self, kind: Kind, name: str, device: str | None, batch_size: int) -> None:
+    def __init__(self, kind: Kind, name: str, device: str | None) -> None:
         if find_spec("sentence_transformers") is None:
             raise ConfigError(f"encoders and rerankers need sentence-transformers: {EXTRA}")
         self.folder = _model_folder(name)
-        self._batch_size = batch_size
         self._calls = threading.Lock()  # the tokenizer's settings change during a call
         super().__init__(partial(_load, kind, name, self.folder, device))
         if self.folder is None:
@@ -166,9 +165,8 @@ class SentenceEncoder(SentenceModel):
         query_prefix: str = "",
         passage_prefix: str = "",
         device: str | None = None,
-        batch_size: int = 32,
     ) -> None:
-        super().__init__("SentenceTransformer", str(name or _builtin()), device, batch_size)
+        super().__init__("SentenceTransformer", str(name or _builtin()), device)
         self.name = BUILTIN_NAME if name is None else str(name).rstrip("/")
         self.query_prefix, self.passage_prefix = query_prefix, passage_prefix
 
@@ -198,7 +196,6 @@ class SentenceEncoder(SentenceModel):
             vectors = getattr(self.get(), method)(
                 [clean(text) for text in texts],
                 prompt=prefix or None,
-                batch_size=self._batch_size,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
+from ewe.retrieval.source import describe
 from ewe.types import ScoredPassage
 
 # Chosen on every second query of benchmarks/retrieval_recall.py, in the middle of a plateau. The usual 60 with equal
@@ -30,19 +31,16 @@ class HybridRetriever:
         self,
         retrievers: Sequence[Retriever],
         weights: Sequence[float] | None = None,
-        rank_offset: float = RANK_OFFSET,
         depth: int = _DEPTH,
     ) -> None:
         self.retrievers = tuple(retrievers)
         self._weights = tuple(weights) if weights is not None else (1.0,) * len(self.retrievers)
-        self._offset, self._depth = rank_offset, depth
+        self._depth = depth
         if not self.retrievers:
             raise ConfigError("hybrid retrieval needs at least one retriever")
-        if len(self._weights) != len(self.retrievers) or min(self._weights) <= 0 or rank_offset < 0:
-            raise ConfigError(
-                "hybrid retrieval needs one positive weight per retriever, and a rank offset of 0 or more"
-            )
-        self.description = "hybrid: " + " + ".join(_describe(retriever) for retriever in self.retrievers)
+        if len(self._weights) != len(self.retrievers) or min(self._weights) <= 0:
+            raise ConfigError("hybrid retrieval needs one positive weight per retriever")
+        self.description = "hybrid: " + " + ".join(describe(retriever) for retriever in self.retrievers)
 
     def warm(self) -> None:
         """Loads what the retrievers need."""
@@ -55,7 +53,7 @@ class HybridRetriever:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
         depth = max(self._depth, top_k)
         rankings = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
-        return [fuse(rows, self._weights, self._offset)[:top_k] for rows in zip(*rankings, strict=True)]
+        return [fuse(rows, self._weights)[:top_k] for rows in zip(*rankings, strict=True)]
 
 
 def fuse(
@@ -73,7 +71,3 @@ def fuse(
             passages.setdefault(key, scored)
     order = sorted(scores, key=lambda key: (-scores[key], best[key]))
     return [ScoredPassage(passages[key].passage, scores[key]) for key in order]
-
-
-def _describe(retriever: Retriever) -> str:
-    return str(getattr(retriever, "description", type(retriever).__name__))

@@ -10,7 +10,7 @@ from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import SentenceModel, clean
-from ewe.retrieval.source import searched_text
+from ewe.retrieval.source import describe, searched_text
 from ewe.types import ScoredPassage
 
 _DEPTH = 50
@@ -19,9 +19,9 @@ _DEPTH = 50
 class CrossEncoderScorer(SentenceModel):
     """A cross-encoder with one output; scores are its sigmoids, in [0, 1]. Raises ConfigError for several outputs."""
 
-    def __init__(self, name: str | Path, device: str | None = None, batch_size: int = 32) -> None:
+    def __init__(self, name: str | Path, device: str | None = None) -> None:
         self.name = str(name)
-        super().__init__("CrossEncoder", self.name, device, batch_size)
+        super().__init__("CrossEncoder", self.name, device)
         labels = self.config().get("id2label")
         if labels is not None:
             self._check_outputs(len(labels))
@@ -39,7 +39,6 @@ class CrossEncoderScorer(SentenceModel):
         with self._calls:
             logits = self.get().predict(
                 [(clean(query), clean(passage)) for query, passage in pairs],
-                batch_size=self._batch_size,
                 show_progress_bar=False,
                 activation_fn=lambda logits: logits,
                 convert_to_numpy=True,
@@ -59,8 +58,7 @@ class Reranked:
 
     def __init__(self, retriever: Retriever, scorer: CrossEncoderScorer, depth: int = _DEPTH) -> None:
         self.retriever, self.scorer, self._depth = retriever, scorer, depth
-        found = getattr(retriever, "description", type(retriever).__name__)
-        self.description = f"{found}, reranked by {Path(scorer.name).name}"
+        self.description = f"{describe(retriever)}, reranked by {Path(scorer.name).name}"
 
     def warm(self) -> None:
         """Loads what the retriever and the scorer need."""

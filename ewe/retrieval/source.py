@@ -47,6 +47,11 @@ def searched_text(passage: Passage) -> str:
     return f"{passage.title}\n{passage.text}" if passage.title else passage.text
 
 
+def describe(retriever: object) -> str:
+    """What a retriever says it is; else the name of its class."""
+    return str(getattr(retriever, "description", type(retriever).__name__))
+
+
 class Rows:
     """From positions in an index to passages.
 

@@ -13,7 +13,7 @@ import numpy as np
 from ewe.errors import ConfigError
 from ewe.lazy import warm
 from ewe.protocols import Retriever
-from ewe.retrieval.source import searched_text
+from ewe.retrieval.source import describe, searched_text
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
@@ -26,7 +26,7 @@ class Weighed:
 
     def __init__(self, retriever: Retriever, scorer: SourceTable | ConfidenceScorer) -> None:
         self.retriever, self._scorer = retriever, scorer
-        self.description = getattr(retriever, "description", type(retriever).__name__)
+        self.description = describe(retriever)
 
     def warm(self) -> None:
         """Loads what the retriever needs."""

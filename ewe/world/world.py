@@ -73,7 +73,7 @@ class World:
         lies = _choose_lies(Random(f"{seed}/poison"), stories, poisoned)
         passages, stated = [], {}
         for index, story in enumerate(stories):
-            telling = story.tell_lie() if index in lies else story.tell_truth()
+            telling = story.tell(is_lie=index in lies)
             passages.append(telling.passage(f"w{seed}-{index:05d}"))
             stated[passages[-1].id] = telling.facts
         return cls(seed, people, tuple(passages), stated, frozenset(passages[index].id for index in lies))
@@ -106,12 +106,11 @@ class _Story:
     pool: EntityPool
     other: Person | None
 
-    def tell_truth(self) -> Telling:
-        return tell(Random(self.seed), self.person, self.topic, self.source, self.pool, self.other)
-
-    def tell_lie(self) -> Telling:
-        liar = lie_about(Random(self.seed + "/lie"), self.person, SLOTS_BY_TOPIC[self.topic], self.pool)
-        return tell(Random(self.seed), liar, self.topic, self.source, self.pool, self.other)
+    def tell(self, is_lie: bool) -> Telling:
+        person = self.person
+        if is_lie:
+            person = lie_about(Random(self.seed + "/lie"), person, SLOTS_BY_TOPIC[self.topic], self.pool)
+        return tell(Random(self.seed), person, self.topic, self.source, self.pool, self.other)
 
 
 def _draw_people(rng: Random, pool: EntityPool, count: int) -> dict[str, Person]:

@@ -126,6 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {"errors": any("error" in item["index"] for item in items), "items": items}
 
     def _post_msearch(self, name, lines):
+        assert self.path.endswith("?search_type=dfs_query_then_fetch")
         documents = list(self.server.indexes[name]["visible"].values())
         return {"responses": [self._search(documents, body) for body in lines[1::2]]}
 

@@ -27,7 +27,7 @@ from ewe.retrieval.datastore import Datastore
 from ewe.retrieval.open_retriever import open_retriever
 from ewe.retrieval.source import day_range
 from ewe.retrieval.store import PassageStore
-from ewe.retrieval.vector_stores import elasticsearch
+from ewe.retrieval.vector_stores import elasticsearch, milvus
 from ewe.retrieval.vector_stores.connect import connect, is_address
 from ewe.retrieval.vector_stores.push import PushReport, push
 from ewe.types import Passage
@@ -119,6 +119,39 @@ def test_bm25_finds_what_the_embedded_datastore_finds(address):
     assert open_retriever(address).description == f"BM25 in {connect(address).kind} (no vectors were pushed)"
 
 
+SCRIPTS = (
+    Passage("han", "長江大橋於一九五七年建成。", "武漢長江大橋", "news"),
+    Passage("han2", "南京長江大橋於一九六八年建成。", source="blog"),
+    Passage("kana", "橋はひらがなで「はし」と書く。", source="news"),
+    Passage("thai", "สะพานข้ามแม่น้ำเจ้าพระยาเปิดใช้ในปี 1932", source="news"),
+    Passage("thai2", "แม่น้ำเจ้าพระยาไหลผ่านกรุงเทพ", source="blog"),
+    Passage("signs", "☃ !!!", source="news"),
+)
+
+
+@needs_milvus
+def test_bm25_in_milvus_has_the_scores_of_the_embedded_datastore_whatever_it_held_before(milvus_file, tmp_path):
+    address = f"milvus+file:{milvus_file}/c{uuid4().hex}"
+    queries = [*QUERIES, "長江大橋", "はし", "แม่น้ำเจ้าพระยา", "a bridge w0 w1", "☃"]
+    with PassageStore.create(tmp_path / "store") as source:
+        for passages in (PASSAGES[60:], PASSAGES[:60], SCRIPTS):
+            source.add(passages)
+            push(source, connect(address), None)
+        for filters in (FilterConfig(), FilterConfig(sources=("news", "s1")), FilterConfig(without=("blog",))):
+            chosen = RetrievalConfig(retriever="bm25", filters=filters)
+            found, expected = (open_retriever(each, chosen).retrieve(queries, 200) for each in (address, source))
+            for row, wanted in zip(found, expected, strict=True):
+                scores = {scored.passage.id: scored.score for scored in wanted}
+                assert {scored.passage.id: scored.score for scored in row} == pytest.approx(scores, rel=1e-5)
+            assert [bool(row) for row in found[-5:]] == [True] * 4 + [False]
+
+
+def test_words_of_one_dimension_are_one_word_to_milvus():
+    [(dimension, weight)] = milvus._sparse({"plumless": 2.0, "buckeroo": 0.5}).items()  # equal checksums
+    assert (dimension, weight) == (1 + 0x4DDB0C25, 2.5)
+    assert 0 not in milvus._sparse(dict.fromkeys(map(str, range(1000)), 1.0))
+
+
 @needs_milvus
 def test_a_collection_that_was_released_is_loaded(milvus_file):
     address = f"milvus+file:{milvus_file}/c{uuid4().hex}"
@@ -179,7 +212,10 @@ def test_a_second_push_changes_nothing_and_a_changed_passage_is_replaced(address
     assert push(Datastore(PASSAGES), connect(address), encoder) == PushReport(0, len(PASSAGES), len(PASSAGES))
     assert not set(encoder.encoded[before:]) & {passage.text for passage in PASSAGES}
     changed = (replace(PASSAGES[0], text="Nobody crosses the ocean.", veracity=0.5), *PASSAGES[1:])
-    assert push(Datastore(changed), connect(address), encoder) == PushReport(1, len(PASSAGES) - 1, len(PASSAGES))
+    # Where a store is given weights, those of all passages change.
+    pushed = 1 if connect(address).computes_bm25 else len(PASSAGES)
+    report = push(Datastore(changed), connect(address), encoder)
+    assert report == PushReport(pushed, len(PASSAGES) - pushed, len(PASSAGES))
     retriever = open_retriever(address, RetrievalConfig(retriever="dense"))
     assert retriever.retrieve(["nobody crosses the ocean"], 1)[0][0].passage == changed[0]
 
@@ -207,7 +243,8 @@ def test_what_was_removed_is_not_pushed_and_what_is_there_stays(address, encoder
         compare(address, source, retriever="dense")
         source.remove([PASSAGES[0].id])
         source.add(PASSAGES[1:2])
-        assert push(source, connect(address), encoder) == PushReport(1, left - 1, left + 1)
+        pushed = 1 if connect(address).computes_bm25 else left
+        assert push(source, connect(address), encoder) == PushReport(pushed, left - pushed, left + 1)
     done = CliRunner().invoke(
         app, ["index", "push", str(tmp_path / "store"), address, "--set", "retrieval.retriever=dense"]
     )
@@ -280,7 +317,7 @@ def test_what_answers_in_another_form_is_no_store(server, answer):
     server.foreign = answer
     for ask in (
         *(store.__len__, lambda: store.digests(["a"]), lambda: store.upsert([{"key": "a"}])),
-        *(lambda: store.search_words(["a"], 1, FilterConfig()), store.metadata),
+        *(lambda: store.search_words([["a"]], 1, FilterConfig()), store.metadata),
     ):
         with suppress(DatastoreError):  # an empty answer may be one
             ask()

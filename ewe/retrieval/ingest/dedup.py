@@ -18,6 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from ewe.retrieval.store import PassageStore
+from ewe.text.english import words_of
 from ewe.text.words import fold
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ SIMILAR = 0.8
 _BANDS, _ROWS = 8, 6  # a pair of similarity 0.8 meets with probability 0.91, of 0.9 with 0.998
 # A number with its sign, currency and per cent, or a word.
 _WORD = re.compile(r"[-−+<>=~$€£]{0,2}\d+(?:[.,]\d+)*%?|[^\W\d_]+(?:['’][^\W\d_]+)*")
-_DENYING = frozenset(
-    ("not", "no", "never", "none", "neither", "nor", "without", "cannot", "nobody", "nothing", "hardly", "false")
-)
+_DENYING = words_of("not no never none neither nor without cannot nobody nothing hardly false")
 
 
 def _constants(name: str) -> np.ndarray:

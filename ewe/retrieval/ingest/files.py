@@ -55,22 +55,17 @@ def find_files(sources: Sequence[str], leave_out: Path) -> tuple[list[SourceFile
 
 def _expand(source: str, leave_out: Path) -> Iterator[tuple[Path, bool]]:
     """(file, whether the user named it) for one argument."""
-    path = Path(source)
-    if path.is_dir():
-        yield from ((file, False) for file in _walk(path, leave_out))
-    elif path.exists():
-        yield path, True
-    elif glob.has_magic(source):
-        matches = sorted(glob.glob(source, recursive=True))
-        if not matches:
-            raise DatastoreError(f"no file fits the pattern {source!r}")
-        for match in map(Path, matches):
-            if match.is_dir():
-                yield from ((file, False) for file in _walk(match, leave_out))
-            else:
-                yield match, False
-    else:
+    is_named = Path(source).exists()
+    if not is_named and not glob.has_magic(source):
         raise DatastoreError(f"{source} does not exist")
+    matches = [source] if is_named else sorted(glob.glob(source, recursive=True))
+    if not matches:
+        raise DatastoreError(f"no file fits the pattern {source!r}")
+    for match in map(Path, matches):
+        if match.is_dir():
+            yield from ((file, False) for file in _walk(match, leave_out))
+        else:
+            yield match, is_named
 
 
 def _walk(folder: Path, leave_out: Path) -> Iterator[Path]:

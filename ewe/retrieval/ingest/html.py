@@ -11,44 +11,25 @@ from html.parser import HTMLParser
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError
 from ewe.retrieval.ingest.fields import whole_document
 from ewe.retrieval.ingest.files import decode
+from ewe.text.english import words_of
 
-_LEFT_OUT = frozenset(
-    (
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "nav",
-        "aside",
-        "button",
-        "select",
-        "textarea",
-        "iframe",
-        "object",
-    )
-)
-_LEFT_OUT_ROLES = frozenset(
-    ("navigation", "banner", "contentinfo", "complementary", "search", "doc-noteref", "doc-backlink")
-)
+_LEFT_OUT = words_of("script style noscript template svg nav aside button select textarea iframe object")
+_LEFT_OUT_ROLES = words_of("navigation banner contentinfo complementary search doc-noteref doc-backlink")
 # Marks of references, links for editing and links past the menu, which HTML has no elements for.
-_LEFT_OUT_CLASSES = frozenset(
-    ("noprint", "mw-editsection", "mw-cite-backlink", "mw-jump-link", "skip-link", "skip-nav")
-)
+_LEFT_OUT_CLASSES = words_of("noprint mw-editsection mw-cite-backlink mw-jump-link skip-link skip-nav")
 # Their end tags may be missing, so nothing says where one that is hidden ends.
-_WITHOUT_END = frozenset(
-    ("area", "base", "body", "br", "col", "dd", "dt", "embed", "hr", "html", "img", "input", "li", "link", "meta",
-     "option", "p", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr")
-)  # fmt: skip
-_SECTIONS = frozenset(("article", "main", "section"))
-_BLOCKS = frozenset(
-    ("address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "div", "dl", "dt",
-     "figcaption", "figure", "footer", "form", "h5", "h6", "header", "hr", "legend", "li", "main", "ol", "p", "pre",
-     "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul")
-)  # fmt: skip
-_CELLS = frozenset(("td", "th"))
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4"))
-_DATES = frozenset(("article:published_time", "date", "dc.date", "dcterms.date", "datepublished"))
+_WITHOUT_END = words_of(
+    """area base body br col dd dt embed hr html img input li link meta option p source tbody td tfoot th thead tr track
+    wbr"""
+)
+_SECTIONS = words_of("article main section")
+_BLOCKS = words_of(
+    """address article aside blockquote body br caption center dd details div dl dt figcaption figure footer form h5 h6
+    header hr legend li main ol p pre section summary table tbody tfoot thead tr ul"""
+)
+_CELLS = words_of("td th")
+_HEADINGS = words_of("h1 h2 h3 h4")
+_DATES = words_of("article:published_time date dc.date dcterms.date datepublished")
 _EXPONENT = re.compile(r"[-+−]?\d")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 _CHARSET = re.compile(

@@ -2,8 +2,9 @@
 
 import csv
 import json
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import BinaryIO, TypeVar
 
 from ewe.retrieval.ingest.documents import (
     FIELDS,
@@ -19,6 +20,7 @@ from ewe.retrieval.ingest.documents import (
 from ewe.retrieval.ingest.fields import check_columns, document
 from ewe.retrieval.ingest.files import check_text, open_text
 
+Row = TypeVar("Row")
 _BLOCK = 256 << 10
 _ROWS = 1024
 
@@ -35,25 +37,14 @@ def csv_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
         check_text(sample)
         delimiter = "\t" if file.path.suffix.lower() == ".tsv" else max(",;\t", key=sample.count)
         rows = csv.reader(text, delimiter=delimiter, strict=True)
-        header: list[str] | None = None
-        group: list[list[str]] = []
-        first, size, number = 1, 0, 0
         try:
-            for row in rows:
-                if header is None:
-                    header = [name.strip() for name in row]
-                    check_columns(header, options)
-                    continue
-                number += 1
-                group.append(row)
-                size += sum(map(len, row)) + len(row)
-                if size >= _BLOCK:
+            for names in islice(rows, 1):
+                header = [name.strip() for name in names]
+                check_columns(header, options)
+                for group, first, size in _groups((row, sum(map(len, row)) + len(row)) for row in rows):
                     yield Block(file, (header, group), first, size)
-                    first, size, group = number + 1, 0, []
         except csv.Error as error:
             raise UnreadableError(f"line {rows.line_num} is no CSV ({error})") from error
-        if group:
-            yield Block(file, (header, group), first, size)
 
 
 def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem | None]:
@@ -100,15 +91,7 @@ _TOO_LONG = None
 def jsonl_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
     """Lines in groups of about 256 KiB; one that is too long to hold is left out of its group, as None."""
     with file.path.open("rb") as raw:
-        lines: list[bytes | None] = []
-        first, size = 1, 0
-        for line, length in _lines(raw):
-            lines.append(line)
-            size += length
-            if size >= _BLOCK:
-                yield Block(file, lines, first, size)
-                first, size, lines = first + len(lines), 0, []
-        if lines:
+        for lines, first, size in _groups(_lines(raw)):
             yield Block(file, lines, first, size)
 
 
@@ -133,6 +116,20 @@ def jsonl_documents(block: Block, options: ReadOptions) -> Iterator[Document | P
             )
         except (ValueError, RecursionError) as error:
             yield Problem(where, f"it is not valid JSON ({error})")
+
+
+def _groups(rows: Iterable[tuple[Row, int]]) -> Iterator[tuple[list[Row], int, int]]:
+    """(rows, number of the first, size) of groups of about 256 KiB, from rows with their sizes."""
+    group: list[Row] = []
+    first, size = 1, 0
+    for row, length in rows:
+        group.append(row)
+        size += length
+        if size >= _BLOCK:
+            yield group, first, size
+            group, first, size = [], first + len(group), 0
+    if group:
+        yield group, first, size
 
 
 def _lines(raw: BinaryIO) -> Iterator[tuple[bytes | None, int]]:

@@ -13,10 +13,11 @@ from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
+from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE, plain
 from ewe.types import Passage, ScoredPassage
 
 _MOST_CANDIDATES = 10_000
+_MOST_WORDS = 1024  # of a query; servers refuse more
 _ONLY_KEPT = {"type": "keyword", "index": False, "doc_values": False}
 _FILTERED = {"type": "keyword", "ignore_above": 8191}  # characters: at four bytes each, what Lucene takes
 _CONNECTIONS = 16
@@ -37,6 +38,8 @@ class ElasticsearchStore:
 
     server: its URL. The two differ in how vectors are stored and asked for.
     """
+
+    layout, computes_bm25 = 2, True
 
     def __init__(self, server: str, index: str, uri: str, is_opensearch: bool) -> None:
         self.uri, self._url, self._is_opensearch = uri, f"{server}/{index}", is_opensearch
@@ -110,10 +113,13 @@ class ElasticsearchStore:
         """Makes what was added visible to searches."""
         self._call("POST", "_refresh")
 
-    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
-        """Per query the best passages by BM25."""
+    def search_words(
+        self, queries: Sequence[Sequence[str]], top_k: int, filters: FilterConfig
+    ) -> list[list[ScoredPassage]]:
+        """Per query (its words) the best passages by BM25."""
         asked = _conditions(filters)
-        bodies = [{"query": {"bool": {"must": {"match": {"words": query}}, "filter": asked}}} for query in queries]
+        texts = [" ".join(sorted(set(plain(query)))[:_MOST_WORDS]) for query in queries]
+        bodies = [{"query": {"bool": {"must": {"match": {"words": text}}, "filter": asked}}} for text in texts]
         return self._search(bodies, top_k, float)
 
     def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
@@ -144,7 +150,8 @@ class ElasticsearchStore:
         lines = [line for body in bodies for line in ({}, {**body, "size": top_k, "_source": list(FIELDS)})]
         found = []
         with self._understanding():
-            for answer in self._call("POST", "_msearch", lines)["responses"]:
+            # Words are counted over all shards, not in each for itself.
+            for answer in self._call("POST", "_msearch?search_type=dfs_query_then_fetch", lines)["responses"]:
                 if "error" in answer:
                     raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
                 self._check_whole(answer)

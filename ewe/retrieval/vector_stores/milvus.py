@@ -4,14 +4,14 @@ import json
 import logging
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ewe.config import FilterConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.source import day_range
 from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
 from ewe.types import Passage, ScoredPassage
@@ -19,16 +19,21 @@ from ewe.types import Passage, ScoredPassage
 _SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write
 _LONGEST = 65_535  # bytes of a text, Milvus's own limit
 _NUMBERS = ("veracity", "first_day", "last_day")
+_WITHOUT_WORDS = {0: 1.0}  # Milvus Lite refuses empty vectors; no word has this dimension
 
 
 class MilvusStore:
-    """A collection of Milvus: BM25 by its own function, vectors in an HNSW graph. Implements `VectorStore`.
+    """A collection of Milvus: BM25 as inner products of sparse vectors, vectors in an HNSW graph. Is a `VectorStore`.
+
+    Milvus's own BM25 counts words per segment, so that its order is another one. Here a passage comes with the weights
+    of its words, which hold for the whole datastore, and a query has 1 for each of its words.
 
     server: a URL, or the path of a file that ends with .db, which one process at a time may open. Raises ConfigError
     without pymilvus, DatastoreError for a server that cannot be reached.
     """
 
     kind = "Milvus"
+    layout, computes_bm25 = 3, False
 
     def __init__(self, server: str, collection: str, uri: str) -> None:
         try:
@@ -76,13 +81,9 @@ class MilvusStore:
                 schema.add_field(name, types.VARCHAR, max_length=_LONGEST)
         for name in _NUMBERS:
             schema.add_field(name, types.DOUBLE if name == "veracity" else types.INT64)
-        schema.add_field("words", types.VARCHAR, max_length=_LONGEST, enable_analyzer=True)
         schema.add_field("weights", types.SPARSE_FLOAT_VECTOR)
-        function = self._pymilvus.Function("bm25", self._pymilvus.FunctionType.BM25, ["words"], ["weights"])
-        schema.add_function(function)
         indexes = self._client.prepare_index_params()
-        parameters = {"bm25_k1": K1, "bm25_b": B}
-        indexes.add_index("weights", "SPARSE_INVERTED_INDEX", metric_type="BM25", params=parameters)
+        indexes.add_index("weights", "SPARSE_INVERTED_INDEX", metric_type="IP")
         if dimension is not None:
             schema.add_field("vector", types.FLOAT_VECTOR, dim=dimension)
             parameters = {"M": LINKS, "efConstruction": CONSTRUCTION}
@@ -104,24 +105,24 @@ class MilvusStore:
                     f"Milvus takes texts of at most {_LONGEST:,} bytes, passage {document['id'][:80]!r} has one of "
                     f"{size:,}: `ewe index build` cuts documents into passages"
                 )
-        self._call("upsert", data=list(documents), timeout=_WRITE_SECONDS)
+        data = [{**document, "weights": _sparse(document["weights"]) or _WITHOUT_WORDS} for document in documents]
+        self._call("upsert", data=data, timeout=_WRITE_SECONDS)
 
     def flush(self) -> None:
         """Makes what was added visible to searches."""
         self._call("flush", timeout=_WRITE_SECONDS)
 
-    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
-        """Per query the best passages by BM25."""
-        # Milvus Lite hands out these scores with a minus sign.
-        return self._search(list(queries), "weights", top_k, filters, abs)
+    def search_words(
+        self, queries: Sequence[Sequence[str]], top_k: int, filters: FilterConfig
+    ) -> list[list[ScoredPassage]]:
+        """Per query (its words) the best passages by BM25."""
+        return self._search([_sparse(dict.fromkeys(query, 1.0)) for query in queries], "weights", top_k, filters)
 
     def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         """Per query (float32 [n, dimension]) the passages with the largest inner products."""
-        return self._search(queries.tolist(), "vector", top_k, filters, float)
+        return self._search(queries.tolist(), "vector", top_k, filters)
 
-    def _search(
-        self, queries: list[Any], field: str, top_k: int, filters: FilterConfig, score: Callable[[float], float]
-    ) -> list[list[ScoredPassage]]:
+    def _search(self, queries: list[Any], field: str, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         parameters = {"ef": max(CANDIDATES, 2 * top_k)} if field == "vector" else {}
         found = self._call(
             "search",
@@ -132,13 +133,26 @@ class MilvusStore:
             output_fields=list(FIELDS),
             search_params={"params": parameters},
         )
-        return [[ScoredPassage(Passage(**hit["entity"]), score(hit["distance"])) for hit in hits] for hits in found]
+        return [[ScoredPassage(Passage(**hit["entity"]), hit["distance"]) for hit in hits] for hits in found]
 
     def _call(self, method: str, **arguments: Any) -> Any:
         try:
             return getattr(self._client, method)(self._collection, **{"timeout": _SECONDS, **arguments})
         except self._failures as error:
             raise DatastoreError(f"{self.uri}: {error}") from error
+
+
+def _sparse(weights: Mapping[str, float]) -> dict[int, float]:
+    """Weights of words as a sparse vector: a word's dimension is a hash of it, from 1 to 2^32 - 2.
+
+    Of a million words, some hundred pairs share a dimension. A query with one word of such a pair then also finds the
+    other, with its weight; a passage with both has the sum.
+    """
+    vector: dict[int, float] = {}
+    for word, weight in weights.items():
+        dimension = 1 + zlib.crc32(word.encode()) % (2**32 - 2)
+        vector[dimension] = vector.get(dimension, 0.0) + weight
+    return vector
 
 
 def _expression(filters: FilterConfig) -> str:

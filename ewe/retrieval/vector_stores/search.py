@@ -7,15 +7,14 @@ from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.lazy import warm
 from ewe.retrieval.encoders import Encoder
-from ewe.retrieval.vector_stores.store import VectorStore, query_words
+from ewe.retrieval.vector_stores.store import VectorStore
 from ewe.retrieval.vectors import is_made_by
+from ewe.text.words import words
 from ewe.types import ScoredPassage
-
-LAYOUT = 2
 
 
 class StoredBM25:
-    """BM25 as the store computes it, over the words that the embedded one counts. Only passages with a word return."""
+    """BM25 over the words that the embedded one counts. Only passages that share a word with the query return."""
 
     def __init__(self, store: VectorStore, filters: FilterConfig) -> None:
         self._store, self._filters = store, filters
@@ -25,7 +24,7 @@ class StoredBM25:
         """Per query, at most `top_k` passages, best first; raises ValueError if top_k < 1."""
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}")
-        asked = [query_words(query) for query in queries]
+        asked = [sorted(set(words(query))) for query in queries]
         given = [query for query in asked if query]
         found = iter(self._store.search_words(given, top_k, self._filters) if given else ())
         return [next(found) if query else [] for query in asked]
@@ -62,7 +61,7 @@ def metadata_of(store: VectorStore) -> dict[str, Any]:
     metadata = store.metadata()
     if metadata is None:
         raise DatastoreError(f"{store.uri} does not exist: `ewe index push DATASTORE {store.uri}` makes it")
-    if metadata.get("layout") != LAYOUT:
+    if metadata.get("layout") != store.layout:
         raise DatastoreError(f"{store.uri} was made by another version of the engine: push into a new one")
     return metadata
 

@@ -1,7 +1,8 @@
 """What is asked of a store of passages outside this process, and what it holds of each passage."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +18,6 @@ FIELDS = tuple(field.name for field in fields(Passage))
 TOKEN_VARIABLE = "EWE_DATASTORE_TOKEN"  # noqa: S105 - the name of a variable
 # Of the graph over vectors, as the embedded one has them, and how many vectors a search looks at.
 LINKS, CONSTRUCTION, CANDIDATES = 32, 120, 200
-_MOST_WORDS = 1024  # of a query; servers refuse more
 # Analyzers may cut at what stands inside our words: "it's", "3.5".
 _UNCUT = str.maketrans({"'": "", ".": "p", ",": "c"})
 
@@ -26,12 +26,16 @@ _UNCUT = str.maketrans({"'": "", ".": "p", ",": "c"})
 class VectorStore(Protocol):
     """A collection of passages on a server or in a database of its own.
 
-    uri: its address, without secrets. kind: the product, for people. Safe to call from several threads. All methods
-    raise DatastoreError, naming the address, for a server that cannot be reached or refuses.
+    uri: its address, without secrets. kind: the product, for people. layout: the version of what it holds.
+    computes_bm25: whether it does so from the words of documents; one that does not is given their weights. Safe to
+    call from several threads. All methods raise DatastoreError, naming the address, for a server that cannot be
+    reached or refuses.
     """
 
     uri: str
     kind: str
+    layout: int
+    computes_bm25: bool
 
     def __len__(self) -> int: ...
 
@@ -59,8 +63,10 @@ class VectorStore(Protocol):
         """Makes what was added visible to searches."""
         ...
 
-    def search_words(self, queries: Sequence[str], top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
-        """Per query (as `plain_words` makes them, not empty) the best passages by BM25."""
+    def search_words(
+        self, queries: Sequence[Sequence[str]], top_k: int, filters: FilterConfig
+    ) -> list[list[ScoredPassage]]:
+        """Per query (its words, each once and at least one) the best passages by BM25."""
         ...
 
     def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
@@ -68,24 +74,26 @@ class VectorStore(Protocol):
         ...
 
 
-def document(passage: Passage) -> dict[str, Any]:
-    """What a store holds of a passage beside a vector, as JSON: its fields, and what they are found and filtered by."""
+def document(passage: Passage, weights: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """What a store holds of a passage beside a vector, as JSON: its fields, and what they are found and filtered by.
+
+    weights: of its words, for a store that does not compute BM25. They belong to the digest, since they depend on the
+    other passages too.
+    """
     first, last = day_range(passage.date)
+    digest = passage_digest(passage)
+    if weights is not None:
+        digest = hashlib.blake2b(digest + json.dumps(weights).encode(), digest_size=len(digest)).digest()
     return {
         "key": hashlib.blake2b(passage.id.encode(), digest_size=16).hexdigest(),  # ids may be long and odd
-        "digest": passage_digest(passage).hex(),
+        "digest": digest.hex(),
         **asdict(passage),
         "first_day": first,
         "last_day": last,
-        "words": " ".join(plain_words(searched_text(passage))),
+        **({"words": " ".join(plain(words(searched_text(passage))))} if weights is None else {"weights": weights}),
     }
 
 
-def plain_words(text: str) -> list[str]:
-    """The words of the embedded BM25, spelled so that any server's analyzer leaves them whole."""
-    return [word.translate(_UNCUT) for word in words(text)]
-
-
-def query_words(query: str) -> str:
-    """The words of a query, each once."""
-    return " ".join(sorted(set(plain_words(query)))[:_MOST_WORDS])
+def plain(found: Iterable[str]) -> list[str]:
+    """Words spelled so that any server's analyzer leaves them whole."""
+    return [word.translate(_UNCUT) for word in found]
