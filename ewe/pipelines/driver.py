@@ -138,7 +138,7 @@ class PipelineDriver:
         self._engine.core.add(sequence)
 
     def submit(self, worker: Worker, payload: Any, request: Sequence, on_done: Callable[[], None]) -> Job:
-        """Opens a job, which ends within the policy's and the request's time; the engine's thread is told of its end."""
+        """Opens a job that ends in the policy's and the request's time; the engine's thread calls on_done."""
         deadline = math.inf if request.deadline is None else request.deadline
         left_s = max(deadline - time.monotonic(), 0.0)
         return worker.submit(payload, min(self._timeout_s, left_s), partial(self._post, on_done))
