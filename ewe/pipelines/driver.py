@@ -17,12 +17,12 @@ from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
 from ewe.pipelines.asking import PromptMaker
 from ewe.pipelines.run import Run
-from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply, Verify
+from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply
 from ewe.placement import PlacedPrompt
 from ewe.registry import PIPELINES
 from ewe.sampling import SamplingParams
 from ewe.tool_calls.use import ToolUse
-from ewe.types import Generation, Passage, Query
+from ewe.types import Generation, Passage
 
 Do = Callable[[Callable[[EngineCore], Any]], None]
 
@@ -39,6 +39,7 @@ class PipelineDriver:
         assert engine.unit_tokenizer is not None
         self.threshold = engine.config.feedback.retrieval_threshold
         self.deliver = deliver
+        self.retrieval, self.verification = engine.retrieval, engine.verification
         self._pipeline = pipeline
         self._engine = engine
         self._do = do
@@ -136,13 +137,11 @@ class PipelineDriver:
             self._parts[sequence] = on_finish
         self._engine.core.add(sequence)
 
-    def retrieve(self, query: Query, request: Sequence, on_done: Callable[[], None]) -> Job | None:
-        """Opens a retrieval; None without a retriever."""
-        return self._submit(self._engine.retrieval, query, request, on_done)
-
-    def verify(self, step: Verify, request: Sequence, on_done: Callable[[], None]) -> Job | None:
-        """Opens a check; None without a verifier."""
-        return self._submit(self._engine.verification, list(step.requests), request, on_done)
+    def submit(self, worker: Worker, payload: Any, request: Sequence, on_done: Callable[[], None]) -> Job:
+        """Opens a job that ends in the policy's and the request's time; the engine's thread calls on_done."""
+        deadline = math.inf if request.deadline is None else request.deadline
+        left_s = max(deadline - time.monotonic(), 0.0)
+        return worker.submit(payload, min(self._timeout_s, left_s), partial(self._post, on_done))
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text within an answer."""
@@ -186,16 +185,6 @@ class PipelineDriver:
             text = self._text_of(token_id)
             total[text] = total.get(text, 0.0) + math.exp(logprob)
         return {text: math.log(prob) if prob > 0 else -math.inf for text, prob in total.items()}
-
-    def _submit(
-        self, worker: Worker | None, payload: Any, request: Sequence, on_done: Callable[[], None]
-    ) -> Job | None:
-        if worker is None:
-            return None
-        deadline = math.inf if request.deadline is None else request.deadline
-        return worker.submit(
-            payload, min(self._timeout_s, max(deadline - time.monotonic(), 0.0)), partial(self._post, on_done)
-        )
 
     def _post(self, on_done: Callable[[], None]) -> None:
         """Has the engine's thread call it; called by a worker's."""

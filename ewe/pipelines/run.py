@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from collections.abc import Sequence as Batch
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ewe.engine.pauses import record_retrieval, retrieved_passages
 from ewe.engine.sequence import Sequence
-from ewe.engine.workers import Job
+from ewe.engine.workers import Job, Worker
 from ewe.errors import EWEError
 from ewe.pipelines.answer import ComposedAnswer
 from ewe.pipelines.asking import answer_params, inner_params, seed_of
@@ -155,22 +157,26 @@ class Run:
         else:
             self.resume(replies)
 
-    def _retrieve(self, step: Retrieve) -> list[tuple[Passage, ...]]:
+    def _submit(self, worker: Worker, payloads: Batch[Any], read: Callable[[list[Job]], Any]) -> None:
+        """Opens a job per payload; what `read` makes of all of them, when they have ended, is the step's result."""
         jobs: list[Job] = []
 
         def collect() -> None:
             self._open -= 1
             if not self._open and not self.is_over:
-                self.resume(self._found(jobs))
+                self.resume(read(jobs))
 
-        self._open = len(step.queries)
+        self._open = len(payloads)
+        jobs += [self._engine.submit(worker, payload, self.request, collect) for payload in payloads]
+
+    def _retrieve(self, step: Retrieve) -> list[tuple[Passage, ...]]:
+        worker = self._engine.retrieval
+        if worker is None:
+            return [()] * len(step.queries)
         for text in step.queries:
-            job = self._engine.retrieve(Query(text, self.request.request.memory, step.top_k), self.request, collect)
-            if job is None:
-                self._open = 0
-                return [()] * len(step.queries)
             self.request.record("retrieving", query=text)
-            jobs.append(job)
+        memory = self.request.request.memory
+        self._submit(worker, [Query(text, memory, step.top_k) for text in step.queries], self._found)
         return []
 
     def _found(self, jobs: list[Job]) -> list[tuple[Passage, ...]]:
@@ -185,25 +191,21 @@ class Run:
         return found
 
     def _verify(self, step: Verify) -> list[VerificationResult]:
-        jobs: list[Job] = []
-
-        def collect() -> None:
-            self._open = 0
-            if self.is_over:
-                return
-            self.request.stats.verifications += 1
-            self._answer.latency_s = jobs[0].latency_s
-            self.request.stats.verification_wait_s += jobs[0].latency_s
-            failed = [VerificationResult(notes=(jobs[0].error,))] * len(step.requests)
-            self.resume(failed if jobs[0].error else jobs[0].result)
-
-        self._open = 1
-        job = self._engine.verify(step, self.request, collect)
-        if job is None:
-            self._open = 0
+        worker = self._engine.verification
+        if worker is None:
             return [VerificationResult(notes=("no verifier",))] * len(step.requests)
-        jobs.append(job)
+        self._submit(worker, [list(step.requests)], self._checked)
         return []
+
+    def _checked(self, jobs: list[Job]) -> list[VerificationResult]:
+        """The results of a finished check, each with the reason if it failed."""
+        [job] = jobs
+        stats = self.request.stats
+        stats.verifications += 1
+        stats.verification_wait_s += job.latency_s
+        self._answer.latency_s = job.latency_s
+        results: list[VerificationResult] = job.result
+        return [VerificationResult(notes=(job.error,))] * len(job.payload) if job.error else results
 
     def _conclude(self, end: Ask | Reply | FinishReason) -> None:
         """Makes the answer of what the pipeline has returned."""

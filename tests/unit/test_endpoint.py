@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ewe.errors import ConfigError
-from ewe.verification.endpoint.completer import Budget, EndpointCompleter, chat_url
-from ewe.verification.endpoint.protocol import BudgetError, Completer, CompletionError, LocalCompleter, complete_each
+from ewe.verification.endpoint.completer import EndpointCompleter, chat_url
+from ewe.verification.endpoint.protocol import Completer, CompletionError, LocalCompleter, complete_each
 from ewe.verification.endpoint.transport import retry_after
 
 
@@ -264,31 +264,6 @@ def test_parallel_requests_are_bounded(server: Server) -> None:
     assert 2 <= server.most <= 3
 
 
-def test_the_budget_of_requests_ends_the_work(server: Server) -> None:
-    budget = Budget(max_requests=2)
-    endpoint = completer(server, budget=budget, max_parallel=1)
-    with pytest.raises(BudgetError, match="2 requests") as caught:
-        endpoint.complete(["a", "b", "c"])
-    assert caught.value.answers[:2] == ("A", "B")
-    assert len(server.received) == budget.requests == 2
-
-
-def test_the_budget_of_tokens_counts_what_the_endpoint_reports(server: Server) -> None:
-    server.script = [lambda handler: handler.send(answer("x", usage={"total_tokens": 90}))]
-    budget = Budget(max_tokens=50)
-    endpoint = completer(server, budget=budget)
-    assert endpoint.complete(["a"]) == ["x"]
-    assert budget.tokens == 90
-    with pytest.raises(BudgetError, match="50 tokens"):
-        endpoint.complete(["a"])
-
-
-def test_tokens_are_estimated_where_the_endpoint_is_silent(server: Server) -> None:
-    budget = Budget()
-    completer(server, budget=budget).complete(["word " * 40])
-    assert 80 <= budget.tokens <= 120
-
-
 @pytest.mark.parametrize(
     "url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://user:pw@host/v1", "http://[::1"]
 )
@@ -301,8 +276,6 @@ def test_urls_that_cannot_be_used_are_refused(url: str) -> None:
 def test_limits_must_be_positive(setting: str) -> None:
     with pytest.raises(ConfigError, match=setting):
         EndpointCompleter("tiny", "http://127.0.0.1:1/v1", **{setting: 0})
-    with pytest.raises(ConfigError, match="negative"):
-        Budget(max_requests=-1)
 
 
 def test_chat_urls() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.types import VerificationRequest
-from ewe.verification.endpoint.protocol import BudgetError, CompletionError, LocalCompleter
+from ewe.verification.endpoint.protocol import CompletionError, LocalCompleter
 from ewe.verification.extraction.model_claims import ModelClaims, align, parse_claims
 
 QUESTION = "Who was Marie Curie?"
@@ -90,12 +90,12 @@ def test_other_answers_are_errors(answer: str, message: str) -> None:
 
 
 def test_a_failing_model_is_an_error_and_not_an_empty_answer() -> None:
-    model = ModelClaims(Scripted("Marie Curie lived.", BudgetError("the budget is used up"), "Sure"))
+    model = ModelClaims(Scripted("Marie Curie lived.", CompletionError("out of time"), "Sure"))
     requests = [VerificationRequest("", "", f"She {verb}.") for verb in ("lived", "died", "slept")]
     first, second, third = model.extract(requests)
     assert isinstance(first, list)
     assert [claim.text for claim in first] == ["Marie Curie lived."]
-    assert isinstance(second, BudgetError)
+    assert isinstance(second, CompletionError)
     assert isinstance(third, CompletionError)
 
 

@@ -7,7 +7,7 @@ import pytest
 from ewe.errors import JudgeError
 from ewe.text.prompt_injection import addresses_the_reader, without_control_tokens
 from ewe.verification import load_judge
-from ewe.verification.endpoint.protocol import BudgetError
+from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.judges.llm_judge import LLMJudge, fill_prompt, quote, read_verdict
 from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
 
@@ -69,7 +69,7 @@ def test_a_model_that_never_gives_a_verdict_is_an_error():
 def test_a_model_that_cannot_be_asked_is_an_error():
     class Broke:
         def complete(self, prompts):
-            raise BudgetError("spent")
+            raise CompletionError("spent")
 
     class Silent:
         def complete(self, prompts):

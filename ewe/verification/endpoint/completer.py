@@ -2,7 +2,6 @@
 
 import json
 import os
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,46 +11,10 @@ import tenacity
 
 from ewe.conversation import Conversation
 from ewe.errors import ConfigError
-from ewe.verification.endpoint.protocol import BudgetError, CompletionError
+from ewe.verification.endpoint.protocol import CompletionError
 from ewe.verification.endpoint.transport import RefusedError, TransientError, Transport
 
-
-class Budget:
-    """Counts requests and tokens over the life of a completer; safe to share between threads.
-
-    max_requests: HTTP requests, retries included; max_tokens: prompt and answer tokens as the endpoint reports them.
-    None means without a limit. Raises ConfigError for a negative limit.
-    """
-
-    def __init__(self, max_requests: int | None = None, max_tokens: int | None = None) -> None:
-        for name, limit in (("max_requests", max_requests), ("max_tokens", max_tokens)):
-            if limit is not None and limit < 0:
-                raise ConfigError(f"{name} must not be negative, got {limit}")
-        self._max_requests = max_requests
-        self._max_tokens = max_tokens
-        self._lock = threading.Lock()
-        self.requests = 0
-        self.tokens = 0
-
-    def take_request(self) -> None:
-        """Counts one request that is about to be sent; raises BudgetError if it may not be."""
-        with self._lock:
-            if self._max_requests is not None and self.requests >= self._max_requests:
-                raise BudgetError(f"the budget of {self._max_requests} requests is used up; raise max_requests")
-            if self._max_tokens is not None and self.tokens >= self._max_tokens:
-                raise BudgetError(
-                    f"the budget of {self._max_tokens} tokens is used up ({self.tokens}); raise max_tokens"
-                )
-            self.requests += 1
-
-    def add_tokens(self, count: int) -> None:
-        """Counts the tokens of an answer that came; the last answer may pass the limit."""
-        with self._lock:
-            self.tokens += count
-
-
 API_KEY_VARIABLE = "EWE_API_KEY"
-_CHARACTERS_PER_TOKEN = 4
 _LONGEST_WAIT_S = 30.0
 
 
@@ -77,7 +40,6 @@ class EndpointCompleter:
         request_timeout_s: float = 60.0,
         time_limit_s: float = 300.0,
         max_parallel: int = 8,
-        budget: Budget | None = None,
         api_key_variable: str = API_KEY_VARIABLE,
     ) -> None:
         if not model:
@@ -88,7 +50,6 @@ class EndpointCompleter:
         if wrong:
             raise ConfigError(*wrong)
         self.model = model
-        self.budget = budget or Budget()
         self._settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature}
         if stop:
             self._settings["stop"] = list(stop)
@@ -107,7 +68,7 @@ class EndpointCompleter:
     def chat(self, conversations: Sequence[Conversation]) -> list[str]:
         """One answer per conversation in OpenAI's form; equal ones are sent once.
 
-        Raises BudgetError or CompletionError with the first error in their order, `answers` beside it.
+        Raises CompletionError with the first error in their order, `answers` beside it.
         """
         deadline = time.monotonic() + self._time_limit_s
         prompts = [json.dumps(talk, ensure_ascii=False) for talk in conversations]
@@ -119,7 +80,7 @@ class EndpointCompleter:
         answers = [found[prompt] for prompt in prompts]
         first = next((answer for answer in answers if isinstance(answer, CompletionError)), None)
         if first is not None:
-            raise type(first)(str(first), answers) from first.__cause__
+            raise CompletionError(str(first), answers) from first.__cause__
         return [answer for answer in answers if isinstance(answer, str)]
 
     def _try(self, prompt: str, deadline: float) -> str | CompletionError:
@@ -133,8 +94,6 @@ class EndpointCompleter:
         )
         try:
             return retrying(self._ask, prompt, deadline)
-        except BudgetError as error:
-            return error
         except CompletionError as error:
             tries = retrying.statistics.get("attempt_number", 1)
             return CompletionError(f"{error} (after {tries} tries)" if tries > 1 else str(error))
@@ -143,7 +102,6 @@ class EndpointCompleter:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise CompletionError(f"no answer within the time limit of {self._time_limit_s:.3g} s")
-        self.budget.take_request()
         request = {"model": self.model, "messages": json.loads(prompt), **self._settings}
         try:
             document = self._transport.post(request, min(self._request_timeout_s, remaining))
@@ -151,9 +109,7 @@ class EndpointCompleter:
             if error.status in (401, 403):
                 raise CompletionError(f"{error}; the key is read from ${self._key_variable}") from error
             raise
-        answer = _content(document)
-        self.budget.add_tokens(_tokens(document, prompt, answer))
-        return answer
+        return _content(document)
 
 
 def chat_url(url: str) -> str:
@@ -178,14 +134,6 @@ def _content(document: dict[str, Any]) -> str:
     if reason == "length":
         raise CompletionError("the answer was cut at max_tokens; raise it, or shorten the prompt")
     return content.strip()
-
-
-def _tokens(document: dict[str, Any], prompt: str, answer: str) -> int:
-    usage = document.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    if isinstance(total, int) and not isinstance(total, bool) and total >= 0:
-        return total
-    return (len(prompt) + len(answer)) // _CHARACTERS_PER_TOKEN + 1
 
 
 _BACK_OFF = tenacity.wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)

@@ -19,10 +19,6 @@ class CompletionError(EWEError):
         self.answers = tuple(answers)
 
 
-class BudgetError(CompletionError):
-    """The requests or tokens that a completer may spend are used up."""
-
-
 @runtime_checkable
 class Completer(Protocol):
     """Answers prompts with texts; called from a worker thread."""
@@ -30,7 +26,7 @@ class Completer(Protocol):
     def complete(self, prompts: Sequence[str]) -> list[str]:
         """One answer per prompt, in order, without leading or trailing white space.
 
-        Raises CompletionError if any prompt got no usable answer, BudgetError where the budget forbids another one.
+        Raises CompletionError if any prompt got no usable answer.
         """
 
 

@@ -9,7 +9,7 @@ are tokenised apart, so that the cut never falls into the claim.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,21 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from ewe.errors import ConfigError, JudgeError
 from ewe.lora import merge_adapter
 from ewe.verification.judges.checkpoints import BASE_SETTINGS, Head, base_adapter_path, base_model_path, check_base
-from ewe.verification.judges.cross_encoder import choose_device, multiplies_bfloat16
+from ewe.verification.judges.cross_encoder import (
+    CHARACTERS_PER_TOKEN,
+    LEAST_EVIDENCE,
+    by_length,
+    choose_device,
+    encodable,
+    multiplies_bfloat16,
+)
 from ewe.verification.judges.protocol import INCONCLUSIVE, Pair, checked
 
 ANSWERS = (" true", " false", " unknown")
 """What the model goes on with, in the order of a judge's columns: supported, refuted, inconclusive."""
 
-LEAST_EVIDENCE = 8
-"""Tokens of evidence without which nothing can be judged."""
-
 _EVIDENCE = "Evidence:"
 _CLAIM = "\nClaim: {claim}\nThe claim is"
-_CHARACTERS_PER_TOKEN = 32  # Evidence beyond this is not even tokenised: the cut falls long before.
 
 
 def answer_ids(tokenizer: Any) -> list[int]:
@@ -54,7 +57,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], max_tokens: int) -> list
     if not pairs:
         return []
     [opening] = _ids(tokenizer, [_EVIDENCE])
-    limit = max_tokens * _CHARACTERS_PER_TOKEN
+    limit = max_tokens * CHARACTERS_PER_TOKEN
     evidence = _ids(tokenizer, [" " + evidence[:limit] for evidence, _ in pairs])
     claims = _ids(tokenizer, [_CLAIM.format(claim=claim) for _, claim in pairs])
     made = []
@@ -66,7 +69,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], max_tokens: int) -> list
 
 
 def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    clean = [text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    clean = list(map(encodable, texts))
     ids: list[list[int]] = tokenizer(clean, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     return ids
 
@@ -75,8 +78,6 @@ _log = logging.getLogger(__name__)
 _NAME = "base"
 MAX_TOKENS = 448
 """Tokens of a prompt, those of the longest pair in training."""
-
-_BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain nothing on CPUs and take memory on GPUs.
 
 
 Score = Callable[[Sequence[Sequence[int]], Sequence[int]], ArrayLike]
@@ -114,7 +115,7 @@ class CausalJudge:
 
 def _score_in_batches(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]) -> NDArray[np.float32]:
     logits = np.zeros((len(prompts), len(answers)), np.float32)
-    for rows in _batches(prompts):
+    for rows in by_length(dict(enumerate(map(len, prompts)))):
         logits[rows] = _logits(model, [prompts[row] for row in rows], answers).cpu().numpy()
     return logits
 
@@ -131,18 +132,6 @@ def _logits(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]
     last = states[torch.arange(len(prompts), device=place), ends].float()
     logits: Tensor = last @ model.lm_head.weight[list(answers)].float().T
     return logits
-
-
-def _batches(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Rows of prompts of like length, so that little is spent on padding."""
-    rows: list[int] = []
-    for row in sorted(range(len(ids)), key=lambda row: len(ids[row]), reverse=True):
-        if rows and len(ids[rows[0]]) * (len(rows) + 1) > _BATCH_TOKENS:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
 
 
 def load_base(device: str = "auto", folder: Path | None = None, model: Path | None = None) -> CausalJudge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from ewe.vocabulary import hint
 _log = logging.getLogger(__name__)
 _MAX_TOKENS = 512
 _BATCH_TOKENS = 4096  # Padded tokens per forward pass; larger batches gain nothing on CPUs and take memory on GPUs.
-_LEAST_EVIDENCE = 8  # Tokens of evidence without which nothing can be judged.
-_CHARACTERS_PER_TOKEN = 32  # Evidence beyond this is not even tokenised: the cut falls long before.
+LEAST_EVIDENCE = 8  # Tokens of evidence without which nothing can be judged.
+CHARACTERS_PER_TOKEN = 32  # Evidence beyond this is not even tokenised: the cut falls long before.
 
 
 class CrossEncoderJudge:
@@ -75,7 +75,8 @@ class CrossEncoderJudge:
         result[:, INCONCLUSIVE] = 1.0
         with self._lock:
             encoded = self._encode(pairs)
-        for rows, batch in self._batches(encoded):
+        for rows in self._batches(encoded):
+            batch = self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
             place = self._model.device
             with torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=self._bfloat16):
                 logits = self._model(**batch.to(place)).logits
@@ -87,13 +88,13 @@ class CrossEncoderJudge:
         if not pairs:
             return {}
         claims = self._tokenize([claim for _, claim in pairs], add_special_tokens=False)
-        room = self._max_tokens - self._tokenizer.num_special_tokens_to_add(pair=True) - _LEAST_EVIDENCE
+        room = self._max_tokens - self._tokenizer.num_special_tokens_to_add(pair=True) - LEAST_EVIDENCE
         fitting = [index for index, ids in enumerate(claims["input_ids"]) if 0 < len(ids) <= room]
         if len(fitting) < len(pairs):
             _log.warning("%d claims are empty or too long for %s: inconclusive", len(pairs) - len(fitting), self._name)
         if not fitting:
             return {}
-        limit = self._max_tokens * _CHARACTERS_PER_TOKEN
+        limit = self._max_tokens * CHARACTERS_PER_TOKEN
         encoded = self._tokenize(
             [pairs[index][0][:limit] for index in fitting],
             [pairs[index][1] for index in fitting],
@@ -103,20 +104,25 @@ class CrossEncoderJudge:
         return {index: {key: encoded[key][row] for key in encoded} for row, index in enumerate(fitting)}
 
     def _tokenize(self, *texts: list[str], **options: Any) -> Any:
-        clean = [[_encodable(text) for text in column] for column in texts]
+        clean = [[encodable(text) for text in column] for column in texts]
         return self._tokenizer(*clean, split_special_tokens=True, verbose=False, **options)
 
-    def _batches(self, encoded: Mapping[int, Mapping[str, list[int]]]) -> Iterator[tuple[list[int], Any]]:
-        """(indices, padded tensors), pairs of like length together, so that little is spent on padding."""
-        rows: list[int] = []
-        for index in sorted(encoded, key=lambda index: len(encoded[index]["input_ids"]), reverse=True):
-            longest = len(encoded[(rows or [index])[0]]["input_ids"])
-            if rows and (longest * (len(rows) + 1) > _BATCH_TOKENS or self._tokenizer.pad_token is None):
-                yield rows, self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
-                rows = []
-            rows.append(index)
-        if rows:
-            yield rows, self._tokenizer.pad([encoded[row] for row in rows], return_tensors="pt")
+    def _batches(self, encoded: Mapping[int, Mapping[str, list[int]]]) -> Iterable[list[int]]:
+        if self._tokenizer.pad_token is None:
+            return [[row] for row in encoded]
+        return by_length({row: len(inputs["input_ids"]) for row, inputs in encoded.items()})
+
+
+def by_length(lengths: Mapping[int, int]) -> Iterator[list[int]]:
+    """Rows in batches of like length in tokens, so that little is spent on padding."""
+    rows: list[int] = []
+    for row in sorted(lengths, key=lengths.__getitem__, reverse=True):
+        if rows and lengths[rows[0]] * (len(rows) + 1) > _BATCH_TOKENS:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
 
 
 def choose_device(name: str) -> torch.device:
@@ -152,6 +158,6 @@ def _read(auto_class: Any, name: str, **options: Any) -> Any:
         ) from error
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """The text without halves of surrogate pairs, on which tokenizers fail."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
