@@ -14,7 +14,7 @@ import typer
 from rich.progress import Progress, TaskID
 
 from ewe.cli import options
-from ewe.cli.engine import engine_assignments, server_packages
+from ewe.cli.engine import server_packages
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
 
@@ -49,6 +49,7 @@ class _Work:
 
 
 def batch(
+    *,
     requests: Annotated[
         Path, typer.Argument(help="Requests in OpenAI's batch format: JSONL or Parquet.", exists=True, dir_okay=False)
     ],
@@ -59,13 +60,7 @@ def batch(
     ray: Annotated[
         int | None, typer.Option(min=1, help="Engines on Ray's machines, instead of one here.", show_default=False)
     ] = None,
-    model: options.Model = None,
-    adapter: options.Adapter = None,
-    datastore: options.Datastore = None,
-    verifier: options.Verifier = None,
-    policy: options.Policy = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
+    engine: options.EngineOptions,
 ) -> None:
     """Answer a file of requests as `ewe serve` would, with its settings.
 
@@ -76,8 +71,7 @@ def batch(
         import_module("ewe.server.app")
     from ewe.server.settings import resolve_settings
 
-    named = engine_assignments(adapter, datastore, verifier, policy)
-    chosen, server, _ = resolve_settings(model, config, os.environ, [*named, *(settings or ())])
+    chosen, server, _ = resolve_settings(engine.model, engine.config, os.environ, engine.assignments)
     places = max_concurrency or 2 * chosen.scheduler.max_num_seqs
     answer = _answer_here if ray is None else partial(_answer_with_ray, engines=ray)
     log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, places, answer)

@@ -79,7 +79,7 @@ def doctor(
     """
     from ewe.eval.doctor import verdict
 
-    chosen = settings_of(config, settings, model, adapter=adapter)
+    chosen = settings_of(model, config, settings, adapter=adapter)
     preflight(chosen)
     found = _diagnose(chosen)
     console = output_console()
