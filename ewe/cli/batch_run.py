@@ -14,9 +14,13 @@ import typer
 from rich.progress import Progress, TaskID
 
 from ewe.cli import options
-from ewe.cli.engine import server_packages
+from ewe.cli.answering import PromptForm
+from ewe.cli.engine import open_llm, server_packages
+from ewe.cli.findings_file import content_digest, run_settings
+from ewe.cli.result_file import check_settings, note_settings
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
+from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.batch.result_log import ResultLog
@@ -89,7 +93,6 @@ def _run(
 ) -> ResultLog:
     """Has answered what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
     from ewe.batch.result_log import ResultLog
-    from ewe.cli.result_file import check_settings, note_settings
 
     total = _count(path)
     written_with = _settings(path, config, server)
@@ -123,10 +126,6 @@ def _count(path: Path) -> int:
 
 
 def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
-    from ewe.cli.answering import PromptForm
-    from ewe.cli.findings_file import content_digest, run_settings
-    from ewe.sampling import SamplingParams
-
     of_engine = run_settings(config, SamplingParams(), PromptForm(), None)
     of_server = server.model_dump(mode="json", include=_THAT_MATTER)
     return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
@@ -138,7 +137,6 @@ def _answer_here(work: _Work) -> None:
 
     from ewe.batch.dispatch import answer_requests
     from ewe.batch.requests import read_requests
-    from ewe.cli.engine import open_llm
     from ewe.server.offline import offline_caller
 
     with open_llm(work.config) as llm, work.progress:

@@ -11,7 +11,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import settings_of
-from ewe.cli.eval_run import Evaluation, Judges
+from ewe.cli.eval_run import Evaluation, Judges, show
 from ewe.cli.prompts import read_prompts
 from ewe.client import resolve_config
 from ewe.errors import ConfigError, InvalidRequestError
@@ -109,8 +109,8 @@ def factuality(
     items = evaluation.prompts.shard(*parse_shard(shard)).items
     judges.check(evaluation.configs.values())
     grader = judges.open_grader(settings)
-    evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
-    evaluation.show(figures)
+    run = evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
+    show([run], figures)
 
 
 def world(
@@ -138,8 +138,7 @@ def world(
         systems.baseline,
     )
     exact = {"judge": "the world itself", "compare": None, "same": False}
-    evaluation.run(parts, exact, "1/1", output)
-    evaluation.show(figures)
+    show([evaluation.run(parts, exact, "1/1", output)], figures)
 
 
 def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None) -> PromptSet:

@@ -97,12 +97,13 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], figures: options.FigureOptions) -> None:
-    from ewe.eval.qa_report import markdown_table, rich_table, save_plot
+    from ewe.eval.qa_report import save_plot, table
+    from ewe.eval.tables import markdown_table, rich_table
 
     write_figures(figures.json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
     if figures.plot is not None:
         save_plot(rows, figures.plot)
     if figures.markdown:
-        print(markdown_table(rows))
+        print(markdown_table(*table(rows)))
     else:
-        output_console().print(rich_table(rows))
+        output_console().print(rich_table(*table(rows), "95% intervals in brackets"))

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from ewe.cli.index_precompute import precompute_command
 from ewe.cli.index_push import push_command
 from ewe.cli.index_report import indexing, reading, tell
 from ewe.cli.options import AsJSON, Settings, expand_groups
-from ewe.cli.terminal import clean, output_console, say
+from ewe.cli.terminal import clean, output_console, print_facts, say
 from ewe.config import Config, RetrievalConfig
 from ewe.text.words import counted
 
@@ -196,13 +196,7 @@ def info_command(store: Store, as_json: AsJSON = False) -> None:
     if as_json:
         print(json.dumps(values, ensure_ascii=False))
         return
-    for name, value in values.items():
-        shown: Any = value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) or "none"
-        if isinstance(value, list):
-            shown = "".join(f"\n  {clean(entry)}" for entry in value) or "none"
-        print(f"{name.replace('_', ' ')}: {shown}")
+    print_facts(values)
 
 
 @index_app.command("verify")

@@ -36,15 +36,10 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except EWEError as error:
-            if ctx.params.get("debug"):
-                raise
-            say(str(error))
-            raise typer.Exit(2) from error
-        except OSError as error:
+        except (EWEError, OSError) as error:
             if ctx.params.get("debug") or isinstance(error, BrokenPipeError):  # whose reader has seen enough
                 raise
-            say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
             say("interrupted")
