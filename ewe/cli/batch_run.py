@@ -14,9 +14,13 @@ import typer
 from rich.progress import Progress, TaskID
 
 from ewe.cli import options
-from ewe.cli.engine import engine_assignments, server_packages
+from ewe.cli.answering import PromptForm
+from ewe.cli.engine import open_llm, server_packages
+from ewe.cli.findings_file import content_digest, run_settings
+from ewe.cli.result_file import check_settings, note_settings
 from ewe.cli.terminal import INTERRUPTED, progress_bar, say
 from ewe.errors import InvalidRequestError
+from ewe.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from ewe.batch.result_log import ResultLog
@@ -49,6 +53,7 @@ class _Work:
 
 
 def batch(
+    *,
     requests: Annotated[
         Path, typer.Argument(help="Requests in OpenAI's batch format: JSONL or Parquet.", exists=True, dir_okay=False)
     ],
@@ -59,13 +64,7 @@ def batch(
     ray: Annotated[
         int | None, typer.Option(min=1, help="Engines on Ray's machines, instead of one here.", show_default=False)
     ] = None,
-    model: options.Model = None,
-    adapter: options.Adapter = None,
-    datastore: options.Datastore = None,
-    verifier: options.Verifier = None,
-    policy: options.Policy = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
+    engine: options.EngineOptions,
 ) -> None:
     """Answer a file of requests as `ewe serve` would, with its settings.
 
@@ -76,8 +75,7 @@ def batch(
         import_module("ewe.server.app")
     from ewe.server.settings import resolve_settings
 
-    named = engine_assignments(adapter, datastore, verifier, policy)
-    chosen, server, _ = resolve_settings(model, config, os.environ, [*named, *(settings or ())])
+    chosen, server, _ = resolve_settings(engine.model, engine.config, os.environ, engine.assignments)
     places = max_concurrency or 2 * chosen.scheduler.max_num_seqs
     answer = _answer_here if ray is None else partial(_answer_with_ray, engines=ray)
     log = _run(requests, output or requests.with_suffix(".results.jsonl"), chosen, server, places, answer)
@@ -95,7 +93,6 @@ def _run(
 ) -> ResultLog:
     """Has answered what `output` does not hold yet. Raises InvalidRequestError for a file of another run."""
     from ewe.batch.result_log import ResultLog
-    from ewe.cli.result_file import check_settings, note_settings
 
     total = _count(path)
     written_with = _settings(path, config, server)
@@ -129,10 +126,6 @@ def _count(path: Path) -> int:
 
 
 def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
-    from ewe.cli.answering import PromptForm
-    from ewe.cli.findings_file import content_digest, run_settings
-    from ewe.sampling import SamplingParams
-
     of_engine = run_settings(config, SamplingParams(), PromptForm(), None)
     of_server = server.model_dump(mode="json", include=_THAT_MATTER)
     return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
@@ -144,7 +137,6 @@ def _answer_here(work: _Work) -> None:
 
     from ewe.batch.dispatch import answer_requests
     from ewe.batch.requests import read_requests
-    from ewe.cli.engine import open_llm
     from ewe.server.offline import offline_caller
 
     with open_llm(work.config) as llm, work.progress:

@@ -10,19 +10,12 @@ import typer
 
 from ewe.machine import usable_cpus
 
-_PACKAGES = {
-    "ewe": ("ewe-engine",),
-    "torch": ("torch",),
-    "transformers": ("transformers",),
-    "triton": ("triton",),
-    "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12"),
-    "nupunkt": ("nupunkt",),
-    "tokenizers": ("tokenizers",),
-    "safetensors": ("safetensors",),
-    "gguf": ("gguf",),
-    "peft": ("peft",),
-    "numpy": ("numpy",),
-}
+_PACKAGES = (
+    *("ewe", "torch", "transformers", "triton", "faiss", "nupunkt", "tokenizers", "safetensors", "gguf", "peft"),
+    "numpy",
+)
+# Those whose distributions have other names.
+_DISTRIBUTIONS = {"ewe": ("ewe-engine",), "faiss": ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12")}
 
 
 def collect_env(as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False) -> None:
@@ -42,7 +35,7 @@ def environment() -> dict[str, Any]:
     import psutil
 
     facts: dict[str, Any] = {"python": platform.python_version(), "platform": platform.platform()}
-    facts |= {name: _version(names) for name, names in _PACKAGES.items()}
+    facts |= {name: _version(_DISTRIBUTIONS.get(name, (name,))) for name in _PACKAGES}
     ram_gib = round(psutil.virtual_memory().total / 2**30, 1)
     facts |= {"cpu": _cpu_name(), "cpus": usable_cpus(), "ram_gib": ram_gib}
     return facts | _accelerators()

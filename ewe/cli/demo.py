@@ -60,7 +60,7 @@ def demo(
     given = ["attribution=true"] if html else []
     given += _REAL_SETTINGS if real else ()
     model, datastore = _REAL if real else (None, None)
-    config = settings_of(None, [*given, *(settings or ())], model, datastore)
+    config = settings_of(model, None, [*given, *(settings or ())], datastore=datastore)
     if not as_json:
         console.print(clean(show.prompt), style="bold", markup=False)
         console.print()

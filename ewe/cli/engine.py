@@ -20,28 +20,20 @@ if TYPE_CHECKING:
 
 
 def settings_of(
+    model: str | None = None,
     file: Path | None = None,
     assignments: Sequence[str] | None = None,
-    model: str | None = None,
+    *,
+    adapter: str | None = None,
     datastore: str | None = None,
     verifier: str | None = None,
-    policy: str | None = None,
-    adapter: str | None = None,
 ) -> Config:
-    """The settings of a file, changed by --model, --adapter, --datastore, --verifier and --policy, then by --set.
+    """The settings of a file, changed by --adapter, --datastore and --verifier, then by --set.
 
     Without a file the built-in model brings its own settings, any other model the defaults. Raises ConfigError.
     """
-    named = engine_assignments(adapter, datastore, verifier, policy)
+    named = as_assignments({"model.adapter": adapter, "datastore": datastore, "verifier": verifier})
     return resolve_config(model, file).override([*named, *(assignments or ())])
-
-
-def engine_assignments(
-    adapter: str | None, datastore: str | None, verifier: str | None, policy: str | None
-) -> list[str]:
-    """`key=value` for those of the engine's options that were given, --model excepted."""
-    named = {"model.adapter": adapter, "datastore": datastore, "verifier": verifier, "policy": policy}
-    return as_assignments(named)
 
 
 def as_assignments(named: Mapping[str, object]) -> list[str]:

@@ -3,7 +3,7 @@
 `ewe.cli.eval_run` does the work.
 """
 
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import settings_of
-from ewe.cli.eval_run import Evaluation, Judges
+from ewe.cli.eval_run import Evaluation, Judges, show
 from ewe.cli.prompts import read_prompts
 from ewe.config import resolve_config
 from ewe.errors import ConfigError, InvalidRequestError
@@ -20,7 +20,6 @@ from ewe.eval.systems import Sweep, read_sweep, systems_of
 from ewe.registry import POLICIES
 from ewe.sampling import SamplingParams
 
-_judging = partial(typer.Option, rich_help_panel="Judges")
 Chosen = Annotated[
     list[str],
     typer.Option(
@@ -38,53 +37,51 @@ PromptsFile = Annotated[
         show_default=False,
     ),
 ]
-Policies = Annotated[
-    str | None, typer.Option(help="Policies to compare, separated by commas.", show_default="all of them")
-]
-SweepFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="Compare the settings of this YAML file (see configs/sweeps) instead.", exists=True, dir_okay=False
-    ),
-]
-Judge = Annotated[
-    str | None, _judging(help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
-]
-ClaimFinder = Annotated[
-    str | None,
-    _judging(
-        help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
-        show_default="the judge, if it is at an URL, else sentences",
-    ),
-]
-EvidenceStore = Annotated[str | None, _judging(help="The judge's datastore.", show_default="--datastore")]
-Comparer = Annotated[str | None, _judging(help="Says which answer is better: openai:MODEL@URL.")]
-SameJudge = Annotated[bool, _judging("--same-judge", help="Let a judge grade that checked the writing.")]
-Baseline = Annotated[
-    str | None, typer.Option(help="The system that others are compared with.", show_default="plain, or the first one")
-]
 Suffix = Annotated[str, typer.Option(help="Added to every prompt.", show_default="the paper's request for details")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first prompts.", show_default="all")]
 Shard = Annotated[str, typer.Option(metavar="i/n", help="Only every n-th prompt, from the i-th on.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first prompt's answer; the next one's is one more.", min=0)]
 
 
+@dataclass(frozen=True, slots=True)
+class SystemOptions:
+    """Which systems are compared, and with which of them."""
+
+    policies: Annotated[
+        str | None, typer.Option(help="Policies to compare, separated by commas.", show_default="all of them")
+    ] = None
+    sweep: Annotated[
+        Path | None,
+        typer.Option(
+            help="Compare the settings of this YAML file (see configs/sweeps) instead.", exists=True, dir_okay=False
+        ),
+    ] = None
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The system that others are compared with.", show_default="plain, or the first one"),
+    ] = None
+
+    def read(self) -> Sweep:
+        """What --policies or --sweep names; raises ConfigError."""
+        if self.sweep is None:
+            named = POLICIES.names if self.policies is None else filter(None, map(str.strip, self.policies.split(",")))
+            return Sweep("", systems_of(list(named)))
+        if self.policies is not None:
+            raise ConfigError("give --policies or --sweep, not both: a sweep's points may set a policy")
+        return read_sweep(self.sweep)
+
+
 def factuality(
+    *,
     chosen: Chosen,
     prompts: PromptsFile = None,
-    policies: Policies = None,
-    sweep: SweepFile = None,
+    systems: SystemOptions,
     model: options.Model = None,
     adapter: options.Adapter = None,
     datastore: options.Datastore = None,
     verifier: options.Verifier = None,
     config: options.ConfigFile = None,
-    judge: Judge = None,
-    claims: ClaimFinder = None,
-    evidence: EvidenceStore = None,
-    compare: Comparer = None,
-    same_judge: SameJudge = False,
-    baseline: Baseline = None,
+    judges: Judges,
     suffix: Suffix = DETAIL,
     limit: Limit = None,
     shard: Shard = "1/1",
@@ -92,44 +89,41 @@ def factuality(
     temperature: options.Temperature = 0.0,
     seed: Seed = 0,
     output: options.OutputFile = None,
-    json_file: options.FiguresFile = None,
-    plot: options.PlotFile = None,
-    markdown: options.Markdown = False,
+    figures: options.FigureOptions,
 ) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
     from ewe.eval.graders import Part
 
     names = [item for item in chosen if "=" not in item]
-    settings = settings_of(config, [item for item in chosen if "=" in item], model, datastore, verifier, None, adapter)
-    judges = Judges(judge or "", claims, evidence or settings.datastore or "", compare, same_judge)
+    settings = settings_of(
+        model, config, [item for item in chosen if "=" in item], adapter=adapter, datastore=datastore, verifier=verifier
+    )
+    judges.evidence = judges.evidence or settings.datastore or ""
     evaluation = Evaluation.of(
         settings,
-        _systems(policies, sweep),
+        systems.read(),
         SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
         _read_set(names, prompts, suffix, limit),
-        baseline,
+        systems.baseline,
     )
     items = evaluation.prompts.shard(*parse_shard(shard)).items
     judges.check(evaluation.configs.values())
     grader = judges.open_grader(settings)
-    evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
-    evaluation.show(json_file, plot, markdown)
+    run = evaluation.run([Part(items, grader)], judges.as_settings(), shard, output, judges.open_comparer())
+    show([run], figures)
 
 
 def world(
+    *,
     people: Annotated[int, typer.Option(help="People per seed.", min=2)] = 200,
     seeds: Annotated[int, typer.Option(help="How many worlds.", min=1)] = 3,
     first_seed: Annotated[int, typer.Option(help="Seed of the first world.", min=0, max=900_000)] = 100,
     poisoned: Annotated[float, typer.Option(help="Share of the passages that state something false.", min=0)] = 0.0,
-    policies: Policies = None,
-    sweep: SweepFile = None,
+    systems: SystemOptions,
     settings: options.Settings = None,
-    baseline: Baseline = None,
     max_tokens: options.MaxTokens = 256,
     output: options.OutputFile = None,
-    json_file: options.FiguresFile = None,
-    plot: options.PlotFile = None,
-    markdown: options.Markdown = False,
+    figures: options.FigureOptions,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
     from ewe.eval.graders import WORLD_SETTINGS, world_parts
@@ -138,24 +132,13 @@ def world(
     prompts, parts = world_parts(range(first_seed, first_seed + seeds), people, poisoned)
     evaluation = Evaluation.of(
         base.model_copy(update={"datastore": None}),
-        _systems(policies, sweep),
+        systems.read(),
         SamplingParams(max_tokens=max_tokens, seed=0),
         prompts,
-        baseline,
+        systems.baseline,
     )
     exact = {"judge": "the world itself", "compare": None, "same": False}
-    evaluation.run(parts, exact, "1/1", output)
-    evaluation.show(json_file, plot, markdown)
-
-
-def _systems(policies: str | None, sweep: Path | None) -> Sweep:
-    """What --policies or --sweep names; raises ConfigError."""
-    if sweep is None:
-        named = POLICIES.names if policies is None else filter(None, map(str.strip, policies.split(",")))
-        return Sweep("", systems_of(list(named)))
-    if policies is not None:
-        raise ConfigError("give --policies or --sweep, not both: a sweep's points may set a policy")
-    return read_sweep(sweep)
+    show([evaluation.run(parts, exact, "1/1", output)], figures)
 
 
 def _read_set(names: list[str], prompts: Path | None, suffix: str, limit: int | None) -> PromptSet:

@@ -51,6 +51,7 @@ _SYSTEMS = {  # by default
 
 
 def memory(
+    *,
     bench: Annotated[BenchName, typer.Option(help="What is measured, after which paper.", show_default=False)],
     model: Annotated[
         str | None,
@@ -76,9 +77,7 @@ def memory(
         ),
     ] = None,
     output: options.OutputFile = None,
-    json_file: options.FiguresFile = None,
-    plot: options.PlotFile = None,
-    markdown: options.Markdown = False,
+    figures: options.FigureOptions,
 ) -> None:
     """Have memory systems remember what was said and answer for it, and compare them."""
     from ewe.eval.memory.answerers import open_model
@@ -96,10 +95,9 @@ def memory(
         for one in benches:
             _play(one, names, chat, setup, findings)
     rows = {one.name: summarise(one, names, findings.records) for one in benches}
-    _tell(benches, rows, settings, json_file, markdown)
-    if plot is not None:
-        for one in benches:
-            own = plot if len(benches) == 1 else plot.with_stem(f"{plot.stem}-{one.name.replace(' ', '-')}")
+    _tell(benches, rows, settings, figures)
+    for one in benches:
+        if own := figures.plot_of(one.name.replace(" ", "-"), len(benches)):
             one.plot([finding for finding in findings.records if finding.bench == one.name], own)
 
 
@@ -118,19 +116,15 @@ def _play(
 
 
 def _tell(
-    benches: Sequence[Bench],
-    rows: dict[str, list[Row]],
-    settings: dict[str, Any],
-    json_file: Path | None,
-    markdown: bool,
+    benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: options.FigureOptions
 ) -> None:
     from ewe.eval.tables import markdown_table, rich_table
 
-    figures = {name: [asdict(row) for row in found] for name, found in rows.items()}
-    write_figures(json_file, {"benches": figures, "settings": settings})
+    found = {name: [asdict(row) for row in own] for name, own in rows.items()}
+    write_figures(figures.json_file, {"benches": found, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
-        if markdown:
+        if figures.markdown:
             print(f"{bench.name}\n\n{markdown_table(titles, cells)}\n")
         else:
             output_console().print(rich_table(titles, cells, f"{bench.name}; 95% intervals in brackets"))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def qa(
+    *,
     questions: Annotated[
         Path,
         typer.Option(
@@ -52,15 +53,13 @@ def qa(
     ] = 20,
     max_tokens: options.MaxTokens = 32,
     output: options.OutputFile = None,
-    json_file: options.FiguresFile = None,
-    plot: options.PlotFile = None,
-    markdown: options.Markdown = False,
+    figures: options.FigureOptions,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.eval.qa_report import Answer, Timing, summarise
     from ewe.eval.qa_run import Job, systems_of
 
-    chosen = settings_of(config, settings, model, datastore, adapter=adapter)
+    chosen = settings_of(model, config, settings, adapter=adapter, datastore=datastore)
     preflight(chosen)
     source = None if chosen.datastore is None else open_passages(chosen.datastore)
     passages = [] if source is None else [passage for _, passage in source.scan()]
@@ -73,7 +72,7 @@ def qa(
     answers = [item for item in findings.records if isinstance(item, Answer)]
     timings = [item for item in findings.records if isinstance(item, Timing)]
     rows = summarise([system.name for system in job.systems], answers, timings)
-    _tell(rows, _written_with(chosen, job), json_file, plot, markdown)
+    _tell(rows, _written_with(chosen, job), figures)
 
 
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
@@ -97,13 +96,14 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
         run(job, config, load_model(config.model), source, answered, timed, take)
 
 
-def _tell(rows: list[Row], settings: dict[str, Any], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
-    from ewe.eval.qa_report import markdown_table, rich_table, save_plot
+def _tell(rows: list[Row], settings: dict[str, Any], figures: options.FigureOptions) -> None:
+    from ewe.eval.qa_report import save_plot, table
+    from ewe.eval.tables import markdown_table, rich_table
 
-    write_figures(json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
-    if plot is not None:
-        save_plot(rows, plot)
-    if markdown:
-        print(markdown_table(rows))
+    write_figures(figures.json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
+    if figures.plot is not None:
+        save_plot(rows, figures.plot)
+    if figures.markdown:
+        print(markdown_table(*table(rows)))
     else:
-        output_console().print(rich_table(rows))
+        output_console().print(rich_table(*table(rows), "95% intervals in brackets"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,27 +18,40 @@ from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
 from ewe.config import Config
 from ewe.errors import ConfigError, InvalidRequestError
-from ewe.eval.factuality import RECORDS, Found, Record
+from ewe.eval.factuality import RECORDS, Found
 from ewe.eval.prompt_sets import PromptSet
 from ewe.eval.systems import Sweep
 from ewe.sampling import SamplingParams
 from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from ewe.eval.factuality_report import Report
+    from ewe.eval.factuality_report import Run
     from ewe.eval.graders import Grader, Part
     from ewe.verification.endpoint.protocol import Completer
+
+_judging = partial(typer.Option, rich_help_panel="Judges")
 
 
 @dataclass(slots=True)
 class Judges:
-    """The options by name; empty where nothing was named. same: whether a judge may grade that checked the writing."""
+    """Options that say who grades, and by what; same: whether a judge may grade that checked the writing."""
 
-    judge: str
-    claims: str | None
-    evidence: str
-    compare: str | None
-    same: bool
+    judge: Annotated[
+        str,
+        _judging(
+            help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL.", show_default=False
+        ),
+    ] = ""
+    claims: Annotated[
+        str | None,
+        _judging(
+            help="Finds claims: sentences (each is one), or openai:MODEL@URL.",
+            show_default="the judge, if it is at an URL, else sentences",
+        ),
+    ] = None
+    evidence: Annotated[str, _judging(help="The judge's datastore.", show_default="--datastore")] = ""
+    compare: Annotated[str | None, _judging(help="Says which answer is better: openai:MODEL@URL.")] = None
+    same: Annotated[bool, _judging("--same-judge", help="Let a judge grade that checked the writing.")] = False
 
     def check(self, configs: Iterable[Config]) -> None:
         """Refuses, before anything is written, judges that are missing, cannot be had, or check what they grade.
@@ -94,7 +108,7 @@ class Judges:
         return Config.from_mapping({"verification": {"judge": self.judge, "extractor": extractor}})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """Systems, prompts and how answers are sampled. configs: the settings of each system by its name."""
 
@@ -104,8 +118,6 @@ class Evaluation:
     prompts: PromptSet
     baseline: str
     configs: dict[str, Config]
-    settings: dict[str, Any] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -127,23 +139,18 @@ class Evaluation:
         shard: str,
         output: Path | None,
         comparer: Completer | None = None,
-    ) -> None:
+    ) -> Run:
         """Makes whatever `output` does not hold yet. Raises InvalidRequestError for a file of another evaluation."""
+        from ewe.eval.factuality_report import Run
         from ewe.eval.factuality_run import Job, run
 
-        self.settings = self._written_with(judges, shard)
+        settings = self._written_with(judges, shard)
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
-        with closing(FindingsFile(output, self.settings, RECORDS)) as findings:
-            self.records = findings.records
+        with closing(FindingsFile(output, settings, RECORDS)) as findings:
             found = Found.of(findings.records)
             with recording(findings, "answers", job.total(), found.num_finished) as take:
                 run(job, found, take)
-
-    def show(self, json_file: Path | None, plot: Path | None, markdown: bool) -> None:
-        """The table of what is there."""
-        from ewe.eval.factuality_report import Run, reports_of
-
-        show(reports_of([Run("this run", self.settings, self.records)]), json_file, plot, markdown)
+        return Run("this run", settings, findings.records)
 
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         prompts, systems = self.prompts, {}
@@ -160,15 +167,17 @@ class Evaluation:
         }
 
 
-def show(reports: Sequence[Report], json_file: Path | None, plot: Path | None, markdown: bool) -> None:
+def show(runs: Sequence[Run], figures: options.FigureOptions, baseline: str | None = None) -> None:
     """Tables on standard output; figures as JSON, and a plot per prompt set, into files."""
+    from ewe.eval.factuality_report import reports_of
     from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
 
-    write_figures(json_file, {"reports": [asdict(report) for report in reports]})
+    reports = reports_of(runs, baseline)
+    write_figures(figures.json_file, {"reports": [asdict(report) for report in reports]})
     for report in reports:
-        if plot is not None:
-            save_plot(report, plot if len(reports) == 1 else plot.with_stem(f"{plot.stem}-{report.name}"))
-        if markdown:
+        if plot := figures.plot_of(report.name, len(reports)):
+            save_plot(report, plot)
+        if figures.markdown:
             print(markdown_table(report))
         else:
             output_console().print(rich_table(report), *report.notes, sep="\n", markup=False)
@@ -178,15 +187,13 @@ def report(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="What --output of `ewe eval` wrote: shards, models, sets.")
     ],
+    figures: options.FigureOptions,
     baseline: Annotated[
         str | None, typer.Option(help="The system that others are compared with.", show_default="that of the runs")
     ] = None,
-    json_file: options.FiguresFile = None,
-    plot: options.PlotFile = None,
-    markdown: options.Markdown = False,
 ) -> None:
     """Put the files of finished or unfinished evaluations into one table per prompt set."""
-    from ewe.eval.factuality_report import Run, reports_of
+    from ewe.eval.factuality_report import Run
 
     runs = []
     for path in dict.fromkeys(files):
@@ -194,4 +201,4 @@ def report(
         if not records or "systems" not in settings:
             raise InvalidRequestError(f"{path} holds no answer of `ewe eval factuality` or `ewe eval world`")
         runs.append(Run(str(path), settings, records))
-    show(reports_of(runs, baseline), json_file, plot, markdown)
+    show(runs, figures, baseline)

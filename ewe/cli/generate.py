@@ -18,6 +18,7 @@ from ewe.errors import InvalidRequestError
 
 def generate(
     ctx: typer.Context,
+    engine: options.EngineOptions,
     prompt: Annotated[str | None, typer.Argument(help="The prompt; without it --prompts or standard input.")] = None,
     prompts: Annotated[
         Path | None,
@@ -27,14 +28,7 @@ def generate(
     ] = None,
     system: options.System = "",
     raw: options.Raw = False,
-    model: options.Model = None,
-    adapter: options.Adapter = None,
-    datastore: options.Datastore = None,
-    verifier: options.Verifier = None,
-    policy: options.Policy = None,
     documents: options.Documents = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
     as_json: options.AsJSON = False,
     output: options.OutputFile = None,
     html: options.HTMLFile = None,
@@ -65,7 +59,7 @@ def generate(
     """
     params, form = options.sampling_params(ctx.params), PromptForm(raw, system)
     asked, passages = read_prompts(prompt, prompts), read_documents(documents)
-    chosen = settings_of(config, settings, **options.engine_options(ctx.params))
+    chosen = settings_of(engine.model, engine.config, engine.assignments)
     written_with = run_settings(chosen, params, form, passages) if output else {}
     batch = Batch(asked, params, form, passages, written_with, as_json, output, html, trace)
     if not batch.run(lambda: open_llm(chosen)):
@@ -74,21 +68,15 @@ def generate(
 
 def chat(
     ctx: typer.Context,
+    engine: options.EngineOptions,
     system: options.System = "",
-    model: options.Model = None,
-    adapter: options.Adapter = None,
-    datastore: options.Datastore = None,
-    verifier: options.Verifier = None,
-    policy: options.Policy = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
     max_tokens: options.MaxTokens = 256,
     temperature: options.Temperature = 0.0,
     seed: options.Seed = None,
 ) -> None:
     """Talk to a chat model. An empty line or Ctrl-D ends it."""
     params = options.sampling_params(ctx.params)
-    chosen = settings_of(config, settings, **options.engine_options(ctx.params))
+    chosen = settings_of(engine.model, engine.config, engine.assignments)
     messages: list[dict[str, str]] = []
     with open_llm(chosen) as llm:
         if not llm.has_chat_template:

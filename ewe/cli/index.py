@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ewe.cli.index_precompute import precompute_command
 from ewe.cli.index_push import push_command
 from ewe.cli.index_report import indexing, reading, tell
-from ewe.cli.options import AsJSON, Settings
-from ewe.cli.terminal import clean, output_console, say
+from ewe.cli.options import AsJSON, Settings, expand_groups
+from ewe.cli.terminal import clean, output_console, print_facts, say
 from ewe.config import Config, RetrievalConfig
 from ewe.text.words import counted
 
@@ -37,47 +37,57 @@ class Dedup(StrEnum):
 _SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
 Sources = Annotated[list[str], typer.Argument(help=_SOURCES, metavar="SRC...", show_default=False)]
 Store = Annotated[Path, typer.Argument(help="The folder of the datastore.", metavar="DIR", show_default=False)]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="FIELD=COLUMN",
-        help="Where a field of passages stands in tables and JSON, e.g. text=body. Fields: id, text, title, source, "
-        "url, date, veracity. Repeatable.",
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of text files without a mark.", show_default="UTF-8")
-]  # fmt: skip
-SourceName = Annotated[
-    str | None, typer.Option("--source", help="Source of documents that name none.", show_default="their path")
-]
-Veracity = Annotated[
-    Path | None,
-    typer.Option(
-        "--veracity",
-        metavar="FILE",
-        help="How far each source can be believed: YAML lines 'source: 0.9', or CSV with source and veracity.",
-        exists=True,
-        dir_okay=False,
-        show_default=False,
-    ),
-]
 Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one per core, one for little input.")]
 Indexes = Annotated[
     bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How documents are read."""
+
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=COLUMN",
+            help="Where a field of passages stands in tables and JSON, e.g. text=body. Fields: id, text, title, "
+            "source, url, date, veracity. Repeatable.",
+            show_default=False,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of text files without a mark.", show_default="UTF-8")
+    ] = None
+    source: Annotated[
+        str | None, typer.Option(help="Source of documents that name none.", show_default="their path")
+    ] = None
+    veracity: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="How far each source can be believed: YAML lines 'source: 0.9', or CSV with source and veracity.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None
+
+    def request(self, sources: list[str], workers: int) -> Request:
+        """What is to be read. Raises DatastoreError for options that cannot be followed."""
+        from ewe.retrieval.ingest import ReadOptions, Request, read_sources
+        from ewe.retrieval.ingest.fields import parse_columns
+
+        options = ReadOptions(parse_columns(self.column or ()), self.encoding, self.source)
+        return Request(tuple(sources), options, read_sources(self.veracity) if self.veracity else {}, workers)
+
+
 @index_app.command("build")
+@expand_groups
 def build_command(
     sources: Sources,
     out: Annotated[Path, typer.Option("--out", help="Folder of the new datastore.", show_default=False)],
-    column: Columns = None,
-    encoding: Encoding = None,
-    source: SourceName = None,
-    veracity: Veracity = None,
+    documents: ReadingOptions,
     tokens: Annotated[int, typer.Option(help="Most tokens of a passage.")] = 200,
     overlap: Annotated[int, typer.Option(help="Most tokens that a passage repeats from the one before.")] = 40,
     tokenizer: Annotated[
@@ -92,7 +102,7 @@ def build_command(
     """Make a datastore; run again to go on if it was interrupted. Exit code 1 if something could not be read."""
     from ewe.retrieval.ingest import ChunkRules, build
 
-    request = _request(sources, column, encoding, source, veracity, workers)
+    request = documents.request(sources, workers)
     rules = ChunkRules(tokens, overlap, tokenizer)
     with reading() as show:
         report = build(out, request, rules, dedup.value, show)
@@ -100,13 +110,11 @@ def build_command(
 
 
 @index_app.command("add")
+@expand_groups
 def add_command(
     store: Store,
     sources: Sources,
-    column: Columns = None,
-    encoding: Encoding = None,
-    source: SourceName = None,
-    veracity: Veracity = None,
+    documents: ReadingOptions,
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
@@ -114,7 +122,7 @@ def add_command(
     """Add files, cut as those before. Unchanged files are skipped, changed ones replaced; run again to go on."""
     from ewe.retrieval.ingest import add
 
-    request = _request(sources, column, encoding, source, veracity, workers)
+    request = documents.request(sources, workers)
     with reading() as show:
         report = add(store, request, show)
     _finish(report, store, indexes, settings)
@@ -188,13 +196,7 @@ def info_command(store: Store, as_json: AsJSON = False) -> None:
     if as_json:
         print(json.dumps(values, ensure_ascii=False))
         return
-    for name, value in values.items():
-        shown: Any = value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) or "none"
-        if isinstance(value, list):
-            shown = "".join(f"\n  {clean(entry)}" for entry in value) or "none"
-        print(f"{name.replace('_', ' ')}: {shown}")
+    print_facts(values)
 
 
 @index_app.command("verify")
@@ -209,21 +211,6 @@ def verify_command(store: Store) -> None:
         if found:
             raise typer.Exit(1)
         print(f"{store}: {counted(len(opened), 'passage')}, generation {opened.generation}, nothing is damaged")
-
-
-def _request(
-    sources: list[str],
-    column: list[str] | None,
-    encoding: str | None,
-    source: str | None,
-    veracity: Path | None,
-    workers: int,
-) -> Request:
-    from ewe.retrieval.ingest import ReadOptions, Request, read_sources
-    from ewe.retrieval.ingest.fields import parse_columns
-
-    options = ReadOptions(parse_columns(column or ()), encoding, source)
-    return Request(tuple(sources), options, read_sources(veracity) if veracity else {}, workers)
 
 
 def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str] | None) -> None:

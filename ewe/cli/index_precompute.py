@@ -58,7 +58,7 @@ def precompute_command(
 
     if top is not None and queries is None:
         raise typer.BadParameter("name the queries that say which passages count: --queries FILE", param_hint="--top")
-    chosen = settings_of(config, settings, model, adapter=adapter)
+    chosen = settings_of(model, config, settings, adapter=adapter)
     passages = _passages(store, chosen, queries, top)
     loaded = load_model(chosen.model)
     with indexing("encoding") as show:

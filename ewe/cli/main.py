@@ -13,13 +13,14 @@ from ewe.cli.batch_run import batch
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
 from ewe.cli.eval_factuality import factuality, world
-from ewe.cli.eval_memory import memory as eval_memory
+from ewe.cli.eval_memory import memory
 from ewe.cli.eval_qa import qa
 from ewe.cli.eval_run import report
 from ewe.cli.generate import chat, generate
 from ewe.cli.index import index_app
 from ewe.cli.memory import memory_app
 from ewe.cli.model import doctor, model_app
+from ewe.cli.options import expand_groups
 from ewe.cli.route import route
 from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
@@ -35,15 +36,10 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except EWEError as error:
-            if ctx.params.get("debug"):
-                raise
-            say(str(error))
-            raise typer.Exit(2) from error
-        except OSError as error:
+        except (EWEError, OSError) as error:
             if ctx.params.get("debug") or isinstance(error, BrokenPipeError):  # whose reader has seen enough
                 raise
-            say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error))
             raise typer.Exit(2) from error
         except KeyboardInterrupt as interrupt:
             say("interrupted")
@@ -104,23 +100,12 @@ def validate(
 eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
 
 
-for command in (factuality, world, report, qa):
-    eval_app.command()(command)
-eval_app.command("memory")(eval_memory)
-app.command("demo")(demo)
-app.command("generate")(generate)
-app.command("chat")(chat)
-app.command("serve")(serve)
-app.command("route")(route)
-app.command("batch")(batch)
-app.command("verify")(verify)
-app.add_typer(index_app, name="index")
-app.add_typer(memory_app, name="memory")
-app.add_typer(model_app, name="model")
-app.add_typer(eval_app, name="eval")
-app.command("doctor")(doctor)
-app.command("validate")(validate)
-app.command("collect-env")(collect_env)
+for evaluation in (factuality, world, report, qa, memory):
+    eval_app.command()(expand_groups(evaluation))
+for command in (demo, generate, chat, serve, route, batch, verify, doctor, validate, collect_env):
+    app.command(command.__name__.replace("_", "-"))(expand_groups(command))
+for name, group in {"index": index_app, "memory": memory_app, "model": model_app, "eval": eval_app}.items():
+    app.add_typer(group, name=name)
 
 
 def main() -> None:

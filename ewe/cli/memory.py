@@ -14,9 +14,8 @@ from ewe.cli.index_report import indexing
 from ewe.cli.memory_review import review
 from ewe.cli.memory_view import show_erased, show_found, show_history, show_listed, show_stats, write_history_page
 from ewe.cli.memory_write import add, mcp, remember
-from ewe.cli.options import Agent, EncoderName, Everybody, HTMLFile, MemoryPlace, OneJSON, User
+from ewe.cli.options import EncoderName, Everybody, HTMLFile, MemoryPlace, OneJSON, Owner, expand_groups
 from ewe.cli.terminal import clean
-from ewe.longterm.records import Scope
 
 if TYPE_CHECKING:
     from ewe.longterm.store import MemoryStore
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
 
 memory_app = typer.Typer(no_args_is_help=True, help="Keep memories that last, and search them.")
 
-memory_app.command("add")(add)
-memory_app.command("remember")(remember)
+memory_app.command("add")(expand_groups(add))
+memory_app.command("remember")(expand_groups(remember))
 
 
 @memory_app.command("search")
+@expand_groups
 def search_command(
     store: MemoryPlace,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most memories to show.")] = 5,
     encoder: EncoderName = None,
     as_of: Annotated[
@@ -49,50 +48,50 @@ def search_command(
         known = opened.stats()["encoder"] is not None and not by_words
         search = MemorySearch(opened, _encoder(encoder) if known else None)
         at = time.time() if as_of is None else as_of.replace(tzinfo=UTC).timestamp()
-        [found] = search.search([query], visible(user, agent), top_k, at)
+        [found] = search.search([query], visible(owner.user, owner.agent), top_k, at)
     show_found(found, search.description, as_json)
 
 
 @memory_app.command("show")
+@expand_groups
 def show_command(
     store: MemoryPlace,
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     html: HTMLFile = None,
     as_json: OneJSON = False,
 ) -> None:
     """Show a memory and its whole history."""
     with _open(store) as opened, opened.snapshot():
-        scope = Scope(user, agent)
-        memory, revisions = opened.get(scope, memory_id), opened.history(scope, memory_id)
+        memory, revisions = opened.get(owner.scope, memory_id), opened.history(owner.scope, memory_id)
         if html is not None:
             write_history_page(html, opened, memory, revisions)
     show_history(memory, revisions, as_json)
 
 
-memory_app.command("review")(review)
-memory_app.command("mcp")(mcp)
+memory_app.command("review")(expand_groups(review))
+memory_app.command("mcp")(expand_groups(mcp))
 
 
 @memory_app.command("list")
-def list_command(store: MemoryPlace, user: User = "", agent: Agent = "", as_json: OneJSON = False) -> None:
+@expand_groups
+def list_command(store: MemoryPlace, owner: Owner, as_json: OneJSON = False) -> None:
     """Say whose memories there are; with --user (every agent) or --agent list them, as they were added."""
     with _open(store) as opened, opened.snapshot():
         sizes = {
             scope: size
             for scope, size in opened.scopes().items()
-            if (not user or scope.user == user) and (not agent or scope.agent == agent)
+            if owner.user in ("", scope.user) and owner.agent in ("", scope.agent)
         }
-        show_listed(sizes, opened.scan(list(sizes)) if user or agent else (), as_json)
+        show_listed(sizes, opened.scan(list(sizes)) if owner != Owner() else (), as_json)
 
 
 @memory_app.command("delete")
+@expand_groups
 def delete_command(
     store: MemoryPlace,
+    owner: Owner,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Their ids.", show_default=False)] = None,
-    user: User = "",
-    agent: Agent = "",
     everything: Annotated[
         bool, typer.Option("--everything", help="All memories of this user with every agent, or of what else is named.")
     ] = False,
@@ -103,12 +102,12 @@ def delete_command(
     if bool(ids) == everything:
         raise typer.BadParameter("name ids, or --everything")
     with _open(store, read_only=False) as opened:
-        if everything and user and not agent:
-            erased = opened.erase(user, at=time.time(), reason=reason)
+        if everything and owner.user and not owner.agent:
+            erased = opened.erase(owner.user, at=time.time(), reason=reason)
             deleted = sum(part.memories for part in erased)
         else:
             erased = []
-            deleted = opened.delete(Scope(user, agent), ids or None, at=time.time(), reason=reason)
+            deleted = opened.delete(owner.scope, ids or None, at=time.time(), reason=reason)
         if scrub:
             opened.scrub()
     show_erased(erased)
@@ -129,18 +128,18 @@ def embed_command(
 
 
 @memory_app.command("export")
+@expand_groups
 def export_command(
     store: MemoryPlace,
     file: Annotated[Path, typer.Argument(help="The file to write (JSON lines).", show_default=False)],
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     everybody: Everybody = False,
 ) -> None:
     """Write memories with their histories and the log of deletions to a file."""
     from ewe.longterm.store import export_jsonl
 
     with _open(store) as opened:
-        print(f"{export_jsonl(opened, file, None if everybody else [Scope(user, agent)])} memories exported to {file}")
+        print(f"{export_jsonl(opened, file, None if everybody else [owner.scope])} memories exported to {file}")
 
 
 @memory_app.command("import")

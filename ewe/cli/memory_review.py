@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ewe.cli.index_report import indexing
-from ewe.cli.options import Agent, Everybody, JudgeName, MemoryPlace, User
+from ewe.cli.options import Everybody, JudgeName, MemoryPlace, Owner
 from ewe.cli.terminal import clean, output_console, say
 from ewe.components import open_datastore
 from ewe.config import RetrievalConfig
@@ -35,6 +35,7 @@ _sleep = time.sleep
 
 
 def review(
+    *,
     store: MemoryPlace,
     datastore: Annotated[
         str,
@@ -53,8 +54,7 @@ def review(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Check memories whose turn has not come as well.")] = False,
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     everybody: Everybody = False,
     judge: JudgeName = "builtin",
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON, one document per round.")] = False,
@@ -65,7 +65,7 @@ def review(
     """
     from ewe.longterm.store import MemoryStore
 
-    scopes = None if everybody else [Scope(user, agent)]
+    scopes = None if everybody else [owner.scope]
     open_service = _parts(store, datastore, judge, force)
     while True:
         reviewed: list[Reviewed] = []

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ewe.cli.terminal import clean, output_console
+from ewe.cli.terminal import clean, output_console, print_facts
 from ewe.errors import EWEError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.report import write_memory_page
@@ -105,11 +105,7 @@ def show_stats(values: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         _print_json(values)
         return
-    for name, value in values.items():
-        shown = value
-        if isinstance(value, dict):
-            shown = ", ".join(f"{clean(key)} {count}" for key, count in value.items()) or "none"
-        print(f"{name.replace('_', ' ')}: {'none' if shown is None else shown}")
+    print_facts(values)
 
 
 def _about(memory: Memory) -> str:

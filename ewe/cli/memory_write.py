@@ -15,7 +15,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import open_llm, settings_of
-from ewe.cli.options import Agent, EncoderName, JudgeName, MemoryPlace, User
+from ewe.cli.options import EncoderName, JudgeName, MemoryPlace, Owner
 from ewe.cli.prompts import json_lines, read_text
 from ewe.cli.terminal import clean, say
 from ewe.config import LongTermConfig
@@ -35,8 +35,7 @@ def add(
     content: Annotated[
         str, typer.Argument(help="What to remember; '-' reads one memory per line from standard input.")
     ],
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     memory_id: Annotated[str | None, typer.Option("--id", help="Its id.", show_default="made up")] = None,
     kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
     source: Annotated[str, typer.Option(help="Where it comes from: a kind, or KIND:ID.")] = "user",
@@ -63,11 +62,13 @@ def add(
         raise typer.BadParameter("with --judge the id comes from the words and the veracity from the scores")
     loaded = load_judge(judge) if judge is not None else None
     contents = [line.strip() for line in sys.stdin if line.strip()] if content == "-" else [content]
-    said, scope = _source(source, reliability), Scope(user, agent)
-    given = [] if loaded else _memories(contents, scope, said, kind, memory_id, 0.5 if veracity is None else veracity)
+    said = _source(source, reliability)
+    given = (
+        [] if loaded else _memories(contents, owner.scope, said, kind, memory_id, 0.5 if veracity is None else veracity)
+    )
     with open_or_create(store) as opened:
         if loaded is not None:
-            _judged(opened, loaded, contents, scope, said, kind)
+            _judged(opened, loaded, contents, owner.scope, said, kind)
         else:
             _given(opened, given)
 
@@ -115,8 +116,7 @@ def remember(
     file: Annotated[
         Path, typer.Argument(help="Messages as OpenAI has them: a JSON list, or one per line (JSONL).", exists=True)
     ],
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     model: Annotated[
         str | None, typer.Option(help="A chat model that takes the facts.", show_default="rules of English")
     ] = None,
@@ -132,13 +132,13 @@ def remember(
     failed = 0
     with (
         _service(store, judge, encoder) as service,
-        nullcontext() if model is None else open_llm(settings_of(model=model, assignments=settings)) as llm,
+        nullcontext() if model is None else open_llm(settings_of(model, assignments=settings)) as llm,
     ):
         extract = facts_by_rules if llm is None else FactExtractor(llm.chat_plainly, service.judge)
         memory = ConversationMemory(service, extract)
         for message in messages:
             try:
-                found = memory.remember(message["content"], Scope(user, agent), message.get("name") or "The user")
+                found = memory.remember(message["content"], owner.scope, message.get("name") or "The user")
             except CompletionError as error:
                 failed += 1
                 say(str(error))
@@ -170,8 +170,7 @@ def read_messages(file: Path) -> list[Message]:
 
 def mcp(
     store: MemoryPlace,
-    user: User = "",
-    agent: Agent = "",
+    owner: Owner,
     source: Annotated[str, typer.Option(help="Whose word new memories are: a kind, or KIND:ID.")] = "model:mcp",
     reliability: Annotated[float, typer.Option(min=0, max=1, help="How far that source can be believed.")] = 0.5,
     judge: JudgeName = "builtin",
@@ -181,7 +180,7 @@ def mcp(
     from ewe.agent.memory_mcp import MemoryServer, mcp_app
 
     with _service(store, judge, encoder) as service:
-        mcp_app(MemoryServer(service, user, agent, _source(source, reliability))).run("stdio")
+        mcp_app(MemoryServer(service, owner.user, owner.agent, _source(source, reliability))).run("stdio")
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def doctor(
     """
     from ewe.eval.doctor import verdict
 
-    chosen = settings_of(config, settings, model, adapter=adapter)
+    chosen = settings_of(model, config, settings, adapter=adapter)
     preflight(chosen)
     found = _diagnose(chosen)
     console = output_console()
@@ -101,15 +101,11 @@ def _diagnose(config: Config) -> Diagnosis:
 
 def _table(found: Diagnosis) -> Table:
     from ewe.eval.doctor import SEVERAL
+    from ewe.eval.tables import rich_table
 
-    total = found.prompt.total
-    table = Table(title=f"right answers of {total}")
-    table.add_column("the passage is given")
-    table.add_column("alone", justify="right")
-    table.add_column(f"with {SEVERAL - 1} others", justify="right")
-    table.add_row("not at all", str(found.nothing), "")
-    table.add_row("in the prompt", str(found.prompt.one), str(found.prompt.several))
-    for item in found.units:
-        name = f"as a unit, placement {item.placement}" if item.placement else "as a unit"
-        table.add_row(name, str(item.one), str(item.several))
-    return table
+    rows = [["not at all", str(found.nothing), ""]]
+    for item in (found.prompt, *found.units):
+        place = f"as a unit, placement {item.placement}" if item.placement else "in the prompt"
+        rows.append([place, str(item.one), str(item.several)])
+    titles = ["the passage is given", "alone", f"with {SEVERAL - 1} others"]
+    return rich_table(titles, rows, f"right answers of {found.prompt.total}")

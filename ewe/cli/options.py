@@ -1,15 +1,18 @@
 """Options that several subcommands share."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial, wraps
 from importlib.util import find_spec
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ewe.cli.engine import as_assignments
+from ewe.longterm.records import Scope
 from ewe.sampling import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
@@ -99,15 +102,6 @@ OutputFile = Annotated[
     ),
 ]
 
-FiguresFile = Annotated[
-    Path | None, _result("--json", help="Write the figures to this file.", callback=_place_for_a_file)
-]
-PlotFile = Annotated[
-    Path | None, _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
-]
-
-Markdown = Annotated[bool, _result("--markdown", help="Print the table as Markdown.")]
-
 MaxTokens = Annotated[int, sampling(help="Most tokens to write.")]
 Temperature = Annotated[float, sampling(help="0 is greedy.")]
 Seed = Annotated[int | None, sampling(help="Seed of the random draws.")]
@@ -126,8 +120,6 @@ MemoryPlace = Annotated[
     str,
     typer.Argument(help="The folder of the memories, or a postgresql:// URL.", metavar="DIR", show_default=False),
 ]
-User = Annotated[str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)]
-Agent = Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)]
 OneJSON = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
@@ -138,9 +130,91 @@ JudgeName = Annotated[
 ]
 
 
-def engine_options(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """The options among a subcommand's parameters that say which engine it is."""
-    return {name: values[name] for name in ("model", "adapter", "datastore", "verifier", "policy")}
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Which engine it is."""
+
+    model: Model = None
+    adapter: Adapter = None
+    datastore: Datastore = None
+    verifier: Verifier = None
+    policy: Policy = None
+    config: ConfigFile = None
+    settings: Settings = None
+
+    @property
+    def assignments(self) -> list[str]:
+        """`key=value` for what was given beside the file, in the order in which it counts."""
+        named = {name: getattr(self, name) for name in ("datastore", "verifier", "policy")}
+        return [*as_assignments({"model.adapter": self.adapter, **named}), *(self.settings or ())]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEngineOptions(EngineOptions):
+    """The same for a command whose subject is the model."""
+
+    model: ModelArgument = None
+
+
+@dataclass(frozen=True, slots=True)
+class FigureOptions:
+    """Where the figures of an evaluation go, and how they are shown."""
+
+    json_file: Annotated[
+        Path | None, _result("--json", help="Write the figures to this file.", callback=_place_for_a_file)
+    ] = None
+    plot: Annotated[
+        Path | None, _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
+    ] = None
+    markdown: Annotated[bool, _result("--markdown", help="Print the table as Markdown.")] = False
+
+    def plot_of(self, name: str, count: int) -> Path | None:
+        """The file of one plot among `count`."""
+        if self.plot is None or count == 1:
+            return self.plot
+        return self.plot.with_stem(f"{self.plot.stem}-{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memories are meant."""
+
+    user: Annotated[
+        str, typer.Option(help="Whose memories; nobody's in particular without it.", show_default=False)
+    ] = ""
+    agent: Annotated[str, typer.Option(help="With which agent; any without it.", show_default=False)] = ""
+
+    @property
+    def scope(self) -> Scope:
+        """The same as memories name it."""
+        return Scope(self.user, self.agent)
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer takes it: in place of each parameter whose type is a dataclass, one option per field."""
+    groups: dict[str, Any] = {}
+    parameters: list[Parameter] = []
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in signature(command).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            own = get_type_hints(hints[name], include_extras=True)
+            parameters += [
+                Parameter(item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=own[item.name])
+                for item in fields(hints[name])
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{item.name: values.pop(item.name) for item in fields(group)})
+        command(**values)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:

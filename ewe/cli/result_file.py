@@ -92,23 +92,15 @@ def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) ->
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:
     """(finished prompts, bytes of the file that hold them)."""
-    if not path.exists():
-        return 0, 0
-    lines = 0
-    position = keep = 0
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                _check_torn(path, line)
-                break
-            if lines == len(prompts) * copies:
-                raise _foreign(path, lines + 1, "there are more results than prompts")
-            _check(path, lines, line, prompts[lines // copies], lines % copies)
-            lines += 1
-            position += len(line)
-            if lines % copies == 0:
-                keep = position
-    return lines // copies, keep
+    *lines, torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    for number, line in enumerate(lines):
+        if number == len(prompts) * copies:
+            raise _foreign(path, number + 1, "there are more results than prompts")
+        _check(path, number, line, prompts[number // copies], number % copies)
+    if torn[: len(_OPENING)] != _OPENING[: len(torn)]:  # only what began as a result is cut off
+        raise _foreign(path, None, "its last line is no result")
+    done = len(lines) // copies
+    return done, sum(len(line) + 1 for line in lines[: done * copies])
 
 
 def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> None:
@@ -120,12 +112,6 @@ def _check(path: Path, number: int, line: bytes, prompt: Prompt, index: int) -> 
     for key, value in expected.items():
         if not isinstance(found, dict) or found.get(key) != jsonable(value):
             raise _foreign(path, number + 1, f"expected {key} {value!r}")
-
-
-def _check_torn(path: Path, line: bytes) -> None:
-    """A torn line is only cut off if it began as one of ours."""
-    if line[: len(_OPENING)] != _OPENING[: len(line)]:
-        raise _foreign(path, None, "its last line is no result")
 
 
 def _foreign(path: Path, line: int | None, reason: str) -> InvalidRequestError:

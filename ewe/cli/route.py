@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.engine import as_assignments, engine_assignments, server_packages
+from ewe.cli.engine import as_assignments, server_packages
 from ewe.components import open_datastore
 from ewe.config import Config, is_postgres
 from ewe.errors import ConfigError, DatastoreError
@@ -41,8 +41,7 @@ def route(
 
     # Without one the built-in model's settings would bring theirs.
     named = datastore if datastore is not None or config is not None else "none"
-    first = engine_assignments(None, named, None, None)
-    first += as_assignments({f"server.{key}": value for key, value in {"host": host, "port": port}.items()})
+    first = as_assignments({"datastore": named, "server.host": host, "server.port": port})
     chosen, server, _ = resolve_settings(None, config, os.environ, [*first, *(settings or ())])
     with server_packages("ewe route"):
         from ewe.router.replicas import Replica, ReplicaSet

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ewe.cli import options
-from ewe.cli.engine import as_assignments, engine_assignments, server_packages
+from ewe.cli.engine import as_assignments, server_packages
 from ewe.cli.route import serve_replicas
 from ewe.components import preflight
 from ewe.loading import OnLoad
@@ -23,7 +23,7 @@ _server = partial(typer.Option, rich_help_panel="Server")
 
 
 def serve(
-    model: options.ModelArgument = None,
+    *,
     host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
     served_model_name: Annotated[
@@ -35,12 +35,7 @@ def serve(
         _server(help="Keys that open the server, one a line.", show_default=False),
     ] = None,
     replicas: Annotated[int, _server(help="Servers to start, behind one router on the port.", min=1)] = 1,
-    adapter: options.Adapter = None,
-    datastore: options.Datastore = None,
-    verifier: options.Verifier = None,
-    policy: options.Policy = None,
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
+    engine: options.ServedEngineOptions,
 ) -> None:
     """Serve a model to OpenAI's clients, and to a browser.
 
@@ -51,15 +46,15 @@ def serve(
     from ewe.server.start_report import report_choice, say
 
     for_server = {"host": host, "port": port, "served_model_name": served_model_name, "api_key_file": api_key_file}
-    first = engine_assignments(adapter, datastore, verifier, policy)
-    first += as_assignments({f"server.{key}": value for key, value in for_server.items()})
-    chosen, server, unknown = resolve_settings(model, config, os.environ, [*first, *(settings or ())])
+    given = as_assignments({f"server.{key}": value for key, value in for_server.items()}) + engine.assignments
+    chosen, server, unknown = resolve_settings(engine.model, engine.config, os.environ, given)
     notes = [f"warning: {name} is no setting and was left alone" for name in unknown]
     report_choice(chosen)
     preflight(chosen)
     if replicas > 1:
-        given = ["serve", *([] if model is None else [model]), *([] if config is None else ["--config", str(config)])]
-        serve_replicas(chosen, server, replicas, given, [*first, *(settings or ())], notes)
+        command = ["serve", *([] if engine.model is None else [engine.model])]
+        command += [] if engine.config is None else ["--config", str(engine.config)]
+        serve_replicas(chosen, server, replicas, command, given, notes)
         return
     say("phase importing the server")
     with server_packages("ewe serve"):

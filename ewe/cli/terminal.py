@@ -52,6 +52,17 @@ def progress_bar(*columns: ProgressColumn, is_shown: bool = True) -> Progress:
     return Progress(*shown, console=console, disable=disable, transient=True, redirect_stdout=False)
 
 
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """One fact per line; a group in one line, a list with an entry per line."""
+    for name, value in facts.items():
+        shown = value
+        if isinstance(value, dict):
+            shown = ", ".join(f"{clean(key)} {inner}" for key, inner in value.items())
+        elif isinstance(value, list):
+            shown = "".join(f"\n  {clean(entry)}" for entry in value)
+        print(f"{name.replace('_', ' ')}: {'none' if shown in (None, '') else shown}")
+
+
 def output_console() -> Console:
     """The console on standard output; wide lines wrap at the terminal's edge, or at 100 columns without one."""
     console = Console(highlight=False)

@@ -81,7 +81,7 @@ def diagnose(config: Config, loaded: LoadedModel, on_answer: Callable[[], object
     first = ask(config, [System(NOTHING), System(PROMPT, 1), System(PROMPT, SEVERAL)])
     units = []
     for placement in placements():
-        settings = config.override([f"memory.placement={placement}"]) if placement else config
+        settings = config.override([f"memory.placement={placement}"])
         units.append(reading(placement, ask(settings, [System(UNITS, 1), System(UNITS, SEVERAL)]), UNITS))
     return Diagnosis(first[NOTHING], reading("", first, PROMPT), tuple(units))
 

@@ -1,14 +1,11 @@
 """What asking found: shares with intervals, tokens and times, per system."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 
-from rich.table import Table
-
-from ewe.eval import tables
-from ewe.eval.tables import Interval
+from ewe.eval.tables import Interval, save_bars
 
 _TITLES = (
     "system", "questions", "exact", "contained", "prompt tokens", "unit tokens", "first token, ms",
@@ -74,14 +71,11 @@ def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
     exact = Interval.of_share(sum(answer.exact for answer in answers), total)
     contained = Interval.of_share(sum(answer.contained for answer in answers), total)
     failed = sum(bool(answer.error) for answer in answers)
+    row = Row(system, total, failed, exact, contained)
     if not timings:
-        return Row(system, total, failed, exact, contained)
-    return Row(
-        system,
-        total,
-        failed,
-        exact,
-        contained,
+        return row
+    return replace(
+        row,
         prompt_tokens=fmean(timing.prompt_tokens for timing in timings),
         unit_tokens=fmean(timing.unit_tokens for timing in timings),
         seconds=median(timing.seconds for timing in timings),
@@ -90,20 +84,15 @@ def _row(system: str, answers: list[Answer], timings: list[Timing]) -> Row:
     )
 
 
-def rich_table(rows: Sequence[Row]) -> Table:
-    """For the terminal."""
-    return tables.rich_table(_TITLES, [_cells(row) for row in rows], "95% intervals in brackets")
-
-
-def markdown_table(rows: Sequence[Row]) -> str:
-    """The same as a Markdown table."""
-    return tables.markdown_table(_TITLES, [_cells(row) for row in rows])
+def table(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Titles and cells."""
+    return _TITLES, [_cells(row) for row in rows]
 
 
 def save_plot(rows: Sequence[Row], path: Path) -> None:
     """Bars of the share of contained answers per system with its interval; PNG by the file's ending."""
     contained = {"share of answers that contain a right one": [row.contained for row in rows]}
-    tables.save_bars([row.system for row in rows], contained, path)
+    save_bars([row.system for row in rows], contained, path)
 
 
 def _cells(row: Row) -> list[str]:

@@ -119,8 +119,8 @@ def test_demo_writes_json_html_and_trace(llm: FakeLLM, tmp_path: Path) -> None:
 def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def settings_of(*given: Any) -> Config:
-        asked.append(given)
+    def settings_of(*given: Any, datastore: str) -> Config:
+        asked.append((*given, datastore))
         return Config()
 
     monkeypatch.setattr("ewe.cli.demo.settings_of", settings_of)
@@ -132,7 +132,7 @@ def test_a_real_demo_is_first_without_memory_then_with_it(monkeypatch: pytest.Mo
     monkeypatch.setattr("ewe.cli.demo.open_llm", open_llm)
     documents = [json.loads(line) for line in ewe("demo", "--real", "--json", "--max-tokens", "6").stdout.splitlines()]
     settings = ["model.adapter=memory-reader", "feedback.closed_world=true", "feedback.on_exhausted=drop"]
-    assert asked == [(None, settings, "smollm2", "wikipedia-sample")]
+    assert asked == [("smollm2", None, settings, "wikipedia-sample")]
     assert [document["trace"][0]["data"]["policy"] for document in documents] == ["plain", "ewe"]
     assert [len(document["sources"]) for document in documents] == [0, 1]
     assert {document["prompt"] for document in documents} == {REAL_PROMPTS[0]}

@@ -57,7 +57,7 @@ def batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
             opened.append(config)
             return llm
 
-        monkeypatch.setattr("ewe.cli.engine.open_llm", open_scripted)
+        monkeypatch.setattr("ewe.cli.batch_run.open_llm", open_scripted)
 
         def run(*arguments: object) -> Result:
             opened.clear()

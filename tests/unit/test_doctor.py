@@ -41,10 +41,10 @@ def answers_by(right):
 def test_it_counts_right_answers_per_way_and_tells_of_each(monkeypatch):
     counts = {("nothing", 0): 1, (PROMPT, 1): 15, (PROMPT, 4): 12, (UNITS, 1): 9, (UNITS, 4): 3}
     monkeypatch.setattr(doctor, "run", answers_by(lambda place, k, config: counts[place, k]))
-    monkeypatch.setattr(doctor, "placements", lambda: ("",))
+    monkeypatch.setattr(doctor, "placements", lambda: ("bare",))
     told = []
     found = diagnose(Config(), None, lambda: told.append(1))
-    assert found == Diagnosis(1, Reading("", 15, 12, 20), (Reading("", 9, 3, 20),))
+    assert found == Diagnosis(1, Reading("", 15, 12, 20), (Reading("bare", 9, 3, 20),))
     assert len(told) == num_answers() == 100
 
 

@@ -16,9 +16,9 @@ from ewe.cli.main import app
 from ewe.config import Config
 from ewe.errors import ConfigError
 from ewe.eval.qa_questions import Question, beside, read_questions
-from ewe.eval.qa_report import Answer, Timing, markdown_table, summarise
+from ewe.eval.qa_report import Answer, Timing, summarise, table
 from ewe.eval.qa_run import Job, run, systems_of
-from ewe.eval.tables import Interval
+from ewe.eval.tables import Interval, markdown_table
 from ewe.retrieval.datastore import Datastore
 from ewe.types import Passage
 
@@ -135,7 +135,7 @@ def test_every_system_is_asked_and_only_one_unit_is_encoded_again():
     assert by_system["retrieved"].unit_tokens > 0
     rows = summarise(names, answers, timings)
     assert [(row.system, row.questions) for row in rows] == [(name, 3) for name in names]
-    assert len(markdown_table(rows).splitlines()) == 2 + len(names)
+    assert len(markdown_table(*table(rows)).splitlines()) == 2 + len(names)
 
 
 def test_prompts_hold_the_passages_and_units_are_documents_beside_the_bare_question(monkeypatch):
