@@ -5,6 +5,7 @@ Import it before anything that imports Triton, which reads the switch once, when
 
 import inspect
 import os
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,10 @@ if INTERPRETED:
 
 
 def quicken() -> None:
-    """At each call of a device function, the interpreter searches the language for what it has to replace: kept."""
+    """The interpreter searches the language at each call, and makes its table of types for each array: both are kept.
+
+    It also computes whether integers overflow, and says nothing of it without its option `debug`: left out.
+    """
     from triton import language
     from triton.runtime import interpreter
 
@@ -29,7 +33,16 @@ def quicken() -> None:
             if getattr(package, name) is member:
                 interpreter._patch_attr(package, name, member, *rest)
 
+    of_any = interpreter._get_np_dtype
+    of_scalars = cache(of_any)
+
+    def np_dtype_of(kind: Any) -> Any:
+        return of_any(kind) if kind.scalar.is_ptr() else of_scalars(kind.scalar)
+
     interpreter._patch_builtin = patch_builtin
+    interpreter._get_np_dtype = np_dtype_of
+    builder = interpreter.interpreter_builder
+    builder.options = replace(builder.options, sanitize_overflow=builder.options.debug)
 
 
 if INTERPRETED:
