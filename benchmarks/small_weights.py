@@ -103,7 +103,7 @@ def measure_products(size: Size, batches: tuple[int, ...], arguments: Any) -> di
     peer = torch.nn.Sequential(copy.deepcopy(exact))
     quantization.quantize_(peer, quantization.Int8WeightOnlyConfig())
     ours = SmallLinear(*round_rows(exact.weight, "int8"), None, choose_few_rows("int8", device, dtype))
-    figures = {}
+    figures: dict[str, float] = {}
     for batch in batches:
         rows = torch.randn(batch, exact.in_features, dtype=dtype, device=device)
         wanted = exact(rows).float()
