@@ -18,8 +18,7 @@ from parity.test_units import CAPACITY, CASES, PROMPT, UNITS
 from tolerances import LOGPROBS
 
 from ewe import LLM, SamplingParams
-from ewe.client import resolve_config
-from ewe.config import ModelConfig
+from ewe.config import ModelConfig, resolve_config
 from ewe.engine import device_map
 from ewe.engine.loader import load_model
 from ewe.engine.precompute import precompute
