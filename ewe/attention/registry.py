@@ -62,47 +62,38 @@ class StepMetadata:
         """
         number: int = module.layer_idx  # type: ignore[assignment]
         scale, place = query.shape[-1] ** -0.5 if scaling is None else scaling, self.pool.device
-        call = self._call(number, query[0].to(place), key[0].to(place), value[0].to(place), scale, softcap)
-        self.backend.write(call, self.write_slots)
-        return self._attend(call, number).unsqueeze(0).to(query.device)
+        states = query[0].to(place), key[0].to(place), value[0].to(place)
+        return self.attend_layer(number, *states, scale, softcap).unsqueeze(0).to(query.device)
 
     @property
     def rotates(self) -> bool:
-        """Whether `attend_rotating` works here."""
+        """Whether `attend_layer` takes queries and keys without their rotary embedding."""
         return self._rotating is not None
 
-    def attend_rotating(
+    def attend_layer(
         self,
         number: int,
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        rotary: Rotary,
         scale: float,
         softcap: float | None,
+        rotary: Rotary | None = None,
     ) -> torch.Tensor:
-        """As `attend` in layer `number`, before the rotary embedding; query [Hq, T, D], key, value to [T, Hq, Dv]."""
-        assert self._rotating is not None
-        call = self._call(number, query, key, value, scale, softcap)
-        self._rotating.rotate_and_write(call, rotary, self.write_slots)
-        return self._attend(call, number)
+        """As `attend` in layer `number`; query [Hq, T, D], key, value to [T, Hq, Dv].
 
-    def _call(
-        self,
-        number: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        scale: float,
-        softcap: float | None,
-    ) -> LayerCall:
+        rotary: the embedding that queries and keys still have to get, where the step `rotates`.
+        """
         pool = self.pool
-        return LayerCall(
+        call = LayerCall(
             query, key, value, pool.keys[number], pool.values[number], scale, softcap,
             pool.key_scales[number], pool.value_scales[number],
         )  # fmt: skip
-
-    def _attend(self, call: LayerCall, number: int) -> torch.Tensor:
+        if rotary is None:
+            self.backend.write(call, self.write_slots)
+        else:
+            assert self._rotating is not None
+            self._rotating.rotate_and_write(call, rotary, self.write_slots)
         if self.shares is not None:
             self.backend.shares(call, self.plans[number], self.shares)
         if number == len(self.plans) - 1 and self.keeps("queries"):

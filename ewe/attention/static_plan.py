@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from ewe.attention.packed import Shape
-from ewe.attention.triton_plan import Arranged, DecodePlan, TritonPlan, prefill_plan
+from ewe.attention.triton_plan import Arranged, TritonPlan, decode_plan, prefill_plan
 
 # States per segment on average, beside those that long contexts are cut into to keep the device busy.
 _STATES_PER_SEGMENT = 2
@@ -75,18 +75,7 @@ class PlanSizes:
 
         All rows but the real ones get zeros from the merge; the tokens that are there instead get theirs afterwards.
         """
-        decode = DecodePlan(
-            num_rows=self.rows,
-            num_states=self.states,
-            alone=tensors["alone"],
-            num_alone=tensors["counts"][:1],
-            shared=tensors["shared"],
-            num_shared=tensors["counts"][1:],
-            most_sharing=self.rows,
-            entries=tensors["entries"],
-            biases=tensors["biases"],
-            begins=tensors["begins"],
-        )
+        decode = decode_plan(tensors, self.rows, self.states, self.rows)
         return TritonPlan(tensors["tables"], decode, prefill_plan(tensors, (), window) if self.runs else None)
 
     def fill(self, host: Mapping[str, npt.NDArray[np.generic]], arranged: Arranged, num_tokens: int) -> None:

@@ -5,7 +5,6 @@ Nothing here waits for the device.
 
 import torch
 from ewe_kernels.cache_write import write_kv
-from ewe_kernels.cache_write_fp8 import write_kv_fp8
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.merge import merge_states
 from ewe_kernels.prefill import attend_runs
@@ -45,11 +44,8 @@ class TritonBackend:
 
     def write(self, call: LayerCall, slots: torch.Tensor) -> None:
         """See AttentionBackend.write; a token whose slot is negative (padding) is written nowhere."""
-        if call.key_scales is None or call.value_scales is None:
-            write_kv(call.key, call.value, slots, call.pool_key, call.pool_value)
-        else:
-            pools = call.pool_key, call.pool_value, call.key_scales, call.value_scales
-            write_kv_fp8(call.key, call.value, slots, *pools)
+        pools = call.pool_key, call.pool_value, call.key_scales, call.value_scales
+        write_kv(call.key, call.value, slots, *pools)
 
     def rotate_and_write(self, call: LayerCall, rotary: Rotary, slots: torch.Tensor) -> None:
         """See RotatingBackend.rotate_and_write; a token whose slot is negative is left out."""
@@ -75,13 +71,11 @@ class TritonBackend:
         output = call.query.new_empty(tokens, heads, call.pool_value.shape[2])
         if plan.decode is not None:
             decode = plan.decode
-            assert decode.state_rows is not None
-            assert decode.indices is not None
-            assert decode.segments is not None
+            rows, indices, segments = decode.owners
             outputs, lses = self._states(call, plan.tables, decode)
             total = merge_states(outputs, lses, decode.biases, decode.begins, output[: decode.num_rows])
-            shares = (lses + decode.biases[:, None] - total[decode.state_rows]).exp().mean(1)
-            into.index_put_((decode.indices, decode.segments), shares, accumulate=True)
+            shares = (lses + decode.biases[:, None] - total[rows]).exp().mean(1)
+            into.index_put_((indices, segments), shares, accumulate=True)
         if plan.prefill is not None:
             lses = torch.full((tokens, heads, into.shape[1]), -torch.inf, device=self._device)
             self._prefill(call, plan.tables, plan.prefill, output, lses)

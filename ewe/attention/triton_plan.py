@@ -16,8 +16,8 @@ from ewe.attention.packed import to_device
 class DecodePlan:
     """The rows of one token, which are flat tokens 0 .. num_rows.
 
-    Tensors and most_sharing as in DecodeArrays; num_alone and num_shared: int32 [1]. state_rows, indices, segments:
-    int64 [states], each state's row, row in the caller's order, and segment; only for attribution.
+    Tensors and most_sharing as in DecodeArrays; num_alone and num_shared: int32 [1]. owners: int64 [states] each, as in
+    DecodeArrays, only for attribution.
     """
 
     num_rows: int
@@ -30,9 +30,7 @@ class DecodePlan:
     entries: torch.Tensor
     biases: torch.Tensor
     begins: torch.Tensor
-    state_rows: torch.Tensor | None = None
-    indices: torch.Tensor | None = None
-    segments: torch.Tensor | None = None
+    owners: tuple[torch.Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +82,27 @@ def make_plan(
     tensors = to_device({**arrays, **owners}, device)
     return TritonPlan(
         tables=tensors["tables"],
-        decode=_decode_plan(tensors, decode, len(singles)) if decode is not None else None,
+        decode=decode_plan(tensors, len(singles), decode.num_states, decode.most_sharing)
+        if decode is not None
+        else None,
         prefill=prefill_plan(tensors, longer, window) if longer else None,
     )
 
 
-def _decode_plan(tensors: Mapping[str, torch.Tensor], decode: DecodeArrays, num_rows: int) -> DecodePlan:
-    rows, indices, segments = tensors["owners"].long().unbind(1) if "owners" in tensors else (None, None, None)
+def decode_plan(tensors: Mapping[str, torch.Tensor], num_rows: int, num_states: int, most_sharing: int) -> DecodePlan:
+    """The plan over tensors that are named as the arrays are."""
     return DecodePlan(
         num_rows=num_rows,
-        num_states=decode.num_states,
+        num_states=num_states,
         alone=tensors["alone"],
         num_alone=tensors["counts"][:1],
         shared=tensors["shared"],
         num_shared=tensors["counts"][1:],
-        most_sharing=decode.most_sharing,
+        most_sharing=most_sharing,
         entries=tensors["entries"],
         biases=tensors["biases"],
         begins=tensors["begins"],
-        state_rows=rows,
-        indices=indices,
-        segments=segments,
+        owners=tensors["owners"].long().unbind(1) if "owners" in tensors else (),
     )
 
 

@@ -27,6 +27,7 @@ Place = int | str
 _log = logging.getLogger(__name__)
 # Of a device's free memory; the rest is for activations and for what the libraries take.
 _USABLE = 0.9
+# What the pool gets where nobody says how much: of a GPU, or of the host's memory.
 _POOL_SHARE = 0.25
 _CPU_POOL_GIB = 1.0
 _HOST = {"cpu": "in host memory", "disk": "on disk"}
@@ -67,8 +68,8 @@ def plan_device_map(model: Any, rooms: Mapping[Place, float], pool_gib: float | 
     The first of `rooms` (bytes) has the KV pool and all but the decoder layers. These fill the other GPUs, then what is
     left of the first, then host memory, then the disk. Raises DeviceMemoryError without room.
     """
-    # Of a model that sees images, too, only the layers of its text.
-    layers = [layer for layer in decoder_layers(model) if layer in set(model.get_decoder().modules())]
+    of_text = set(model.get_decoder().modules())  # the layers that see images stay together
+    layers = [layer for layer in decoder_layers(model) if layer in of_text]
     sizes = [_num_bytes(layer) for layer in layers]
     rest = _num_bytes(model) - sum(sizes)
     first, *others = rooms

@@ -66,7 +66,7 @@ class FusedLayer:
         )
         heads = self._parts.heads
         rotary = Rotary(cos, sin) if heads is None else Rotary(cos, sin, heads[0].scale, heads[1].scale, heads[0].eps)
-        return step.attend_rotating(self._number, query, key, value, rotary, self._scale, self._softcap).flatten(1)
+        return step.attend_layer(self._number, query, key, value, self._scale, self._softcap, rotary).flatten(1)
 
     def _activate(self, normed: Tensor) -> Tensor:
         gate, up = self._gate_up(normed)

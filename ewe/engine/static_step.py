@@ -6,7 +6,8 @@ A step that only decodes has a lane per row and lanes that pad it; one with unit
 theirs beside the lanes. What pads a step writes no key, sees no key, and its logits are cut off.
 """
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from ewe.attention.static_plan import PlanSizes
 from ewe.attention.triton_backend import TritonBackend
 from ewe.attention.triton_plan import Arranged
 from ewe.engine.fused_sampler import DRAWN_BY, draw_parameters
-from ewe.engine.graphs import capture
 from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool
 
@@ -112,7 +112,7 @@ class StaticStep:
 
         memory: the pool that all graphs share. Raises RuntimeError if the model does what cannot be recorded.
         """
-        self._graph = capture(self._call, memory, self._packed.device["token_ids"].device)
+        self._graph = _capture(self._call, memory, self._packed.device["token_ids"].device)
 
     @property
     def is_captured(self) -> bool:
@@ -139,3 +139,26 @@ def _key(window: int | None, name: str) -> str:
 def _part(tensors: Mapping[str, Any], window: int | None, sizes: PlanSizes) -> dict[str, Any]:
     """One window's tensors by their own names."""
     return {name: tensors[_key(window, name)] for name in sizes.layout()}
+
+
+def _capture(call: Callable[[], object], memory: Any, device: torch.device) -> torch.cuda.CUDAGraph:
+    """The graph of what `call` launches; it is recorded, not computed. memory: the pool that graphs share.
+
+    Raises RuntimeError if `call` does what cannot be recorded; the stream is then the one of before.
+    """
+    graph = torch.cuda.CUDAGraph()
+    # A graph that the collector frees in the middle of a capture would fail it.
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        # torch.cuda.graph leaves its own stream in place if it fails at the end; this puts ours back.
+        # Other threads (encoders, judges) use the device meanwhile, and may.
+        with (
+            torch.cuda.stream(torch.cuda.current_stream(device)),
+            torch.cuda.graph(graph, pool=memory, capture_error_mode="thread_local"),
+        ):
+            call()
+    finally:
+        if was_collecting:
+            gc.enable()
+    return graph

@@ -8,12 +8,11 @@ is what attention reads, so keys and values are written once and nowhere else.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from ewe_kernels.cache_write_fp8 import quantised
+from ewe_kernels.cache_write import as_stored, keep_heads
 from ewe_kernels.checks import check_write
 from ewe_kernels.tiles import next_power_of_two
 
@@ -40,21 +39,6 @@ def _rotated(source, cos, sin, norm, eps, head, real, source_stride, ROTARY: tl.
 
 
 @triton.jit
-def _keep(states, target, scales, head, real, target_stride, DTYPE: tl.constexpr, D: tl.constexpr,
-          ROWS: tl.constexpr, D_PADDED: tl.constexpr):  # fmt: skip
-    """Writes float32 heads, rounded to DTYPE first; into a pool with scales as e4m3."""
-    column = tl.arange(0, D_PADDED)
-    rounded, place = states.to(DTYPE), target + head[:, None] * target_stride + column[None, :]
-    mask = real[:, None] & (column < D)[None, :]
-    if scales is None:
-        tl.store(place, rounded, mask=mask)
-    else:
-        codes, scale = quantised(rounded.to(tl.float32), ROWS, D_PADDED)
-        tl.store(scales + head, scale, mask=real)
-        tl.store(place, codes, mask=mask)
-
-
-@triton.jit
 def _rotary_write_kernel(
     query, key, value, cos, sin, query_norm, key_norm, slots, rotated, pool_key, pool_value, key_scales, value_scales,
     eps, query_stride_head, query_stride_token, key_stride_head, key_stride_token, value_stride_head,
@@ -76,7 +60,7 @@ def _rotary_write_kernel(
     queries = _rotated(query, cos, sin, query_norm, eps, head, real, query_stride_head, ROTARY, D, D_PADDED)
     dtype: tl.constexpr = rotated.dtype.element_ty
     target = rotated + token * (num_kv_heads * HEADS * D)
-    _keep(queries, target, None, head, real, D, dtype, D, HEADS_PADDED, D_PADDED)
+    keep_heads(queries, target, None, None, head, real, D, dtype, D, HEADS_PADDED, D_PADDED)
 
     one = tl.arange(0, 1)
     head, real = kv_head + one, one < 1
@@ -85,17 +69,10 @@ def _rotary_write_kernel(
     column = tl.arange(0, DV_PADDED)
     place = value + token * value_stride_token + head[:, None] * value_stride_head + column[None, :]
     values = tl.load(place, mask=(column < DV)[None, :], other=0.0).to(tl.float32)
-    scales_of_keys, scales_of_values = key_scales, value_scales
-    if key_scales is not None:
-        scales_of_keys, scales_of_values = key_scales + slot * num_kv_heads, value_scales + slot * num_kv_heads
-    _keep(
-        keys, pool_key + slot * pool_key_stride_slot, scales_of_keys, head, real, pool_key_stride_head, dtype, D, 1,
-        D_PADDED,
-    )  # fmt: skip
-    _keep(
-        values, pool_value + slot * pool_value_stride_slot, scales_of_values, head, real, pool_value_stride_head, dtype,
-        DV, 1, DV_PADDED,
-    )  # fmt: skip
+    k_to, v_to = pool_key + slot * pool_key_stride_slot, pool_value + slot * pool_value_stride_slot
+    at = slot * num_kv_heads + head
+    keep_heads(keys, k_to, key_scales, at, head, real, pool_key_stride_head, dtype, D, 1, D_PADDED)
+    keep_heads(values, v_to, value_scales, at, head, real, pool_value_stride_head, dtype, DV, 1, DV_PADDED)
 
 
 def rotate_and_write(
@@ -116,7 +93,7 @@ def rotate_and_write(
     """The rotary embedding (RoFormer, eq. 34) of query [Hq, T, D], returned as [Hq, T, D]; key and value are written.
 
     key [Hkv, T, D] gets the embedding and goes, with value [Hkv, T, Dv], to slots int64 [T] of pool_key [slots, Hkv, D]
-    and pool_value: as it is, or with key_scales and value_scales as `write_kv_fp8` does. cos, sin [T, R] of any float
+    and pool_value: as it is, or with key_scales and value_scales as `write_kv` does. cos, sin [T, R] of any float
     dtype, R <= D even: the first R columns are rotated in halves (column i with i + R / 2), in float32, then rounded
     once; the others stay. query_norm, key_norm [D]: each head is first divided by its root mean square (of D columns,
     eps added to the square) and multiplied by it. A token whose slot is negative is written nowhere, and its query is
@@ -135,11 +112,9 @@ def rotate_and_write(
         raise ValueError(f"norms must have {dim} weights, one per column of a head")
     rotated = query.new_empty(tokens, query.shape[0], dim)
     if tokens:
-        plain = key_scales is None
         _rotary_write_kernel[(tokens, kv_heads)](
             query, key, value, cos, sin, query_norm, key_norm, slots, rotated,
-            pool_key if plain else pool_key.view(torch.uint8), pool_value if plain else pool_value.view(torch.uint8),
-            key_scales, value_scales, eps,
+            as_stored(pool_key), as_stored(pool_value), key_scales, value_scales, eps,
             *query.stride()[:2], *key.stride()[:2], *value.stride()[:2], cos.stride(0), sin.stride(0),
             *pool_key.stride()[:2], *pool_value.stride()[:2],
             HEADS=heads, D=dim, DV=value_dim, ROTARY=cos.shape[1], HEADS_PADDED=next_power_of_two(heads),

@@ -15,7 +15,6 @@ import torch
 import triton
 from ewe_kernels import (
     cache_write,
-    cache_write_fp8,
     candidates,
     decode,
     gated,
@@ -104,7 +103,8 @@ def attention_cases(**more: object) -> dict[str, tuple[object, tuple[dict[str, o
 def cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     """Every kernel with its constants, warps and stages."""
     write = {"HEADS": 8, "D": DIM, "DV": DIM, "HEADS_PADDED": 8, "D_PADDED": DIM, "DV_PADDED": DIM}
-    rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM, "key_scales": None, "value_scales": None}
+    write |= {"key_scales": None, "value_scales": None}
+    rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM}
     norm = {"SIZE": 4096, "SIZE_PADDED": 4096}
     states = {"DV": DIM, "DV_PADDED": DIM, "STATES": 16, "SINKS": True}
     listed = {"PARTS": 64, "CAPACITY": 32768}
@@ -129,7 +129,7 @@ def fp8_cases() -> dict[str, tuple[object, tuple[dict[str, object], int, int]]]:
     rotary = {**write, "HEADS": HEADS, "HEADS_PADDED": HEADS, "ROTARY": DIM}
     return {
         **attending,
-        "write_fp8": (cache_write_fp8._write_fp8_kernel, (write, 4, 3)),
+        "write_fp8": (cache_write._write_kernel, (write, 4, 3)),
         "rotary_write_fp8": (rotary_write._rotary_write_kernel, (rotary, 2, 3)),
     }
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from ewe_kernels.cache_write_fp8 import write_kv_fp8
+from ewe_kernels.cache_write import write_kv
 from ewe_kernels.decode import attend_pieces
 from ewe_kernels.references import scaled_e4m3
 from ewe_kernels.tiles import narrow_tile
@@ -53,7 +53,7 @@ def test_what_is_written_is_the_nearest(device, dtype, spread):
         for width in (24, 16)
     )
     pools = empty_pool(device, heads, 24, 16)
-    write_kv_fp8(key, value, slots, *pools)
+    write_kv(key, value, slots, *pools)
     untouched = [slot for slot in range(SLOTS) if slot not in slots.tolist()]
     for states, pool, scales in ((key, pools[0], pools[2]), (value, pools[1], pools[3])):
         expected, expected_scales = scaled_e4m3(states.transpose(0, 1)[:3].cpu())
@@ -70,7 +70,7 @@ def test_torch_and_the_kernel_round_alike(rows):
     """Down to subnormals, ties and zeros, bit for bit."""
     states = torch.tensor(rows, dtype=torch.float32).reshape(1, -1, 8)
     pools = empty_pool("cpu", 1, 8, 8, slots=max(1, len(rows)))
-    write_kv_fp8(states, -states, torch.arange(len(rows)), *pools)
+    write_kv(states, -states, torch.arange(len(rows)), *pools)
     for sign, pool, scales in ((1, pools[0], pools[2]), (-1, pools[1], pools[3])):
         codes, expected_scales = quantise(sign * states[0])
         assert torch.equal(scales[: len(rows), 0], expected_scales)
@@ -99,7 +99,7 @@ def test_what_is_not_finite_stays_so(wrong):
     states = torch.ones(2, 2, 8)
     states[1, 0, 3] = wrong
     pools = empty_pool("cpu", 2, 8, 8)
-    write_kv_fp8(states, states, torch.tensor([1, 2]), *pools)
+    write_kv(states, states, torch.tensor([1, 2]), *pools)
     for kept in (
         dequantise(pools[0].view(torch.uint8)[1:3].view(FP8), pools[2][1:3], torch.float32).transpose(0, 1),
         dequantise(*quantise(states), torch.float32),
@@ -205,15 +205,15 @@ def test_what_does_not_fit_is_refused():
     states, slots = torch.zeros(2, 3, 16), torch.arange(3)
     pools = empty_pool("cpu", 2, 16, 16)
     with pytest.raises(ValueError, match="do not fit"):
-        write_kv_fp8(states, states, slots.int(), *pools)
+        write_kv(states, states, slots.int(), *pools)
     with pytest.raises(ValueError, match="a pool of"):
-        write_kv_fp8(states[..., :8], states, slots, *pools)
+        write_kv(states[..., :8], states, slots, *pools)
     with pytest.raises(ValueError, match="must be float8_e4m3fn"):
-        write_kv_fp8(states, states, slots, pools[0].float(), *pools[1:])
+        write_kv(states, states, slots, pools[0].float(), *pools[1:])
     with pytest.raises(ValueError, match="scales of shape"):
-        write_kv_fp8(states, states, slots, *pools[:3], pools[3][:, :1].contiguous())
+        write_kv(states, states, slots, *pools[:3], pools[3][:, :1].contiguous())
     with pytest.raises(ValueError, match="given together"):
-        write_kv_fp8(states, states, slots, *pools[:3], pools[3].half())
+        write_kv(states, states, slots, *pools[:3], pools[3].half())
 
     def attend(**scales):
         places = torch.empty(1, 4, 16), torch.empty(1, 4)
