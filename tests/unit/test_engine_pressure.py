@@ -178,7 +178,7 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     assert not ending.memory.units
     bench.core.end(ending, "abort")
     other.schedule.is_admitted = True
-    scheduler.add_contexts(plan, [other], [other])
+    scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [7]  # six blocks are not enough for both
     bench.runner.forward(plan.rows)
     scheduler.launched(plan)
@@ -196,7 +196,7 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
     plan = scheduler.schedule([(ending, Action.ENCODE)])
     bench.core.end(ending, "abort")
     other.schedule.is_admitted = True
-    scheduler.add_contexts(plan, [other], [other])
+    scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
     bench.runner.forward(plan.rows)
     scheduler.launched(plan)
