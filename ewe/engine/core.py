@@ -83,7 +83,7 @@ class EngineCore:
         started = [sequence for sequence in self.sequences if sequence.schedule.is_started]
         plan = self.scheduler.schedule(self._advance_all(started))
         ready = [sequence for sequence, action in self._advance_all(plan.encoded) if action is Action.RUN]
-        self.scheduler.add_contexts(plan, ready, [item for item in started if not item.is_finished])
+        self.scheduler.add_contexts(plan, ready)
         before, self._inflight = self._inflight, self._launch(plan) if plan.rows else None
         if before is not None:
             self._land(before)

@@ -24,6 +24,7 @@ class SchedulerOutput:
 
     A layer writes the keys of all rows before any of them attends, so a context may be in the pass of its own units.
     sequences: those whose contexts are in it; encoded: those whose pending units are all there with this pass.
+    candidates: all that were unfinished, in order of arrival; the youngest give way first.
     held: references of the plan's own on each unit and its prefix, lest their blocks are given to others before the
     pass. budget: tokens that still fit; busy: sequences that must keep their blocks until the pass is over; progressed:
     whether a sequence came back or got its units, so that there is something to do even without rows.
@@ -34,6 +35,7 @@ class SchedulerOutput:
     sequences: list[Sequence] = field(default_factory=list)
     encoded: list[Sequence] = field(default_factory=list)
     rows: list[ForwardRow] = field(default_factory=list)
+    candidates: Batch[Sequence] = ()
     budget: int = 0
     busy: dict[Sequence, None] = field(default_factory=dict)
     progressed: bool = False

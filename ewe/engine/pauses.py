@@ -14,7 +14,7 @@ from ewe.engine.output import publish
 from ewe.engine.policies import Decision, Policy, View
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
-from ewe.engine.sentence_checks import Check, SentenceState
+from ewe.engine.sentence_checks import Check, SentenceState, fields_of
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.text.sentences import code_blocks, is_inside
@@ -199,16 +199,7 @@ def retrieved_passages(job: Job, threshold: float) -> list[ScoredPassage]:
 
 def record_retrieval(sequence: Sequence, job: Job, found: Batch[ScoredPassage]) -> None:
     """Notes a finished retrieval in the trace and the counters."""
-    listed = [
-        {
-            "id": hit.passage.id,
-            "title": hit.passage.title,
-            "score": hit.score,
-            "source": hit.passage.source,
-            "veracity": hit.passage.veracity,
-        }
-        for hit in found
-    ]
+    listed = [{**fields_of(hit.passage, "id", "title", "source", "veracity"), "score": hit.score} for hit in found]
     extra = {"error": job.error} if job.error else {}
     sequence.record("retrieval", query=job.payload.text, passages=listed, latency_s=job.latency_s, **extra)
     sequence.stats.retrievals += 1

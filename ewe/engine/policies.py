@@ -107,43 +107,28 @@ class EWEPolicy:
 
     def look(self, view: View) -> Decision:
         """Retrieves with the question and the new sentences; checks the new sentences."""
-        config, spans, num_tokens = self._config, view.output_text.sentences, len(view.output_text)
-        looks_retrieval = self._retrieval_due(num_tokens) and not view.finished
-        looks_verification = self.verifies and (self._verification_due(num_tokens) or view.finished)
-        query = ""
+        config, draft = self._config, view.output_text
+        spans = draft.sentences
+        query, retrieved = "", None
+        if self._retrieval_due(len(draft)) and not view.finished:
+            thresholds = config.retrieve_when, config.retrieve_entropy, config.retrieve_min_prob
+            new = [span for span in spans[view.retrieved :] if _triggers(draft, span, *thresholds)]
+            query = " ".join([view.prompt, *map(draft.text_of, new)]) if new else ""
+            retrieved = len(spans)
         verify: tuple[int, ...] = ()
-        if looks_retrieval:
-            new = [span for span in spans[view.retrieved :] if self._triggers(view, span, config.retrieve_when, True)]
-            query = " ".join([view.prompt, *map(view.output_text.text_of, new)]) if new else ""
-        if looks_verification:
-            verify = tuple(
-                index
-                for index in range(view.verified, len(spans))
-                if self._triggers(view, spans[index], config.verify_when, False)
-            )
-        count = len(spans)
-        return Decision(
-            query,
-            verify,
-            retrieved=count if looks_retrieval else None,
-            verified=count if looks_verification else None,
-        )
+        verified = None
+        if self._verification_due(len(draft)) or (self.verifies and view.finished):
+            thresholds = config.verify_when, config.verify_entropy, config.verify_min_prob
+            unseen = range(view.verified, len(spans))
+            verify = tuple(index for index in unseen if _triggers(draft, spans[index], *thresholds))
+            verified = len(spans)
+        return Decision(query, verify, retrieved=retrieved, verified=verified)
 
     def _retrieval_due(self, num_tokens: int) -> bool:
         return self.retrieves and num_tokens % self._config.retrieve_every == 0
 
     def _verification_due(self, num_tokens: int) -> bool:
         return self.verifies and num_tokens % self._config.verify_every == 0
-
-    def _triggers(self, view: View, span: Span, when: Trigger, for_retrieval: bool) -> bool:
-        config = self._config
-        if when == "interval":
-            return True
-        if when == "entropy":
-            return view.output_text.mean_entropy(span) > (
-                config.retrieve_entropy if for_retrieval else config.verify_entropy
-            )
-        return view.output_text.min_prob(span) < (config.retrieve_min_prob if for_retrieval else config.verify_min_prob)
 
 
 class FLAREPolicy:
@@ -176,6 +161,13 @@ class FLAREPolicy:
         threshold = math.log(max(self._config.flare_mask_prob, 1e-9))
         words = view.output_text.text_without(span, lambda token: token.logprob <= threshold)
         return words or view.prompt
+
+
+def _triggers(draft: OutputText, span: Span, when: Trigger, entropy: float, min_prob: float) -> bool:
+    """Whether a sentence is to be dealt with; entropy, min_prob: from where on, where that is what counts."""
+    if when == "interval":
+        return True
+    return draft.mean_entropy(span) > entropy if when == "entropy" else draft.min_prob(span) < min_prob
 
 
 def make_policy(name: str, config: FeedbackConfig, has_retriever: bool, has_verifier: bool) -> Policy:

@@ -45,36 +45,33 @@ class Scheduler:
         place of a sequence, but enter where the pass has room. Blocks are allocated, and contexts swapped for them;
         memories and texts stay as they are. `launched` or `failed` must follow.
         """
-        plan = SchedulerOutput(budget=self.config.max_num_batched_tokens)
-        sequences = [sequence for sequence, _ in wanted]
+        candidates = [sequence for sequence, _ in wanted]
+        plan = SchedulerOutput(budget=self.config.max_num_batched_tokens, candidates=candidates)
         running = [pair for pair in wanted if pair[1] not in (Action.WAIT, Action.COMPLETE) and not pair[0].is_full]
         admitted = sum(sequence.schedule.is_admitted and sequence.schedule.swapped is None for sequence, _ in running)
         for sequence, action in running:
             if sequence.schedule.is_admitted and self._is_decoding(sequence, action):
-                self._add_context(plan, sequence, sequences)
+                self._add_context(plan, sequence)
         may_enter = True  # nobody overtakes: the oldest that waits is the next that comes in
         for sequence, action in running:
             if sequence in plan.busy:
                 continue
             if not sequence.schedule.is_admitted or sequence.schedule.swapped is not None:
                 has_place = plan.budget > 0 if sequence.is_scored else admitted < self.config.max_num_seqs
-                may_enter = may_enter and has_place and self._bring_in(plan, sequence, sequences)
+                may_enter = may_enter and has_place and self._bring_in(plan, sequence)
                 if not may_enter:
                     continue
                 admitted += 1
             if action is Action.RUN:
-                self._add_context(plan, sequence, sequences)
-            elif action is Action.ENCODE and self._add_pending(plan, sequence, sequences):
+                self._add_context(plan, sequence)
+            elif action is Action.ENCODE and self._add_pending(plan, sequence):
                 plan.encoded.append(sequence)
         return plan
 
-    def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence], sequences: Batch[Sequence]) -> None:
-        """Adds the contexts of sequences whose units are in the pass and, by now, in memory.
-
-        sequences: all that are unfinished, in order of arrival.
-        """
+    def add_contexts(self, plan: SchedulerOutput, running: Batch[Sequence]) -> None:
+        """Adds the contexts of sequences whose units are in the pass and, by now, in memory."""
         for sequence in running:
-            self._add_context(plan, sequence, sequences)
+            self._add_context(plan, sequence)
 
     def launched(self, plan: SchedulerOutput) -> None:
         """The pass is on its way: what it holds of its units is given back."""
@@ -101,7 +98,7 @@ class Scheduler:
         runs = action is Action.RUN and sequence.schedule.swapped is None and sequence.num_to_run == 1
         return runs and all(unit.ready for unit in _seen_by(sequence))
 
-    def _add_context(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> None:
+    def _add_context(self, plan: SchedulerOutput, sequence: Sequence) -> None:
         """Adds the next tokens of a context, or what it sees and was evicted while it was swapped out."""
         missing = [unit for unit in _seen_by(sequence) if not unit.ready]
         if missing and not self._add_units(plan, sequence, missing):
@@ -113,7 +110,7 @@ class Scheduler:
             sequence.request.prompt_ids
         )
         tokens = sequence.tokens_to_run(min(plan.budget, _MOST_SCORED) if scored else plan.budget)
-        if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, sequences, plan):
+        if not self._make_room(sequence.table.blocks_needed(len(tokens)), sequence, plan):
             return
         begin = sequence.table.length
         copies = sequence.table.extend(len(tokens))
@@ -140,12 +137,12 @@ class Scheduler:
         plan.busy[sequence] = None
         plan.budget -= len(tokens)
 
-    def _add_pending(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+    def _add_pending(self, plan: SchedulerOutput, sequence: Sequence) -> bool:
         """Allocates a sequence's new units, all or none, and adds those that nobody has encoded.
 
         Returns whether all of them are encoded or in the pass, and the sequence need not wait for what it computes.
         """
-        if not self._get(self.keeper.acquire, plan, sequence, sequences):
+        if not self._get(self.keeper.acquire, plan, sequence):
             return False
         prefix = [] if sequence.schedule.prefix is None else [sequence.schedule.prefix]
         pending = [item.encoded for item in sequence.schedule.pending_units if item.encoded is not None]
@@ -193,17 +190,17 @@ class Scheduler:
             self.pool.scale_keys(unit.table.slots(), 1 / self.unit_temperature)
             unit.ready = True
 
-    def _bring_in(self, plan: SchedulerOutput, sequence: Sequence, sequences: Batch[Sequence]) -> bool:
+    def _bring_in(self, plan: SchedulerOutput, sequence: Sequence) -> bool:
         """Admits a waiting sequence or swaps one back in; returns whether there was room."""
         if sequence.schedule.swapped is None:
-            sequence.schedule.is_admitted = self._get(self.keeper.acquire_prefix, plan, sequence, sequences)
+            sequence.schedule.is_admitted = self._get(self.keeper.acquire_prefix, plan, sequence)
             return sequence.schedule.is_admitted
         swapped = sequence.schedule.swapped
-        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
+        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, plan):
             return False
-        if not self._get(self.keeper.resume, plan, sequence, sequences):
+        if not self._get(self.keeper.resume, plan, sequence):
             return False
-        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, sequences, plan):
+        if not self._make_room(sequence.table.blocks_needed(swapped.length), sequence, plan):
             self.keeper.suspend(sequence)
             return False
         sequence.table.extend(swapped.length)
@@ -213,31 +210,30 @@ class Scheduler:
         sequence.record("swap_in", blocks=len(sequence.table.blocks))
         return True
 
-    def _get(
-        self, acquire: Callable[[Sequence], None], plan: SchedulerOutput, asker: Sequence, sequences: Batch[Sequence]
-    ) -> bool:
+    def _get(self, acquire: Callable[[Sequence], None], plan: SchedulerOutput, asker: Sequence) -> bool:
         """Acquires what a sequence needs, at the cost of younger ones; returns whether there was room."""
         while True:
             try:
                 acquire(asker)
                 return True
             except OutOfBlocksError:
-                if not self._swap_out_youngest(asker, sequences, plan):
+                if not self._swap_out_youngest(asker, plan):
                     return False
 
-    def _make_room(self, blocks: int, asker: Sequence, sequences: Batch[Sequence], plan: SchedulerOutput) -> bool:
+    def _make_room(self, blocks: int, asker: Sequence, plan: SchedulerOutput) -> bool:
         """Frees blocks for `asker`: unused units first, then the contexts of younger sequences."""
         while self.manager.num_free < blocks:
             missing = blocks - self.manager.num_free
-            if not self.keeper.cache.evict(missing) and not self._swap_out_youngest(asker, sequences, plan):
+            if not self.keeper.cache.evict(missing) and not self._swap_out_youngest(asker, plan):
                 return False
         return True
 
-    def _swap_out_youngest(self, asker: Sequence, sequences: Batch[Sequence], plan: SchedulerOutput) -> bool:
-        for victim in reversed(sequences):
+    def _swap_out_youngest(self, asker: Sequence, plan: SchedulerOutput) -> bool:
+        for victim in reversed(plan.candidates):
             if victim is asker:
                 return False
-            if victim.schedule.is_admitted and victim.schedule.swapped is None and victim not in plan.busy:
+            is_here = victim.schedule.is_admitted and victim.schedule.swapped is None and not victim.is_finished
+            if is_here and victim not in plan.busy:
                 self._swap_out(victim)
                 return True
         return False

@@ -42,16 +42,18 @@ class SentenceState:
         return sum(claim.support for claim in self.claims) / len(self.claims) if self.claims else 0.0
 
 
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    """Some fields of a record, as the trace tells them."""
+    return {name: getattr(record, name) for name in names}
+
+
 def described(result: VerificationResult) -> dict[str, Any]:
     """What the trace tells of a check's result."""
     evidence = [
         {
-            "id": item.passage.id,
-            "title": item.passage.title,
-            "source": item.passage.source,
+            **fields_of(item.passage, "id", "title", "source"),
             "stance": item.stance.value,
-            "score": item.score,
-            "excerpt": item.excerpt,
+            **fields_of(item, "score", "excerpt"),
         }
         for item in result.evidence
     ]

@@ -14,7 +14,7 @@ from ewe.engine.grammar import Grammar
 from ewe.engine.output_text import OutputText
 from ewe.engine.request import TokenizedRequest
 from ewe.engine.sampler import PlaceholderToken, PromptScore, SamplingRow
-from ewe.engine.sentence_checks import FeedbackState
+from ewe.engine.sentence_checks import FeedbackState, fields_of
 from ewe.engine.stream_events import TRACED_EVENTS, StreamEvent
 from ewe.kvcache.block_table import BlockTable
 from ewe.kvcache.pool import HostBlocks
@@ -67,17 +67,10 @@ class PendingUnit:
     def described(self, unit_id: int) -> dict[str, object]:
         """What the trace tells when it becomes this unit of a memory."""
         assert self.lane is not None
-        passage = self.passage
         return {
             "lane": self.lane.value,
             "unit_id": unit_id,
-            "passage": {
-                "id": passage.id,
-                "title": passage.title,
-                "text": passage.text,
-                "source": passage.source,
-                "veracity": passage.veracity,
-            },
+            "passage": fields_of(self.passage, "id", "title", "text", "source", "veracity"),
             "weight": self.weight,
             "num_tokens": len(self.unit_text.token_ids),
             "cached": self.was_cached,

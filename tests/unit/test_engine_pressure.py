@@ -165,6 +165,17 @@ def test_a_unit_comes_in_while_others_decode() -> None:
     bench.run()
 
 
+def test_a_text_that_has_ended_meanwhile_is_not_swapped_out() -> None:
+    bench = Bench(config(), None, None, sentences, num_blocks=7)
+    asker, ending = (bench.add(name, "q:", SamplingParams(max_tokens=9, ignore_eos=True)) for name in "ab")
+    bench.core.step()
+    scheduler = bench.core.scheduler
+    plan = scheduler.schedule([(asker, Action.WAIT), (ending, Action.WAIT)])
+    bench.core.end(ending, "abort")
+    assert not scheduler._make_room(100, asker, plan)
+    assert scheduler.swaps == 0
+
+
 def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it_any_more() -> None:
     """A text may end right after its memory was refreshed; a younger one needs all blocks in the same pass."""
     bench = Bench(config(), None, None, sentences, num_blocks=7)
@@ -178,7 +189,7 @@ def test_the_blocks_of_a_unit_stay_its_own_until_its_pass_though_nobody_wants_it
     assert not ending.memory.units
     bench.core.end(ending, "abort")
     other.schedule.is_admitted = True
-    scheduler.add_contexts(plan, [other], [other])
+    scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [7]  # six blocks are not enough for both
     bench.runner.forward(plan.rows)
     scheduler.launched(plan)
@@ -196,7 +207,7 @@ def test_so_do_the_blocks_of_the_prefix_that_it_follows() -> None:
     plan = scheduler.schedule([(ending, Action.ENCODE)])
     bench.core.end(ending, "abort")
     other.schedule.is_admitted = True
-    scheduler.add_contexts(plan, [other], [other])
+    scheduler.add_contexts(plan, [other])
     assert [len(row.token_ids) for row in plan.rows] == [4, 7]  # three blocks are left, and the other one needs four
     bench.runner.forward(plan.rows)
     scheduler.launched(plan)
