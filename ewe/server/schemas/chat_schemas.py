@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
+from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage, joined
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.tool_calls.tools import ToolRequest
 
@@ -84,15 +84,12 @@ class Message(RequestModel):
         return self
 
     @property
-    def text(self) -> str:
-        """The content, its parts joined by line breaks."""
-        parts = self.content or ""
-        return parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
-
-    @property
     def for_template(self) -> dict[str, Any]:
         """The message as chat templates take it: they know the developer as the system."""
-        message: dict[str, Any] = {"role": "system" if self.role == "developer" else self.role, "content": self.text}
+        message: dict[str, Any] = {
+            "role": "system" if self.role == "developer" else self.role,
+            "content": joined(self.content),
+        }
         if self.tool_calls:
             message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
         if self.tool_call_id is not None:
