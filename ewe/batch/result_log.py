@@ -111,6 +111,8 @@ class ResultLog:
     def _read(self) -> None:
         if not self.path.exists():
             return
+        if not self.path.is_file():  # a device may have no end
+            raise InvalidRequestError(f"{self.path} is no file; choose another --output")
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line[: len(_OPENING)] != _OPENING[: len(line)]:

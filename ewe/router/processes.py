@@ -1,7 +1,6 @@
 """Servers that the router starts itself, and starts again when they end."""
 
 import asyncio
-import ctypes
 import logging
 import os
 import signal
@@ -10,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ewe.errors import ConfigError
 from ewe.machine import usable_cpus
@@ -21,7 +19,7 @@ _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0
 _LIVED_S = 60.0  # whoever ends after that is started again without much delay
 _LOOK_AGAIN_S = 1.0
 _REFUSED = 2  # the exit status for settings that are wrong: another start would change nothing
-_PR_SET_PDEATHSIG = 1
+_STDIN, _ = os.pipe()  # of replicas: it ends when this process does, which alone holds its other end
 
 _log = logging.getLogger("ewe.server")
 
@@ -73,9 +71,8 @@ class ReplicaProcess:
                 *self._command,
                 env={**os.environ, **self._environment, LISTEN_FD: str(handle)},
                 pass_fds=(handle,),
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=_STDIN,
                 start_new_session=True,  # Ctrl-C is the router's alone, which drains
-                preexec_fn=None if _prctl is None else _end_with_parent,
             )
         self._replica.restarted(f"http://127.0.0.1:{port}")
         _log.info("replica", extra={"fields": {"replica": self._replica.name, "pid": process.pid, "port": port}})
@@ -115,12 +112,3 @@ def device_environment(number: int, num_replicas: int, gpus_each: int, environ: 
 def _num_gpus() -> int:
     """NVIDIA's GPUs in this machine, counted without loading torch."""
     return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
-
-
-# Of Linux. Looked up here: that takes a lock, which a child would find taken if another thread held it at the fork.
-_prctl: Any = getattr(ctypes.CDLL(None), "prctl", None)
-
-
-def _end_with_parent() -> None:
-    """In the child: no server outlives a router that was killed."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

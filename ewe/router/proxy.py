@@ -4,16 +4,17 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import httpx
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
+from ewe.engine.workers import Worker
 from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
 from ewe.router.routing_key import FindPassage, routing_key
 from ewe.server.errors import RefusedError
@@ -83,8 +84,10 @@ class Proxy:
     ) -> None:
         self._replicas = replicas
         self._client = client
-        self._find_passage = find_passage
-        self._finder = ThreadPoolExecutor(1, thread_name_prefix="ewe-router")
+        self._finder: Worker | None = None
+        if find_passage is not None:
+            key_of = partial(routing_key, find_passage=find_passage)
+            self._finder = Worker("routing", lambda bodies: list(map(key_of, bodies)), wake=lambda: None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request; raises RefusedError, then nothing was sent."""
@@ -121,16 +124,20 @@ class Proxy:
             body = json.loads(content or b"null")
             if not isinstance(body, dict):
                 return ""
-            if self._find_passage is None:
-                return routing_key(body)
-            loop = asyncio.get_running_loop()
-            finding = loop.run_in_executor(self._finder, routing_key, body, self._find_passage)
-            try:
-                return await asyncio.wait_for(finding, _FIND_S)
-            except TimeoutError:  # a datastore that hangs must not hold up every request
-                return routing_key(body)
+            found = None if self._finder is None else await self._found_key(self._finder, body)
+            return routing_key(body) if found is None else found
         except (ValueError, RecursionError):
             return ""
+
+    async def _found_key(self, finder: Worker, body: dict[str, Any]) -> str | None:
+        """The key with a passage; None if that fails or takes long: a datastore that hangs holds nobody up."""
+        loop, found = asyncio.get_running_loop(), asyncio.Event()
+        job = finder.submit(body, _FIND_S, lambda: loop.call_soon_threadsafe(found.set))
+        try:
+            await asyncio.wait_for(found.wait(), _FIND_S)
+        except TimeoutError:
+            finder.abandon_overdue(job.deadline)
+        return cast(str | None, job.result)
 
     async def _serve(self, call: _Call, send: Send) -> _Refusal | None:
         """Asks one replica after the other until one answers; gives the last refusal if none takes the request.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence as Batch
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ewe.errors import PromptTooLongError
@@ -70,13 +71,10 @@ class AdmissionControl:
 
     async def wait_until_empty(self, timeout_s: float) -> bool:
         """Whether nothing was under way any more before the time was over."""
-        if self._empty.is_set():  # with no time at all, too
-            return True
-        try:
-            await asyncio.wait_for(self._empty.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._empty.wait()
+        return self._empty.is_set()
 
 
 _NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does

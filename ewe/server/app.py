@@ -54,7 +54,10 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
     )
     app.state.service = service
     app.state.ignored = IgnoredFields(settings.strict)
-    runner = app.state.batches = _batch_runner(app, service, settings)
+    runner: BatchRunner | None = None
+    if settings.batch_folder is not None:
+        runner = BatchRunner(app, service, BatchStore(settings.batch_folder), settings.batch_concurrency)
+    app.state.batches = runner
     for router in _ROUTERS:
         app.include_router(router)
     add_handlers(app)
@@ -67,9 +70,3 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(RequestLogMiddleware)
     return app
-
-
-def _batch_runner(app: FastAPI, service: Service, settings: ServerSettings) -> BatchRunner | None:
-    if settings.batch_folder is None:
-        return None
-    return BatchRunner(app, service, BatchStore(settings.batch_folder), settings.batch_concurrency)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.types import ASGIApp, Message
+import httpx
+from pydantic import JsonValue
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ewe.batch.requests import BatchRequest
 from ewe.batch.result_log import Reply
@@ -37,7 +39,7 @@ class BatchCaller:
                 await asyncio.sleep(_LOOK_AGAIN_S)
                 continue
             state = {"key": self.key, "in_batch": not self.may_wait}
-            reply = await call(self.app, request.url, json.dumps(request.body).encode(), state)
+            reply = await call(self.app, request.url, request.body, state)
             self.service.check_alive()  # what a dead engine says is no answer
             if "retry-after" not in reply.headers:
                 return reply
@@ -45,26 +47,12 @@ class BatchCaller:
         return None
 
 
-async def call(app: ASGIApp, path: str, body: bytes, state: dict[str, Any]) -> Reply:
+async def call(app: ASGIApp, path: str, body: JsonValue, state: dict[str, Any]) -> Reply:
     """What the app answers to a POST with a JSON body; state: what its middleware finds in the request's."""
-    messages: list[Message] = []
-    unread = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive() -> Message:
-        if not unread:
-            await asyncio.Event().wait()  # nobody hangs up
-        return unread.pop()
+    async def app_in_state(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "state": state}, receive, send)
 
-    async def send(message: Message) -> None:
-        messages.append(message)
-
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    scope = {
-        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http"},
-        **{"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers},
-        **{"client": None, "server": None, "state": state},
-    }
-    await app(scope, receive, send)
-    told = {name.decode().lower(): value.decode("latin-1") for name, value in messages[0]["headers"]}
-    content = b"".join(message.get("body", b"") for message in messages[1:])
-    return Reply(messages[0]["status"], json.loads(content), told)
+    transport = httpx.ASGITransport(app_in_state)
+    response = await transport.handle_async_request(httpx.Request("POST", f"http://batch{path}", json=body))
+    return Reply(response.status_code, json.loads(await response.aread()), response.headers)

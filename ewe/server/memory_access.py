@@ -18,6 +18,7 @@ from ewe.types import MemoryOptions
 
 _T = TypeVar("_T")
 _SAME = schemas.WireMemory.model_fields.keys() - {"object", "user", "agent", "shared"}
+_FOUND = schemas.FoundMemory.model_fields.keys() - {"memory"}
 
 
 class MemoryAccess:
@@ -86,12 +87,7 @@ class MemoryAccess:
     def found_schema(self, recalled: Recalled) -> schemas.FoundMemory:
         """A memory that was found as the caller reads it."""
         return schemas.FoundMemory(
-            memory=self.schema_of(recalled.memory),
-            belief=float(recalled.belief),
-            uncertainty=float(recalled.uncertainty),
-            similarity=float(recalled.similarity),
-            action=recalled.action.value,
-            tried=[action.value for action in recalled.tried],
+            memory=self.schema_of(recalled.memory), **{name: getattr(recalled, name) for name in _FOUND}
         )
 
     async def run(self, call: Callable[[MemoryService], _T]) -> _T:

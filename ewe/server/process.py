@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import logging
+import os
 import signal
 import threading
 import time
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp
 from ewe.llm import LLM
 from ewe.loading import OnLoad
 from ewe.server.app import create_app
-from ewe.server.draining import FLUSH_S, DrainingServer, listen
+from ewe.server.draining import FLUSH_S, LISTEN_FD, DrainingServer, listen
 from ewe.server.engine_service import Service
 from ewe.server.middleware import set_up_logs
 from ewe.server.settings import ServerSettings
@@ -36,6 +37,8 @@ def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> No
     set_up_logs(settings.log_format)
     begin = time.monotonic()
     app = create_app(None, settings)
+    if LISTEN_FD in os.environ:
+        threading.Thread(target=end_with_input, name="ewe-parent", daemon=True).start()
     listener = listen(settings)
     report_start(app, settings, listener.getsockname()[1], notes)
     server = _Server(app, app.state.service, settings.drain)
@@ -48,6 +51,12 @@ def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> No
         server.close()
     if server.failure is not None:
         raise server.failure
+
+
+def end_with_input(stdin: int = 0) -> None:
+    """Tells this process to stop when its input ends: the router that started it, and has the other end, is gone."""
+    os.read(stdin, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _dump_stacks() -> None:

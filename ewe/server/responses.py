@@ -16,7 +16,7 @@ from ewe.server.responses_events import ResponseEvents
 from ewe.server.run import Run
 from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
-from ewe.server.schemas.response_format import text_answer
+from ewe.server.schemas.response_format import TextAnswer
 from ewe.server.streaming import StreamedAnswer, respond
 from ewe.types import Generation
 
@@ -93,6 +93,7 @@ class _Answer(StreamedAnswer):
     def _open(self) -> schemas.ResponseBody:
         """The response before its first word: what was asked, with the defaults of what was not."""
         body, params = self._body, self._run.sequences[0].request.params
+        form = body.text.format if body.text else None
         return schemas.ResponseBody(
             id=f"resp_{uuid.uuid4().hex}",
             created_at=int(time.time()),
@@ -104,7 +105,7 @@ class _Answer(StreamedAnswer):
             output=[],
             parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=params.temperature,
-            text=text_answer(body.text),
+            text=TextAnswer(format=form.model_dump(exclude_none=True)) if form else TextAnswer(),
             tool_choice=body.tool_choice or "auto",
             tools=[],
             top_p=params.top_p,

@@ -83,8 +83,7 @@ class Run:
         self._wanted = wanted | {"finish"}
         self._on_event = on_event
         self._on_end = on_end
-        self._messages: list[EngineMessage] = []
-        self._waiter: asyncio.Future[None] | None = None
+        self._messages: asyncio.Queue[EngineMessage] = asyncio.Queue()
         self._generations: dict[int, Generation] = {}
         self._ended = False
 
@@ -122,9 +121,7 @@ class Run:
         silence_s: seconds without events after which an empty batch comes (None: none does). Raises EngineDeadError.
         """
         while not self.is_finished:
-            if not self._messages:
-                await self._wait(silence_s)
-            messages, self._messages = self._messages, []
+            messages = await self._news(silence_s)
             batch = [message for message in messages if isinstance(message, RunEvent)]
             for choice, event in batch:
                 if event.kind == "finish":
@@ -158,26 +155,18 @@ class Run:
         """Called in the engine's thread."""
         self._on_event(sequence, event)
         if event.kind in self._wanted:
-            self._bridge.put(self._receive, RunEvent(choice, event))
+            self._bridge.put(self._messages.put_nowait, RunEvent(choice, event))
 
     def _take_death(self, answer: Answer) -> None:
         if isinstance(answer, EngineDeadError):
-            self._bridge.put(self._receive, answer)
+            self._bridge.put(self._messages.put_nowait, answer)
 
-    def _receive(self, message: EngineMessage) -> None:
-        self._messages.append(message)
-        self._wake()
-
-    async def _wait(self, silence_s: float | None) -> None:
-        self._waiter = self._bridge.loop.create_future()
-        timer = None if silence_s is None else self._bridge.loop.call_later(silence_s, self._wake)
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    async def _news(self, silence_s: float | None) -> list[EngineMessage]:
+        """What has come since the last time; waits for it if it is nothing, but not longer than told."""
+        found: list[EngineMessage] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(silence_s):
+                found.append(await self._messages.get())
+        while not self._messages.empty():
+            found.append(self._messages.get_nowait())
+        return found

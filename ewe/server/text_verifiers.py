@@ -24,8 +24,7 @@ class TimedVerifier:
 
     def __init__(self, verifier: Verifier, timeout_s: float) -> None:
         self._verifier, self._timeout_s = verifier, timeout_s
-        self._answered = threading.Condition()
-        self._worker = Worker("verification", partial(workers.verify, verifier), self._wake)
+        self._worker = Worker("verification", partial(workers.verify, verifier), wake=lambda: None)
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
         """What the verifier says; raises JudgeError if it fails or does not answer in time.
@@ -34,10 +33,9 @@ class TimedVerifier:
         """
         with suppress(Exception):  # the worker meets it again, and tells of it as a failure
             warm(self._verifier)
-        job = self._worker.submit(list(requests), self._timeout_s)
-        while not job.done:
-            with self._answered:
-                self._answered.wait_for(lambda: job.done, max(0.001, job.deadline - time.monotonic()))
+        answered = threading.Event()
+        job = self._worker.submit(list(requests), self._timeout_s, answered.set)
+        while not answered.wait(max(0.001, job.deadline - time.monotonic())):
             self._worker.abandon_overdue(time.monotonic())
         if job.error:
             raise JudgeError(job.error)
@@ -47,11 +45,6 @@ class TimedVerifier:
     def close(self) -> None:
         """Ends the thread after the call it is in; calls under way fail."""
         self._worker.close()
-        self._wake()
-
-    def _wake(self) -> None:
-        with self._answered:
-            self._answered.notify_all()
 
 
 class TextVerifiers:

@@ -131,6 +131,9 @@ def test_a_datastore_that_hangs_does_not_hold_up_requests(
     with serving(create_router(replicas, 1000, find)) as address:
         wait_for(lambda: replicas.is_ready, "one is ready")
         assert {ask(address).status_code for _ in range(3)} == {200}
+        finders = [thread for thread in threading.enumerate() if thread.name == "ewe-routing"]
+        assert finders
+        assert all(thread.daemon for thread in finders), "nor the end of the process"
         answered.set()
 
 

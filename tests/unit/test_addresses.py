@@ -15,6 +15,8 @@ WITH_SECRETS = [
     "ftp://ann:hidden@host/units",
     "s3://KEY:hid/den@bucket/units",
     "s3://KEY:@bucket",
+    "s3://KEY:12/hidden@bucket/units",
+    "ftp://ann:1234567/hidden@host/units",
     "https://host/units?sig=hidden",
     "simplecache::sftp://ann:hidden@host/units",
     "milvus+http://ann:hidden@host:9000/passages",

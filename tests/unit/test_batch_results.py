@@ -230,3 +230,8 @@ def test_a_failed_batch_gives_its_places_back(tmp_path: Path) -> None:
                 await asyncio.wait_for(places.acquire(), 1)
 
     asyncio.run(asyncio.wait_for(run_both(), 60))
+
+
+def test_an_output_that_is_no_file_is_refused_unread() -> None:
+    with pytest.raises(InvalidRequestError, match="is no file; choose another --output"):
+        ResultLog(Path("/dev/zero"))

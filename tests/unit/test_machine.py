@@ -10,14 +10,20 @@ from ewe import machine
 
 
 @pytest.mark.parametrize(
-    ("quota", "cpus"),
-    [("max 100000", 8), ("250000 100000", 3), ("1000 100000", 1), ("1600000 100000", 8), (None, 8), ("odd", 8)],
+    ("files", "cpus"),
+    [
+        *(({"cpu.max": "max 100000"}, 8), ({"cpu.max": "250000 100000"}, 3), ({"cpu.max": "1000 100000"}, 1)),
+        *(({"cpu.max": "1600000 100000"}, 8), ({}, 8), ({"cpu.max": "odd"}, 8)),
+        ({"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+    ],
 )
 def test_cores_are_those_it_is_bound_to_up_to_its_containers_quota(
-    quota: str | None, cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: dict[str, str], cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if quota is not None:
-        (tmp_path / "cpu.max").write_text(quota + "\n")
-    monkeypatch.setattr(machine, "_QUOTA", tmp_path / "cpu.max")
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text + "\n")
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(8), raising=False)
     assert machine.usable_cpus() == cpus

@@ -6,9 +6,11 @@ import asyncio
 import errno
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.routing_key import routing_key
 from ewe.router.run import _Router
 from ewe.server.draining import LISTEN_FD, listen
+from ewe.server.process import end_with_input
 from ewe.server.settings import ServerSettings
 
 
@@ -301,12 +304,11 @@ ROUTER = """
 import asyncio, sys
 from ewe.router.processes import ReplicaProcess
 from ewe.router.replicas import Replica
-command = [sys.executable, "-I", "-S", "-c", "import time; print('there', flush=True); time.sleep(600)"]
+command = [sys.executable, "-I", "-S", "-c", "import os; print('there', flush=True); os.read(0, 1)"]
 asyncio.run(ReplicaProcess(Replica("0"), command, {}).run())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 def test_a_replica_ends_with_a_router_that_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, "-c", ROUTER], env=environment, stdout=subprocess.PIPE) as router:
@@ -314,6 +316,19 @@ def test_a_replica_ends_with_a_router_that_is_killed() -> None:
         assert router.stdout.readline() == b"there\n"
         router.kill()
         assert router.communicate(timeout=300)[0] == b"", "both have closed their output"
+
+
+def test_a_server_ends_with_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: signals.append((pid, number)))
+    read, write = os.pipe()
+    ending = threading.Thread(target=end_with_input, args=(read,))
+    ending.start()
+    assert signals == []
+    os.close(write)
+    ending.join()
+    os.close(read)
+    assert signals == [(os.getpid(), signal.SIGTERM)]
 
 
 GREETER = """

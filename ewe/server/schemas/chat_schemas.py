@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage
+from ewe.server.schemas.common import Annotation, AnswerModel, EweResult, RequestModel, Text, Usage, joined
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.tool_calls.tools import ToolRequest
 
 _UNSUPPORTED_PARTS = {
     "image_url": "images", "input_audio": "audio", "file": "files", "video_url": "videos", "refusal": "refusals",
 }  # fmt: skip
-_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 def _check_parts(value: Any) -> Any:
@@ -22,14 +21,6 @@ def _check_parts(value: Any) -> Any:
         if isinstance(kind, str) and kind != "text":
             what = _UNSUPPORTED_PARTS.get(kind, f"parts of the type {kind!r}")
             raise ValueError(f"not supported yet: {what}; send text")
-    return value
-
-
-def _check_role(value: Any) -> Any:
-    if value == "function":
-        raise ValueError("not supported yet: the role 'function'; send results of calls with the role 'tool'")
-    if isinstance(value, str) and value not in _ROLES:
-        raise ValueError(f"not supported yet: the role {value!r}; there is {', '.join(_ROLES)}")
     return value
 
 
@@ -47,7 +38,6 @@ class TextPart(RequestModel):
 
 
 _Content = Annotated[Text | Annotated[list[TextPart], Field(min_length=1)] | None, BeforeValidator(_check_parts)]
-_Role = Annotated[Literal["system", "developer", "user", "assistant", "tool"], BeforeValidator(_check_role)]
 _BeforeTools = Annotated[Any, BeforeValidator(_check_absent)]
 
 
@@ -73,7 +63,7 @@ class Message(RequestModel):
     no effect.
     """
 
-    role: _Role
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: _Content = None
     name: Text | None = None
     tool_calls: list[MessageToolCall] | None = None
@@ -94,15 +84,12 @@ class Message(RequestModel):
         return self
 
     @property
-    def text(self) -> str:
-        """The content, its parts joined by line breaks."""
-        parts = self.content or ""
-        return parts if isinstance(parts, str) else "\n".join(part.text for part in parts)
-
-    @property
     def for_template(self) -> dict[str, Any]:
         """The message as chat templates take it: they know the developer as the system."""
-        message: dict[str, Any] = {"role": "system" if self.role == "developer" else self.role, "content": self.text}
+        message: dict[str, Any] = {
+            "role": "system" if self.role == "developer" else self.role,
+            "content": joined(self.content),
+        }
         if self.tool_calls:
             message["tool_calls"] = [call.model_dump() for call in self.tool_calls]
         if self.tool_call_id is not None:

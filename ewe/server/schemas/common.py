@@ -71,6 +71,11 @@ Metadata = Annotated[
 ]
 
 
+def joined(content: Any) -> str:
+    """The text of a message: its content, whose parts are joined by line breaks; empty without any."""
+    return content if isinstance(content, str) else "\n".join(part.text for part in content or ())
+
+
 class Document(RequestModel):
     """A text for the memory; veracity in [0, 1]: how far its source can be believed."""
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from ewe.longterm.records import MemorySource
 from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, Metadata, RequestModel
 
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
@@ -97,14 +98,6 @@ class MemoryFeedback(MemoryPlace):
     by: Source = Source()
 
 
-class WireSource(AnswerModel):
-    """Where a memory came from."""
-
-    kind: str
-    id: str
-    reliability: float
-
-
 class WireMemory(AnswerModel):
     """A memory; times in seconds since 1970. shared: whether it is everybody's.
 
@@ -119,7 +112,7 @@ class WireMemory(AnswerModel):
     user: str
     agent: str
     shared: bool
-    source: WireSource
+    source: MemorySource
     metadata: dict[str, str]
     created_at: float
     updated_at: float

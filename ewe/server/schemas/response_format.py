@@ -79,10 +79,3 @@ class TextAnswer(AnswerModel):
     """How the text of a response looks; the format is repeated as it was asked for."""
 
     format: dict[str, Any] = Field(default_factory=lambda: {"type": "text"})
-
-
-def text_answer(asked: TextConfig | None) -> TextAnswer:
-    """What a response says of its text's form."""
-    if asked is None or asked.format is None:
-        return TextAnswer()
-    return TextAnswer(format=asked.format.model_dump(exclude_none=True))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from ewe.server.schemas import chat_schemas, common
-from ewe.server.schemas.common import AnswerModel, EweResult, Metadata, RequestModel, Text
+from ewe.server.schemas.common import AnswerModel, EweResult, Metadata, RequestModel, Text, joined
 from ewe.server.schemas.response_format import JsonSchema, TextAnswer, TextConfig
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 
@@ -43,11 +43,6 @@ class InputMessage(RequestModel):
     id: str | None = None
     status: str | None = None
     phase: str | None = None
-
-    @property
-    def text(self) -> str:
-        """The content, its parts joined by line breaks."""
-        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
 class ResponsesRequest(SamplingRequest):
@@ -83,7 +78,7 @@ class ResponsesRequest(SamplingRequest):
         said = [InputMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         first = [InputMessage(role="system", content=self.instructions)] if self.instructions else []
         return [
-            {"role": "system" if message.role == "developer" else message.role, "content": message.text}
+            {"role": "system" if message.role == "developer" else message.role, "content": joined(message.content)}
             for message in [*first, *said]
         ]
 
