@@ -20,7 +20,7 @@ from ewe.text.prompt_injection import addresses_the_reader, spells_control_token
 from ewe.types import Evidence, Passage, Verdict
 
 _MOST_TEXT = 1000  # Code points of one passage or memory in an observation.
-_MOST_REMEMBERED = 500
+Content = Annotated[str, Field(min_length=1, max_length=500)]
 Few = Annotated[int, Field(ge=1, le=10)]
 
 
@@ -65,11 +65,9 @@ class MemoryTools:
         found = [self._recalled(one) for one in rows]
         return {"veracity_asked_for": round(recall.threshold, 2), "memories": found}
 
-    def remember(self, content: str) -> dict[str, Any]:
+    def remember(self, content: Content) -> dict[str, Any]:
         """Keeps one fact for later conversations with this user: one sentence that can be understood on its own."""
         assert self._memories is not None
-        if len(content) > _MOST_REMEMBERED:
-            raise InvalidRequestError(f"a memory has at most {_MOST_REMEMBERED} characters: keep one fact at a time")
         memory = self._memories.add(fact(content), self._scope, self._source)
         against = [self._label(other) for other in self._contradicted(memory)]
         status = f"veracity {memory.veracity:.2f}, uncertainty {memory.uncertainty:.2f}, remembered"

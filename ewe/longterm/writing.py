@@ -68,12 +68,12 @@ class MemoryWriter:
         memory, there = self._known(memory, contradicts)
         rounds, found = 0, list[Relation]()
         while there is None:
-            before, rounds = self._written, rounds + 1
+            before, rounds = (self._written, self.store.extent(scope)), rounds + 1
             found = self.relations(memory, found)
             with self.store.transaction():
                 memory, there = self._known(memory, contradicts)
-                # Others may have written while the judge read: what they wrote is compared, too.
-                if there is None and (before == self._written or rounds == _ROUNDS):
+                # Others may have written while the judge read, in other processes too: that is compared as well.
+                if there is None and (before == (self._written, self.store.extent(scope)) or rounds == _ROUNDS):
                     there = self._write(memory, found, evidence, contradicts)
         self._embed()
         return there

@@ -17,10 +17,11 @@ import pytest
 from ewe.config import Config
 from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm.open_memories import open_or_create
-from ewe.longterm.records import Memory, Scope
+from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.search import MemorySearch
+from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
-from tests.unit.longterm_parts import WordEncoder, impatient, memories, raw
+from tests.unit.longterm_parts import WordEncoder, YearJudge, impatient, memories, raw
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
 ROOT = Path(__file__).parents[2]
@@ -257,6 +258,38 @@ def test_a_transaction_whose_connection_is_lost_leaves_nothing(store: MemoryStor
             use()
         assert len(store) == 0
     assert store.add(memories(1)).added == 1
+
+
+class MeetingJudge(YearJudge):
+    """Answers for the first time when another writer has looked, too."""
+
+    def __init__(self, meeting: threading.Barrier) -> None:
+        self.meeting, self.met = meeting, False
+
+    def judge(self, pairs: Any) -> Any:
+        if not self.met:
+            self.met = True
+            self.meeting.wait(300.0)
+        return super().judge(pairs)
+
+
+def test_contradicting_memories_of_two_writers_find_each_other(store: MemoryStore) -> None:
+    store.add([Memory("green", "The bridge is green", scope=ANN)])
+    meeting, added = threading.Barrier(2), dict[str, Memory]()
+
+    def add(year: str) -> None:
+        with MemoryStore.open(store.path, read_only=False) as own:
+            service = MemoryService(own, judge=MeetingJudge(meeting))
+            added[year] = service.add(f"The bridge opened in {year}", ANN, MemorySource("user", year, 0.7))
+
+    threads = [threading.Thread(target=add, args=(year,)) for year in ("1932", "1923")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300.0)
+    one, other = added["1932"], added["1923"]
+    assert store.get(ANN, one.id).contradicts == (other.id,)
+    assert store.get(ANN, other.id).contradicts == (one.id,)
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
-from ewe.retrieval.encoders import Encoder
 from ewe.verification.judges.protocol import Judge
 from ewe.vocabulary import unknown
 
 IMAGE = "image"  # in the metadata of what a picture shows: its path, empty where there is none to see
 UNFLAGGED = "verimem no uncertainty"
+_TOP_K = 8  # memories, or passages, per question
 _ALL = VeracityThreshold(0.0, 0.0, 0.0)
 _AS_WRITTEN = FirstVeracity(contradictions=True)
 
@@ -69,8 +69,8 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
 class StoreSystem(MemorySystem):
     """A store of this engine under one scorer; every item has a scope of its own. The store stays the caller's.
 
-    answerer: says what the recalled memories answer. judge: finds contradictions on write. top_k: memories per
-    question. captions: whether what an image shows is remembered in words.
+    answerer: says what the recalled memories answer. judge: finds contradictions on write. captions: whether what an
+    image shows is remembered in words.
     """
 
     name: str
@@ -79,8 +79,6 @@ class StoreSystem(MemorySystem):
     rules: MemoryRules
     judge: Judge | None = None
     trusted: Retriever | None = None
-    encoder: Encoder | None = None
-    top_k: int = 8
     captions: bool = True
     scope: Scope = field(init=False, default=Scope("nobody"))
     service: MemoryService = field(init=False)
@@ -88,9 +86,8 @@ class StoreSystem(MemorySystem):
 
     def __post_init__(self) -> None:
         self.service = MemoryService(
-            self.store, judge=self.judge, trusted=self.trusted, encoder=self.encoder, rules=self.rules,
-            clock=lambda: self.now,
-        )  # fmt: skip
+            self.store, judge=self.judge, trusted=self.trusted, rules=self.rules, clock=lambda: self.now
+        )
 
     def begin(self, item: str) -> None:
         """As `MemorySystem` says."""
@@ -108,7 +105,7 @@ class StoreSystem(MemorySystem):
         asked = []
         for question in questions:
             self.now = question.at
-            recall = self.service.search(question.text, [self.scope], self.top_k)
+            recall = self.service.search(question.text, [self.scope], _TOP_K)
             kept = tuple(one for one in recall.used if question.only in ("", _modality(one)))
             if self.name == UNFLAGGED:
                 kept = tuple(replace(one, action=Action.USE) for one in kept)
@@ -132,14 +129,13 @@ class NoMemory(MemorySystem):
     name: str
     answerer: Answerer
     trusted: Retriever | None = None
-    top_k: int = 8
 
     def answer(self, questions: Sequence[Question]) -> list[Reply]:
         """As `MemorySystem` says."""
         return _replies(self.answerer, [Asked(question, self._found(question), False) for question in questions])
 
     def _found(self, question: Question) -> tuple[Recalled, ...]:
-        hits = [] if self.trusted is None else self.trusted.retrieve([question.text], self.top_k)[0]
+        hits = [] if self.trusted is None else self.trusted.retrieve([question.text], _TOP_K)[0]
         found = []
         for one in (hit.passage for hit in hits):
             memory = Memory(one.id, one.text, source=MemorySource("document", one.source), created_at=question.at)

@@ -72,19 +72,12 @@ BEGIN
     );
 END $$;
 """
-_BY_NAME = """
+_POLICY = """
 ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON {table} USING (
-    (SELECT asked_scopes() = '"all"')
-    OR (SELECT asked_scopes()) @> jsonb_build_array(jsonb_build_object('user', "user", 'agent', agent))
-);
+CREATE POLICY tenant ON {table} USING ((SELECT asked_scopes() = '"all"') OR {is_asked});
 """
-_BY_NUMBER = """
-ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON {table} USING (
-    (SELECT asked_scopes() = '"all"') OR scope = ANY ((SELECT asked_numbers())::bigint[])
-);
-"""
+_BY_NAME = "(SELECT asked_scopes()) @> jsonb_build_array(jsonb_build_object('user', \"user\", 'agent', agent))"
+_BY_NUMBER = "scope = ANY ((SELECT asked_numbers())::bigint[])"
 
 SCRIPT = "".join(
     (
@@ -92,8 +85,8 @@ SCRIPT = "".join(
         _ADDED,
         _TRIGGERS,
         _POLICIES,
-        *(_BY_NAME.format(table=table) for table in ("scopes", "deletions")),
-        *(_BY_NUMBER.format(table=table) for table in ("memories", "revisions", "words", "postings")),
+        *(_POLICY.format(table=table, is_asked=_BY_NAME) for table in ("scopes", "deletions")),
+        *(_POLICY.format(table=table, is_asked=_BY_NUMBER) for table in ("memories", "revisions", "words", "postings")),
         f"INSERT INTO state VALUES (1, '', 0, {SCHEMA_VERSION});",  # noqa: S608
     )
 )

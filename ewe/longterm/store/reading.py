@@ -115,6 +115,13 @@ class MemoryReader:
                 numbers += [int(number) for (number,) in rows]
         return numbers
 
+    def extent(self, scope: Scope) -> list[tuple[int, int]]:
+        """How many memories and words a scope holds, which tells whether somebody has written to it; empty for none."""
+        with self.seeing([scope]):
+            return self._session.query(
+                'SELECT memories, words FROM scopes WHERE "user" = ? AND agent = ?', (scope.user, scope.agent)
+            )
+
     def deletions(self, scope: Scope | None = None) -> list[Deletion]:
         """The log of deletions of a scope (None: of all, for whoever runs the store), the first first."""
         where, values = ("", ()) if scope is None else ('WHERE "user" = ? AND agent = ?', (scope.user, scope.agent))
