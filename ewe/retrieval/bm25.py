@@ -140,10 +140,11 @@ class Postings:
     def weights_of(self, position: int, passage: Passage) -> dict[str, float]:
         """What each word of the passage at a position adds to its score, in the order of its words."""
         weights = {}
+        wanted = np.int32(position)  # of another type, every search would copy the postings
         for word in dict.fromkeys(words(searched_text(passage))):
             number = self.vocabulary[word]
             first, last = self.starts[number : number + 2]
-            place = first + np.searchsorted(self.passages[first:last], position)
+            place = first + self.passages[first:last].searchsorted(wanted)
             weights[word] = float(self.weights[place])
         return weights
 

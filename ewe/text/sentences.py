@@ -15,7 +15,8 @@ from ewe.text.english import words_of
 Span = tuple[int, int]
 
 # White space between words, or an end mark that is no full stop of ours, with what closes behind it.
-_GAP = re.compile(r"\s+|[。！？｡।؟][。！？｡।؟」』）”’]*")
+_GAP = re.compile(r"\s+|([。！？｡।؟][。！？｡।؟」』）”’]*)\s*")
+_RUN = re.compile(r"\S*")
 _OWN_ENDING = re.compile(r"[。！？｡।؟][。！？｡।؟」』）”’\"')\]»]*\Z")
 _ENDING = re.compile(r"[.!?…][.!?…\"')\]}”’»*]*+\Z")
 _ONLY_PUNCTUATION = re.compile(r"[.!?…\"')\]}”’»*]+\Z")
@@ -122,13 +123,7 @@ def is_inside(position: int, spans: Sequence[Span]) -> bool:
 def _gaps(text: str) -> Iterator[Span]:
     """Every place where a sentence could end: (end of what is before it, start of what is after it)."""
     for match in _GAP.finditer(text):
-        if match.group()[0].isspace():
-            yield match.span()
-        else:
-            after = match.end()
-            while after < len(text) and text[after].isspace():
-                after += 1
-            yield match.end(), after
+        yield match.start() if match[1] is None else match.end(1), match.end()
 
 
 class _Judge:
@@ -195,11 +190,9 @@ def _corrected_punkt() -> Any:
 
 def _word_after(text: str, after: int) -> tuple[str, bool]:
     """The word at `after` and whether it can no longer grow (within the reach)."""
-    limit = min(len(text), after + _REACH)
-    end = after
-    while end < limit and not text[end].isspace():
-        end += 1
-    return text[after:end], end > after and (end < len(text) or end - after == _REACH)
+    found = _RUN.match(text, after, after + _REACH)
+    word = found[0] if found else ""
+    return word, bool(word) and (after + len(word) < len(text) or len(word) == _REACH)
 
 
 def _chunk_before(text: str, start: int, before: int) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ewe.types import Passage
-from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person
+from ewe.world.people import SLOTS_BY_TOPIC, EntityPool, Fact, Person, second_item
 from ewe.world.phrasings import BACKGROUND
 from ewe.world.wording import Phrasing, Wording, phrasings
 
@@ -98,14 +98,9 @@ def _complete(rng: Random, person: Person, topic: str, sentences: list[Wording])
     missing = set(SLOTS_BY_TOPIC[topic]) - told
     if not missing:
         return
-    candidates = [p for p in _covering(topic) if missing <= _own_slots(p, topic)]
-    sentences.append(rng.choice(candidates).fill(person, other_item=topic.endswith("2")))
-
-
-def _own_slots(phrasing: Phrasing, topic: str) -> set[str]:
-    suffix = topic[-1] if topic.endswith("2") else ""
-    base = topic.removesuffix("2")
-    return {slot.replace(base, base + suffix, 1) if slot.startswith(base) else slot for slot in phrasing.slots}
+    second = topic.endswith("2")
+    candidates = [p for p in _covering(topic) if missing <= {second_item(slot) if second else slot for slot in p.slots}]
+    sentences.append(rng.choice(candidates).fill(person, other_item=second))
 
 
 def _covering(topic: str) -> tuple[Phrasing, ...]:

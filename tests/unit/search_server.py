@@ -126,12 +126,13 @@ class _Handler(BaseHTTPRequestHandler):
         return {"errors": any("error" in item["index"] for item in items), "items": items}
 
     def _post_msearch(self, name, lines):
-        assert self.path.endswith("?search_type=dfs_query_then_fetch")
         documents = list(self.server.indexes[name]["visible"].values())
-        return {"responses": [self._search(documents, body) for body in lines[1::2]]}
+        searches = zip(lines[::2], lines[1::2], strict=True)
+        return {"responses": [self._search(documents, header, body) for header, body in searches]}
 
-    def _search(self, documents, body):
+    def _search(self, documents, header, body):
         clause, conditions = _asked(self.server.kind, body)
+        assert header == {"search_type": "dfs_query_then_fetch" if "match" in clause else "query_then_fetch"}
         found = [each for each in documents if all(_meets(each, condition) for condition in conditions)]
         if "match" in clause:
             scores = _word_scores(documents, found, clause["match"]["words"].split())

@@ -111,17 +111,6 @@ def _unicode(value: str, name: str) -> str:
     return value
 
 
-def check_veracity(value: Any) -> float:
-    """A veracity from a table. Raises DatastoreError if it is no number in [0, 1]."""
-    try:
-        number = _veracity(value)
-    except ValueError as error:
-        raise DatastoreError(str(error)) from error
-    if number is None:
-        raise DatastoreError("veracity is missing")
-    return number
-
-
 def read_sources(path: Path) -> dict[str, float]:
     """Veracity in [0, 1] by source; the source "*" stands for all that are not named.
 
@@ -135,8 +124,10 @@ def read_sources(path: Path) -> dict[str, float]:
     table: dict[str, float] = {}
     for source, value in _csv(path, text) if path.suffix.lower() in (".csv", ".tsv") else _yaml(path, text):
         try:
-            veracity = check_veracity(value)
-        except DatastoreError as error:
+            veracity = _veracity(value)
+            if veracity is None:
+                raise ValueError("veracity is missing")
+        except ValueError as error:
             raise DatastoreError(f"{path}: source {source!r}: {error}") from error
         if table.setdefault(source, veracity) != veracity:
             raise DatastoreError(f"{path}: source {source!r} stands there twice, with different values")

@@ -101,14 +101,6 @@ def check_encoding(name: str | None) -> None:
             raise DatastoreError(f"unknown encoding {name!r}: try utf-8, utf-16, latin-1 or cp1252") from error
 
 
-def encoding_of(head: bytes, stated: str | None) -> str:
-    """The encoding of a file that begins with `head`: its mark's, else the stated one, else UTF-8."""
-    for mark, name in _MARKS:
-        if head.startswith(mark):
-            return name
-    return stated or "utf-8"
-
-
 def check_text(sample: str) -> None:
     """Raises UnreadableError if a piece of decoded text looks like binary data."""
     found = _BINARY.search(sample)
@@ -141,8 +133,11 @@ def open_text(path: Path, stated: str | None) -> Iterator[io.TextIOWrapper]:
 
 
 def _checked_encoding(head: bytes, stated: str | None) -> str:
-    """The encoding of a file that begins with `head`. Zero bytes tell binary data, unless characters are that wide."""
-    encoding = encoding_of(head, stated)
+    """The encoding of a file that begins with `head`: its mark's, else the stated one, else UTF-8.
+
+    Zero bytes tell binary data, unless characters are that wide.
+    """
+    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), stated or "utf-8")
     if b"\x00" in head and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         raise UnreadableError("it is no text (binary data), or UTF-16 without its mark: name it with --encoding")
     return encoding

@@ -91,23 +91,18 @@ class Ledger:
         If the state has changed since, what came from the file is removed and it begins anew.
         """
         with self._store.transaction() as connection:
-            found = connection.execute(
-                "SELECT file, label, state, blocks, finished, bytes FROM ingest_files WHERE path = ?", (str(file.path),)
+            path = (str(file.path),)
+            known = connection.execute("SELECT file, state FROM ingest_files WHERE path = ?", path).fetchone()
+            if known is None:
+                new = (*path, self._free_label(file), state)
+                connection.execute("INSERT INTO ingest_files (path, label, state) VALUES (?, ?, ?)", new)
+            elif known[1] != state:
+                self._empty(known[0])
+                connection.execute("UPDATE ingest_files SET state = ? WHERE file = ?", (state, known[0]))
+            number, label, blocks, finished, size = connection.execute(
+                "SELECT file, label, blocks, finished, bytes FROM ingest_files WHERE path = ?", path
             ).fetchone()
-            if found is None:
-                label = self._free_label(file)
-                number = connection.execute(
-                    "INSERT INTO ingest_files (path, label, state) VALUES (?, ?, ?) RETURNING file",
-                    (str(file.path), label, state),
-                ).fetchone()[0]
-                return FileRecord(number, SourceFile(file.path, label, file.kind), 0, False, 0)
-            number, label, known, blocks, finished, size = found
-            named = SourceFile(file.path, label, file.kind)
-            if known == state:
-                return FileRecord(number, named, blocks, bool(finished), size)
-            self._empty(number)
-            connection.execute("UPDATE ingest_files SET state = ? WHERE file = ?", (state, number))
-            return FileRecord(number, named, 0, False, 0)
+        return FileRecord(number, SourceFile(file.path, label, file.kind), blocks, bool(finished), size)
 
     def advance(
         self,

@@ -120,12 +120,13 @@ class ElasticsearchStore:
         asked = _conditions(filters)
         texts = [" ".join(sorted(set(plain(query)))[:_MOST_WORDS]) for query in queries]
         bodies = [{"query": {"bool": {"must": {"match": {"words": text}}, "filter": asked}}} for text in texts]
-        return self._search(bodies, top_k, float)
+        # Words are counted over all shards, not in each for itself.
+        return self._search("dfs_query_then_fetch", bodies, top_k, float)
 
     def search_vectors(self, queries: np.ndarray, top_k: int, filters: FilterConfig) -> list[list[ScoredPassage]]:
         """Per query (float32 [n, dimension]) the passages with the largest inner products."""
         bodies = [self._nearest(query, top_k, _conditions(filters)) for query in queries.tolist()]
-        return self._search(bodies, top_k, _inner_product)
+        return self._search("query_then_fetch", bodies, top_k, _inner_product)
 
     def _vector_field(self, dimension: int) -> Json:
         graph = {"m": LINKS, "ef_construction": CONSTRUCTION}
@@ -145,13 +146,15 @@ class ElasticsearchStore:
         sizes = {"k": top_k, "num_candidates": candidates}
         return {"knn": {"field": "vector", "query_vector": query, **sizes, "filter": conditions}}
 
-    def _search(self, bodies: list[Json], top_k: int, score: Callable[[float], float]) -> list[list[ScoredPassage]]:
-        """Per search what it finds, best first; score: from the server's scores to ours."""
-        lines = [line for body in bodies for line in ({}, {**body, "size": top_k, "_source": list(FIELDS)})]
+    def _search(
+        self, kind: str, bodies: list[Json], top_k: int, score: Callable[[float], float]
+    ) -> list[list[ScoredPassage]]:
+        """Per search of this kind what it finds, best first; score: from the server's scores to ours."""
+        header, more = {"search_type": kind}, {"size": top_k, "_source": list(FIELDS)}
+        lines = [line for body in bodies for line in (header, body | more)]
         found = []
         with self._understanding():
-            # Words are counted over all shards, not in each for itself.
-            for answer in self._call("POST", "_msearch?search_type=dfs_query_then_fetch", lines)["responses"]:
+            for answer in self._call("POST", "_msearch", lines)["responses"]:
                 if "error" in answer:
                     raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
                 self._check_whole(answer)
