@@ -84,16 +84,14 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
     from ewe.engine.loader import load_model
-    from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run
 
-    answered = {(item.question, item.system) for item in findings.records if isinstance(item, Answer)}
-    timed = {(item.question, item.system) for item in findings.records if not isinstance(item, Answer)}
-    missing = job.missing(answered, timed)
+    done = {(type(item), item.question, item.system) for item in findings.records}
+    missing = job.missing(done)
     if not missing:
         return
     with recording(findings, config.model.name, missing) as take:
-        run(job, config, load_model(config.model), source, answered, timed, take)
+        run(job, config, load_model(config.model), source, done, take)
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], figures: options.FigureOptions) -> None:
