@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from ewe.cli.answering import PromptForm
 from ewe.cli.collect_env import environment
@@ -116,9 +116,14 @@ class FindingsFile(Generic[Record]):
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            write_durably(self._file, json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def write_durably(file: BinaryIO, text: str) -> None:
+    """Writes a text, and brings it to the disk; a lone surrogate becomes a question mark."""
+    file.write(text.encode("utf-8", "replace"))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 @contextmanager
