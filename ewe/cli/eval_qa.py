@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
-from ewe.cli.answering import PromptForm
 from ewe.cli.engine import settings_of
 from ewe.cli.findings_file import FindingsFile, recording, run_settings, write_figures
 from ewe.cli.terminal import output_console
@@ -78,7 +77,7 @@ def qa(
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
     params = SamplingParams(max_tokens=job.max_tokens)
     content = repr((job.questions, job.pool)).encode()
-    settings = run_settings(config, params, PromptForm(raw=False, system=""), None)
+    settings = run_settings(config, params)
     return {**settings, "questions": len(job.questions), "content": hashlib.sha256(content).hexdigest()[:12]}
 
 

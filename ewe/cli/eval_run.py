@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
-from ewe.cli.answering import PromptForm
 from ewe.cli.findings_file import FindingsFile, content_digest, read_findings, recording, run_settings, write_figures
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
@@ -155,7 +154,7 @@ class Evaluation:
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         prompts, systems = self.prompts, {}
         for system in self.sweep.systems:
-            settings = run_settings(self.configs[system.name], self.params, PromptForm(), None)
+            settings = run_settings(self.configs[system.name], self.params)
             systems[system.name] = {"series": system.series, "x": system.x, "settings": settings}
         return {
             "set": {"name": prompts.name, "prompts": len(prompts.items), "k": prompts.k, "content": prompts.digest},

@@ -24,12 +24,13 @@ _NO_MATTER: dict[str, Any] = {
     "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "disk_gib", "gpu_share"},
     "scheduler": True,
 }
+_AS_GIVEN = PromptForm()
 _SHOWN = 100  # characters of a value in a message
 _ABSENT = object()
 
 
 def run_settings(
-    config: Config, params: SamplingParams, form: PromptForm, documents: Sequence[Passage] | None
+    config: Config, params: SamplingParams, form: PromptForm = _AS_GIVEN, documents: Sequence[Passage] | None = None
 ) -> dict[str, Any]:
     """All settings that can change an answer, as JSON holds them; documents and datastores by a digest of their texts.
 

@@ -18,6 +18,7 @@ from ewe.sampling import SamplingParams
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
 _result = partial(typer.Option, rich_help_panel="Results")
 sampling = partial(typer.Option, rich_help_panel="Sampling")
+server = partial(typer.Option, rich_help_panel="Server")
 
 
 def _place_for_a_file(path: Path | None) -> Path | None:
@@ -114,6 +115,9 @@ JSONSchema = Annotated[
     ),
 ]
 
+
+Host = Annotated[str | None, server(help="Address to listen on.", show_default="127.0.0.1")]
+Port = Annotated[int | None, server(help="Port to listen on.", show_default="8000")]
 
 # Of `ewe memory`.
 MemoryPlace = Annotated[
