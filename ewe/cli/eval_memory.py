@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ewe.cli import options
-from ewe.cli.findings_file import FindingsFile, recording, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, recording
 from ewe.cli.terminal import output_console
 from ewe.errors import ConfigError
 
@@ -66,7 +66,7 @@ def memory(
         ),
     ] = None,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Have memory systems remember what was said and answer for it, and compare them."""
     from ewe.eval.memory.answerers import open_model
@@ -105,12 +105,12 @@ def _play(
 
 
 def _tell(
-    benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: options.FigureOptions
+    benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: FigureOptions
 ) -> None:
     from ewe.eval.tables import markdown_table, rich_table
 
     found = {name: [asdict(row) for row in own] for name, own in rows.items()}
-    write_figures(figures.json_file, {"benches": found, "settings": settings})
+    figures.write({"benches": found, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
         if figures.markdown:

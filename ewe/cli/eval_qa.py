@@ -12,7 +12,7 @@ import typer
 
 from ewe.cli import options
 from ewe.cli.engine import settings_of
-from ewe.cli.findings_file import FindingsFile, recording, run_settings, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.components import open_passages, preflight
 from ewe.config import Config
@@ -52,7 +52,7 @@ def qa(
     ] = 20,
     max_tokens: options.MaxTokens = 32,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.eval.qa_report import Answer, Timing, summarise
@@ -93,11 +93,11 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
         run(job, config, load_model(config.model), source, done, take)
 
 
-def _tell(rows: list[Row], settings: dict[str, Any], figures: options.FigureOptions) -> None:
+def _tell(rows: list[Row], settings: dict[str, Any], figures: FigureOptions) -> None:
     from ewe.eval.qa_report import save_plot, table
     from ewe.eval.tables import markdown_table, rich_table
 
-    write_figures(figures.json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
+    figures.write({"systems": [asdict(row) for row in rows], "settings": settings})
     if figures.plot is not None:
         save_plot(rows, figures.plot)
     if figures.markdown:

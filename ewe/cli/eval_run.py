@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli import options
-from ewe.cli.findings_file import FindingsFile, content_digest, read_findings, recording, run_settings, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, read_findings, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
 from ewe.config import Config
@@ -166,13 +165,13 @@ class Evaluation:
         }
 
 
-def show(runs: Sequence[Run], figures: options.FigureOptions, baseline: str | None = None) -> None:
+def show(runs: Sequence[Run], figures: FigureOptions, baseline: str | None = None) -> None:
     """Tables on standard output; figures as JSON, and a plot per prompt set, into files."""
     from ewe.eval.factuality_report import reports_of
     from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
 
     reports = reports_of(runs, baseline)
-    write_figures(figures.json_file, {"reports": [asdict(report) for report in reports]})
+    figures.write({"reports": [asdict(report) for report in reports]})
     for report in reports:
         if plot := figures.plot_of(report.name, len(reports)):
             save_plot(report, plot)
@@ -186,7 +185,7 @@ def report(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="What --output of `ewe eval` wrote: shards, models, sets.")
     ],
-    figures: options.FigureOptions,
+    figures: FigureOptions,
     baseline: Annotated[
         str | None, typer.Option(help="The system that others are compared with.", show_default="that of the runs")
     ] = None,
