@@ -14,7 +14,6 @@ import typer
 from rich.progress import Progress, TaskID
 
 from ewe.cli import options
-from ewe.cli.answering import PromptForm
 from ewe.cli.engine import open_llm, server_packages
 from ewe.cli.findings_file import content_digest, run_settings
 from ewe.cli.result_file import check_settings, note_settings
@@ -126,7 +125,7 @@ def _count(path: Path) -> int:
 
 
 def _settings(path: Path, config: Config, server: ServerSettings) -> dict[str, Any]:
-    of_engine = run_settings(config, SamplingParams(), PromptForm(), None)
+    of_engine = run_settings(config, SamplingParams())
     of_server = server.model_dump(mode="json", include=_THAT_MATTER)
     return {**of_engine, "server": of_server, "requests": content_digest(str(path))}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,22 +54,28 @@ def demo(
     from ewe.world.builtin import example_prompts
 
     prompts = [prompt] if prompt else REAL_PROMPTS if real else example_prompts()
-    show = Show(prompts[seed % len(prompts)], SamplingParams(max_tokens=max_tokens, seed=seed), real, pace, as_json)
+    chosen = prompts[seed % len(prompts)]
+    params, form = SamplingParams(max_tokens=max_tokens, seed=seed), PromptForm(raw=not real)
+
+    def show(llm: LLM, heading: str) -> Generation:
+        events = Asker(llm, form, params).stream(Prompt("demo", chosen))
+        return follow(events, None) if as_json else _drawn(events, heading, pace)
+
     console = output_console()
     given = ["attribution=true"] if html else []
     given += _REAL_SETTINGS if real else ()
     model, datastore = _REAL if real else (None, None)
     config = settings_of(model, None, [*given, *(settings or ())], datastore=datastore)
     if not as_json:
-        console.print(clean(show.prompt), style="bold", markup=False)
+        console.print(clean(chosen), style="bold", markup=False)
         console.print()
     generations, loaded = [], None
     if real:  # one engine after the other: a GPU has room for one pool
         with open_llm(config.model_copy(update={"policy": "plain", "datastore": None, "verifier": "none"})) as llm:
-            generations.append(show.run(llm, "Without memory:"))
+            generations.append(show(llm, "Without memory:"))
             loaded = llm.client.engine.loaded
     with open_llm(config, loaded) as llm:
-        generations.append(show.run(llm, "\nWith memory; what no paragraph supports is taken back:" if real else ""))
+        generations.append(show(llm, "\nWith memory; what no paragraph supports is taken back:" if real else ""))
     if html:
         write_page(html, generations)
     if trace:
@@ -83,35 +88,18 @@ def demo(
     console.print(stats_table(generations[-1]))
     if html:
         console.print(f"\nThe trace is in {html}", markup=False, soft_wrap=True)
-    others = [f'  ewe demo {"--real " if real else ""}--prompt "{other}"' for other in prompts if other != show.prompt]
+    others = [f'  ewe demo {"--real " if real else ""}--prompt "{other}"' for other in prompts if other != chosen]
     if others:
         console.print("\n".join(["", "Others:", *others[:2]]), markup=False, style="bright_black")
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
-    """One prompt in front of an audience.
-
-    chats: whether it goes through the chat template. pace: most tokens per second that a terminal shows. silent:
-    nothing is drawn.
-    """
-
-    prompt: str
-    params: SamplingParams
-    chats: bool
-    pace: float
-    silent: bool
-
-    def run(self, llm: LLM, heading: str = "") -> Generation:
-        """What the engine writes, as it happens, below the heading."""
-        console = output_console()
-        events = Asker(llm, PromptForm(raw=not self.chats), self.params).stream(Prompt("demo", self.prompt))
-        if self.silent:
-            return follow(events, None)
-        if heading:
-            console.print(heading, style="bold")
-        with RunView(console) as view:
-            return follow(_paced(events, self.pace) if self.pace and console.is_terminal else events, view)
+def _drawn(events: Iterable[StreamEvent], heading: str, pace: float) -> Generation:
+    """What the engine writes, as it happens, below the heading; pace: most tokens per second that a terminal shows."""
+    console = output_console()
+    if heading:
+        console.print(heading, style="bold")
+    with RunView(console) as view:
+        return follow(_paced(events, pace) if pace and console.is_terminal else events, view)
 
 
 def _paced(events: Iterable[StreamEvent], tokens_per_s: float) -> Iterator[StreamEvent]:

@@ -12,6 +12,7 @@ import typer
 from ewe.cli import options
 from ewe.cli.engine import settings_of
 from ewe.cli.eval_run import Evaluation, Judges, show
+from ewe.cli.findings_file import FigureOptions
 from ewe.cli.prompts import read_prompts
 from ewe.config import resolve_config
 from ewe.errors import ConfigError, InvalidRequestError
@@ -89,7 +90,7 @@ def factuality(
     temperature: options.Temperature = 0.0,
     seed: Seed = 0,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Write answers to a set's prompts under every policy, grade them by VeriScore, and compare."""
     from ewe.eval.graders import Part
@@ -123,7 +124,7 @@ def world(
     settings: options.Settings = None,
     max_tokens: options.MaxTokens = 256,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Compare policies on lives of fictional people that no training has seen, graded exactly."""
     from ewe.eval.graders import WORLD_SETTINGS, world_parts

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ewe.cli import options
-from ewe.cli.findings_file import FindingsFile, recording, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, recording
 from ewe.cli.terminal import output_console
 from ewe.errors import ConfigError
 
@@ -21,31 +20,21 @@ if TYPE_CHECKING:
     from ewe.eval.memory.answerers import ChatModel
     from ewe.eval.memory.bench import Bench, Finding, Row, Setup
 
-
-class BenchName(StrEnum):
-    """What can be measured."""
-
-    MMA_BENCH = "mma-bench"
-    SELECTIVE = "selective"
-    VERIMEM = "verimem"
-    MARK = "mark"
-
-
+BenchName = Literal["mma-bench", "selective", "verimem", "mark"]
 _MODULES = {  # each has open_benches(setup)
-    BenchName.MMA_BENCH: "ewe.eval.memory.mma_bench",
-    BenchName.SELECTIVE: "ewe.eval.memory.selective",
-    BenchName.VERIMEM: "ewe.eval.memory.verimem_bench",
-    BenchName.MARK: "ewe.eval.memory.mark_bench",
+    "mma-bench": "ewe.eval.memory.mma_bench",
+    "selective": "ewe.eval.memory.selective",
+    "verimem": "ewe.eval.memory.verimem_bench",
+    "mark": "ewe.eval.memory.mark_bench",
 }
-
 
 _MMA = "oracle,none,mma,mma judged,mma kinds,mma st,mma cs,mma tc,verimem,mark,default,coin"
 _SYSTEMS = {  # by default
-    BenchName.MMA_BENCH: _MMA,
-    BenchName.SELECTIVE: _MMA,
-    BenchName.VERIMEM: "oracle,no memory,rag,none,verimem,verimem fixed threshold,verimem no uncertainty,"
+    "mma-bench": _MMA,
+    "selective": _MMA,
+    "verimem": "oracle,no memory,rag,none,verimem,verimem fixed threshold,verimem no uncertainty,"
     "verimem no lookup,verimem static,verimem-a,verimem-b,mma,mark,default,default fixed threshold,coin",
-    BenchName.MARK: "no memory,none,mark,mark core_blend,mark similarity_freshness,mark popularity_similarity,"
+    "mark": "no memory,none,mark,mark core_blend,mark similarity_freshness,mark popularity_similarity,"
     "mark feedback_freshness,mark similarity_feedback,mark balanced,mark similarity,mark as written,default,oracle",
 }
 
@@ -77,7 +66,7 @@ def memory(
         ),
     ] = None,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Have memory systems remember what was said and answer for it, and compare them."""
     from ewe.eval.memory.answerers import open_model
@@ -116,12 +105,12 @@ def _play(
 
 
 def _tell(
-    benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: options.FigureOptions
+    benches: Sequence[Bench], rows: dict[str, list[Row]], settings: dict[str, Any], figures: FigureOptions
 ) -> None:
     from ewe.eval.tables import markdown_table, rich_table
 
     found = {name: [asdict(row) for row in own] for name, own in rows.items()}
-    write_figures(figures.json_file, {"benches": found, "settings": settings})
+    figures.write({"benches": found, "settings": settings})
     for bench in benches:
         titles, cells = ["system", "items", *bench.columns.values()], [row.cells() for row in rows[bench.name]]
         if figures.markdown:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
-from ewe.cli.answering import PromptForm
 from ewe.cli.engine import settings_of
-from ewe.cli.findings_file import FindingsFile, recording, run_settings, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.components import open_passages, preflight
 from ewe.config import Config
@@ -53,7 +52,7 @@ def qa(
     ] = 20,
     max_tokens: options.MaxTokens = 32,
     output: options.OutputFile = None,
-    figures: options.FigureOptions,
+    figures: FigureOptions,
 ) -> None:
     """Ask without passages, with them in the prompt, as memory units and with what retrieval finds, and compare."""
     from ewe.eval.qa_report import Answer, Timing, summarise
@@ -78,29 +77,27 @@ def qa(
 def _written_with(config: Config, job: Job) -> dict[str, Any]:
     params = SamplingParams(max_tokens=job.max_tokens)
     content = repr((job.questions, job.pool)).encode()
-    settings = run_settings(config, params, PromptForm(raw=False, system=""), None)
+    settings = run_settings(config, params)
     return {**settings, "questions": len(job.questions), "content": hashlib.sha256(content).hexdigest()[:12]}
 
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
     from ewe.engine.loader import load_model
-    from ewe.eval.qa_report import Answer
     from ewe.eval.qa_run import run
 
-    answered = {(item.question, item.system) for item in findings.records if isinstance(item, Answer)}
-    timed = {(item.question, item.system) for item in findings.records if not isinstance(item, Answer)}
-    missing = job.missing(answered, timed)
+    done = {(type(item), item.question, item.system) for item in findings.records}
+    missing = job.missing(done)
     if not missing:
         return
     with recording(findings, config.model.name, missing) as take:
-        run(job, config, load_model(config.model), source, answered, timed, take)
+        run(job, config, load_model(config.model), source, done, take)
 
 
-def _tell(rows: list[Row], settings: dict[str, Any], figures: options.FigureOptions) -> None:
+def _tell(rows: list[Row], settings: dict[str, Any], figures: FigureOptions) -> None:
     from ewe.eval.qa_report import save_plot, table
     from ewe.eval.tables import markdown_table, rich_table
 
-    write_figures(figures.json_file, {"systems": [asdict(row) for row in rows], "settings": settings})
+    figures.write({"systems": [asdict(row) for row in rows], "settings": settings})
     if figures.plot is not None:
         save_plot(rows, figures.plot)
     if figures.markdown:

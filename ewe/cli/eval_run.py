@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ewe.cli import options
-from ewe.cli.answering import PromptForm
-from ewe.cli.findings_file import FindingsFile, content_digest, read_findings, recording, run_settings, write_figures
+from ewe.cli.findings_file import FigureOptions, FindingsFile, content_digest, read_findings, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.components import open_checker, open_datastore, preflight, writing_judge
 from ewe.config import Config
@@ -155,7 +153,7 @@ class Evaluation:
     def _written_with(self, judges: Mapping[str, Any], shard: str) -> dict[str, Any]:
         prompts, systems = self.prompts, {}
         for system in self.sweep.systems:
-            settings = run_settings(self.configs[system.name], self.params, PromptForm(), None)
+            settings = run_settings(self.configs[system.name], self.params)
             systems[system.name] = {"series": system.series, "x": system.x, "settings": settings}
         return {
             "set": {"name": prompts.name, "prompts": len(prompts.items), "k": prompts.k, "content": prompts.digest},
@@ -167,13 +165,13 @@ class Evaluation:
         }
 
 
-def show(runs: Sequence[Run], figures: options.FigureOptions, baseline: str | None = None) -> None:
+def show(runs: Sequence[Run], figures: FigureOptions, baseline: str | None = None) -> None:
     """Tables on standard output; figures as JSON, and a plot per prompt set, into files."""
     from ewe.eval.factuality_report import reports_of
     from ewe.eval.factuality_table import markdown_table, rich_table, save_plot
 
     reports = reports_of(runs, baseline)
-    write_figures(figures.json_file, {"reports": [asdict(report) for report in reports]})
+    figures.write({"reports": [asdict(report) for report in reports]})
     for report in reports:
         if plot := figures.plot_of(report.name, len(reports)):
             save_plot(report, plot)
@@ -187,7 +185,7 @@ def report(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="What --output of `ewe eval` wrote: shards, models, sets.")
     ],
-    figures: options.FigureOptions,
+    figures: FigureOptions,
     baseline: Annotated[
         str | None, typer.Option(help="The system that others are compared with.", show_default="that of the runs")
     ] = None,

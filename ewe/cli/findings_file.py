@@ -1,16 +1,20 @@
-"""Files of findings that a later run can go on with, and the settings that they were written with."""
+"""Files of findings that a later run can go on with, the settings they were written with, and where figures go."""
 
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, BinaryIO, Generic, TypeVar
+
+import typer
 
 from ewe.cli.answering import PromptForm
 from ewe.cli.collect_env import environment
+from ewe.cli.options import place_for_a_file, result
 from ewe.cli.terminal import progress_bar
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
@@ -24,12 +28,13 @@ _NO_MATTER: dict[str, Any] = {
     "cache": {"block_size", "num_blocks", "memory_gib", "unit_cache", "host_gib", "disk_gib", "gpu_share"},
     "scheduler": True,
 }
+_AS_GIVEN = PromptForm()
 _SHOWN = 100  # characters of a value in a message
 _ABSENT = object()
 
 
 def run_settings(
-    config: Config, params: SamplingParams, form: PromptForm, documents: Sequence[Passage] | None
+    config: Config, params: SamplingParams, form: PromptForm = _AS_GIVEN, documents: Sequence[Passage] | None = None
 ) -> dict[str, Any]:
     """All settings that can change an answer, as JSON holds them; documents and datastores by a digest of their texts.
 
@@ -116,9 +121,14 @@ class FindingsFile(Generic[Record]):
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            write_durably(self._file, json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def write_durably(file: BinaryIO, text: str) -> None:
+    """Writes a text, and brings it to the disk; a lone surrogate becomes a question mark."""
+    file.write(text.encode("utf-8", "replace"))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 @contextmanager
@@ -134,11 +144,36 @@ def recording(findings: FindingsFile[Record], what: str, total: int, done: int =
         yield take
 
 
-def write_figures(path: Path | None, figures: Mapping[str, Any]) -> None:
-    """Writes figures, and the machine that they are of, as JSON into the file, if there is one."""
-    if path is not None:
-        document = {**figures, "environment": environment()}
-        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def _place_for_a_picture(path: Path | None) -> Path | None:
+    """Refuses a path that cannot be written, and any path where no picture can be drawn."""
+    if path is not None and find_spec("matplotlib") is None:
+        raise typer.BadParameter("plots need matplotlib: install it with pip install 'ewe-engine[plots]'")
+    return place_for_a_file(path)
+
+
+@dataclass(frozen=True, slots=True)
+class FigureOptions:
+    """Where the figures of an evaluation go, and how they are shown."""
+
+    json_file: Annotated[
+        Path | None, result("--json", help="Write the figures to this file.", callback=place_for_a_file)
+    ] = None
+    plot: Annotated[
+        Path | None, result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
+    ] = None
+    markdown: Annotated[bool, result("--markdown", help="Print the table as Markdown.")] = False
+
+    def plot_of(self, name: str, count: int) -> Path | None:
+        """The file of one plot among `count`."""
+        if self.plot is None or count == 1:
+            return self.plot
+        return self.plot.with_stem(f"{self.plot.stem}-{name}")
+
+    def write(self, figures: Mapping[str, Any]) -> None:
+        """Writes figures, and the machine that they are of, as JSON into the file, if there is one."""
+        if self.json_file is not None:
+            document = {**figures, "environment": environment()}
+            self.json_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def read_findings(path: Path, kinds: Sequence[type[Record]]) -> tuple[dict[str, Any], list[Record], int]:

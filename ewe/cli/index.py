@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
 index_app.command("precompute")(precompute_command)
 index_app.command("push")(push_command)
-
-
-class Dedup(StrEnum):
-    """Which duplicates of a passage are left out."""
-
-    NEAR = "near"
-    EXACT = "exact"
-    OFF = "off"
 
 
 _SOURCES = "Files, folders, or patterns in quotes ('notes/**/*.md')."
@@ -94,7 +85,9 @@ def build_command(
         str | None,
         typer.Option(help="Count with this tokenizer (tokenizer.json, folder, hub id).", show_default="an estimate"),
     ] = None,
-    dedup: Annotated[Dedup, typer.Option(help="Leave out near-duplicates, equal passages, or nothing.")] = Dedup.NEAR,
+    dedup: Annotated[
+        Literal["near", "exact", "off"], typer.Option(help="Leave out near-duplicates, equal passages, or nothing.")
+    ] = "near",
     workers: Workers = 0,
     indexes: Indexes = True,
     settings: Settings = None,
@@ -105,7 +98,7 @@ def build_command(
     request = documents.request(sources, workers)
     rules = ChunkRules(tokens, overlap, tokenizer)
     with reading() as show:
-        report = build(out, request, rules, dedup.value, show)
+        report = build(out, request, rules, dedup, show)
     _finish(report, out, indexes, settings)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from ewe.cli.memory_review import review
 from ewe.cli.memory_view import show_erased, show_found, show_history, show_listed, show_stats, write_history_page
 from ewe.cli.memory_write import add, mcp, remember
 from ewe.cli.options import EncoderName, Everybody, HTMLFile, MemoryPlace, OneJSON, Owner, expand_groups
-from ewe.cli.terminal import clean
+from ewe.cli.terminal import clean, say
 
 if TYPE_CHECKING:
     from ewe.longterm.store import MemoryStore
@@ -157,7 +156,7 @@ def import_command(
     print(f"{result.added} memories added, {result.duplicates} were there, {report.deleted_here} had been deleted here")
     for scope, memory_id in result.conflicts:
         where = clean(f"user {scope.user!r}, agent {scope.agent!r}")
-        print(f"ewe: {clean(memory_id)} ({where}) is another memory here: left as it is", file=sys.stderr)
+        say(f"{clean(memory_id)} ({where}) is another memory here: left as it is")
     if result.conflicts:
         raise typer.Exit(1)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ewe.cli.terminal import clean, output_console, print_facts
+from ewe.cli.terminal import clean, output_console, print_facts, say
 from ewe.errors import EWEError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.report import write_memory_page
@@ -97,7 +96,7 @@ def write_history_page(path: Path, store: MemoryReader, memory: Memory, revision
         write_memory_page(path, asdict(memory), [asdict(revision) for revision in revisions], contradictions)
     except OSError as error:
         raise EWEError(f"the page cannot be written: {error}") from error
-    print(f"ewe: the page is in {path}", file=sys.stderr)
+    say(f"the page is in {path}")
 
 
 def show_stats(values: Mapping[str, Any], as_json: bool) -> None:

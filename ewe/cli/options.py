@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
-from importlib.util import find_spec
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -16,24 +15,18 @@ from ewe.longterm.records import Scope
 from ewe.sampling import SamplingParams
 
 _setting = partial(typer.Option, rich_help_panel="Model and settings")
-_result = partial(typer.Option, rich_help_panel="Results")
+result = partial(typer.Option, rich_help_panel="Results")
 sampling = partial(typer.Option, rich_help_panel="Sampling")
+server = partial(typer.Option, rich_help_panel="Server")
 
 
-def _place_for_a_file(path: Path | None) -> Path | None:
+def place_for_a_file(path: Path | None) -> Path | None:
     """Refuses a path that cannot be written before hours are spent on what should go there."""
     if path is not None and path.is_dir():
         raise typer.BadParameter(f"{path} is a folder")
     if path is not None and not path.absolute().parent.is_dir():
         raise typer.BadParameter(f"the folder {path.parent} does not exist")
     return path
-
-
-def _place_for_a_picture(path: Path | None) -> Path | None:
-    """Also refuses any path where no picture can be drawn."""
-    if path is not None and find_spec("matplotlib") is None:
-        raise typer.BadParameter("plots need matplotlib: install it with pip install 'ewe-engine[plots]'")
-    return _place_for_a_file(path)
 
 
 ConfigFile = Annotated[
@@ -88,17 +81,17 @@ Documents = Annotated[
         dir_okay=False,
     ),
 ]
-AsJSON = Annotated[bool, _result("--json", help="Results as JSON, one document per line.")]
+AsJSON = Annotated[bool, result("--json", help="Results as JSON, one document per line.")]
 HTMLFile = Annotated[
-    Path | None, _result("--html", help="Write the results as an HTML page.", callback=_place_for_a_file)
+    Path | None, result("--html", help="Write the results as an HTML page.", callback=place_for_a_file)
 ]
-TraceFile = Annotated[Path | None, _result("--trace", help="Write every event as JSONL.", callback=_place_for_a_file)]
+TraceFile = Annotated[Path | None, result("--trace", help="Write every event as JSONL.", callback=place_for_a_file)]
 OutputFile = Annotated[
     Path | None,
-    _result(
+    result(
         "--output",
         help="Write results to this JSONL file; run again to go on after the last one.",
-        callback=_place_for_a_file,
+        callback=place_for_a_file,
     ),
 ]
 
@@ -114,6 +107,9 @@ JSONSchema = Annotated[
     ),
 ]
 
+
+Host = Annotated[str | None, server(help="Address to listen on.", show_default="127.0.0.1")]
+Port = Annotated[int | None, server(help="Port to listen on.", show_default="8000")]
 
 # Of `ewe memory`.
 MemoryPlace = Annotated[
@@ -154,25 +150,6 @@ class ServedEngineOptions(EngineOptions):
     """The same for a command whose subject is the model."""
 
     model: ModelArgument = None
-
-
-@dataclass(frozen=True, slots=True)
-class FigureOptions:
-    """Where the figures of an evaluation go, and how they are shown."""
-
-    json_file: Annotated[
-        Path | None, _result("--json", help="Write the figures to this file.", callback=_place_for_a_file)
-    ] = None
-    plot: Annotated[
-        Path | None, _result("--plot", help="Draw the figures into this PNG file.", callback=_place_for_a_picture)
-    ] = None
-    markdown: Annotated[bool, _result("--markdown", help="Print the table as Markdown.")] = False
-
-    def plot_of(self, name: str, count: int) -> Path | None:
-        """The file of one plot among `count`."""
-        if self.plot is None or count == 1:
-            return self.plot
-        return self.plot.with_stem(f"{self.plot.stem}-{name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """A JSONL file of results that a later run can continue."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from ewe.cli.findings_file import refuse_differences
+from ewe.cli.findings_file import refuse_differences, write_durably
 from ewe.cli.prompts import Prompt
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
@@ -53,10 +52,7 @@ class ResultFile:
 
     def add(self, prompt: Prompt, generations: Sequence[Generation]) -> None:
         """Appends all answers of the next prompt."""
-        for generation in generations:
-            self._file.write(record(prompt, generation).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        write_durably(self._file, "".join(f"{record(prompt, generation)}\n" for generation in generations))
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -83,11 +79,9 @@ def note_settings(path: Path, has_results: bool, settings: Mapping[str, Any]) ->
                 "results were written (older versions wrote none); choose another --output, or move the file away"
             )
         return
-    with beside.open("w", encoding="utf-8") as file:
-        json.dump({"ewe": version("ewe-engine"), "settings": settings}, file, indent=2, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
+    told = {"ewe": version("ewe-engine"), "settings": settings}
+    with beside.open("wb") as file:
+        write_durably(file, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 
 
 def _scan(path: Path, prompts: Sequence[Prompt], copies: int) -> tuple[int, int]:

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from ewe.router.routing_key import FindPassage
     from ewe.server.settings import ServerSettings
 
-_server = partial(typer.Option, rich_help_panel="Server")
 _ROOT = re.compile(r"https?://[^/?#@\s]+/?")  # it is shown to clients, so it holds no user
 
 
 def route(
     urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Servers, e.g. http://10.0.0.2:8000.")],
-    host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
+    host: options.Host = None,
+    port: options.Port = None,
     datastore: options.Datastore = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from ewe.cli import options
 from ewe.cli.engine import as_assignments, server_packages
@@ -19,22 +16,20 @@ from ewe.loading import OnLoad
 if TYPE_CHECKING:
     from ewe.llm import LLM
 
-_server = partial(typer.Option, rich_help_panel="Server")
-
 
 def serve(
     *,
-    host: Annotated[str | None, _server(help="Address to listen on.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, _server(help="Port to listen on.", show_default="8000")] = None,
+    host: options.Host = None,
+    port: options.Port = None,
     served_model_name: Annotated[
         list[str] | None,
-        _server(help="What clients call the model; repeatable.", show_default=False),
+        options.server(help="What clients call the model; repeatable.", show_default=False),
     ] = None,
     api_key_file: Annotated[
         Path | None,
-        _server(help="Keys that open the server, one a line.", show_default=False),
+        options.server(help="Keys that open the server, one a line.", show_default=False),
     ] = None,
-    replicas: Annotated[int, _server(help="Servers to start, behind one router on the port.", min=1)] = 1,
+    replicas: Annotated[int, options.server(help="Servers to start, behind one router on the port.", min=1)] = 1,
     engine: options.ServedEngineOptions,
 ) -> None:
     """Serve a model to OpenAI's clients, and to a browser.

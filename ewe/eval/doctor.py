@@ -71,7 +71,7 @@ def diagnose(config: Config, loaded: LoadedModel, on_answer: Callable[[], object
             right[found.system] += isinstance(found, Answer) and found.contained
             on_answer()
 
-        run(Job(questions, pool, systems, _MAX_TOKENS, num_timed=0), settings, loaded, None, (), (), take)
+        run(Job(questions, pool, systems, _MAX_TOKENS, num_timed=0), settings, loaded, None, (), take)
         return right
 
     def reading(placement: str, right: Mapping[str, int], place: str) -> Reading:

@@ -18,7 +18,8 @@ from ewe.sampling import SamplingParams
 from ewe.types import Generation, Passage
 
 NOTHING, PROMPT, UNITS, RETRIEVED = "nothing", "in the prompt", "as units", "retrieved"
-Key = tuple[str, str]  # question, system
+Key = tuple[type[Answer | Timing], str, str]
+"""Of a result: what it is, question, system."""
 _IN_PROMPT = "Context: {passages}\n{question}"
 _AT_ONCE = 32
 _CHANGE = "As revised: "  # in front, where it is in the unit however long the passage is
@@ -52,12 +53,12 @@ class Job:
         if most > len(self.pool):
             raise ConfigError(f"{most} passages are asked for, and there are {len(self.pool)}: name fewer with --k")
 
-    def missing(self, answered: Collection[Key], timed: Collection[Key]) -> int:
+    def missing(self, done: Collection[Key]) -> int:
         """How many answers and timings are still to be made."""
-        names = [system.name for system in self.systems]
-        asked = [(question.id, name) for question in self.questions for name in names]
-        clocked = [(question.id, name) for question in self.questions[: self.num_timed] for name in names]
-        return sum(key not in answered for key in asked) + sum(key not in timed for key in clocked)
+        asked = [(Answer, question) for question in self.questions]
+        timed = [(Timing, question) for question in self.questions[: self.num_timed]]
+        keys = [(kind, question.id, system.name) for kind, question in asked + timed for system in self.systems]
+        return sum(key not in done for key in keys)
 
 
 def systems_of(ks: Sequence[int], has_datastore: bool) -> list[System]:
@@ -71,22 +72,20 @@ def run(
     config: Config,
     loaded: LoadedModel,
     datastore: PassageSource | None,
-    answered: Collection[Key],
-    timed: Collection[Key],
+    done: Collection[Key],
     on_result: Callable[[Answer | Timing], None],
 ) -> None:
-    """Asks whatever is not answered or timed yet; on_result hears of each result as it is there.
+    """Asks whatever is not done yet; on_result hears of each result as it is there.
 
     config: the settings of the engine; what stands in the way of a comparison (verification, other policies) is set.
     """
-    groups = (([system for system in job.systems if system.place != RETRIEVED], None),
-              ([system for system in job.systems if system.place == RETRIEVED], datastore))  # fmt: skip
-    for systems, source in groups:
-        if not systems or not replace(job, systems=systems).missing(answered, timed):
+    for retrieves in (False, True):
+        systems = [system for system in job.systems if (system.place == RETRIEVED) == retrieves]
+        if not systems or not replace(job, systems=systems).missing(done):
             continue
         settings = _settings(config, max(system.k for system in systems))
-        with closing(AsyncLLM(config=settings, loaded=loaded, datastore=source)) as llm:
-            asyncio.run(_run(llm, replace(job, systems=systems), answered, timed, on_result))
+        with closing(AsyncLLM(config=settings, loaded=loaded, datastore=datastore if retrieves else None)) as llm:
+            asyncio.run(_run(llm, replace(job, systems=systems), done, on_result))
 
 
 def _settings(config: Config, k: int) -> Config:
@@ -95,13 +94,7 @@ def _settings(config: Config, k: int) -> Config:
     return config.model_copy(update={"datastore": None, "verifier": "none", "policy": "rag", "memory": memory})
 
 
-async def _run(
-    llm: AsyncLLM,
-    job: Job,
-    answered: Collection[Key],
-    timed: Collection[Key],
-    on_result: Callable[[Answer | Timing], None],
-) -> None:
+async def _run(llm: AsyncLLM, job: Job, done: Collection[Key], on_result: Callable[[Answer | Timing], None]) -> None:
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def answer(question: Question, system: System) -> None:
@@ -109,11 +102,11 @@ async def _run(
             on_result(await _answer(llm, job, question, system))
 
     for system in job.systems:
-        asked = [question for question in job.questions if (question.id, system.name) not in answered]
+        asked = [question for question in job.questions if (Answer, question.id, system.name) not in done]
         await asyncio.gather(*(answer(question, system) for question in asked))
     for question in job.questions[: job.num_timed]:
         for system in job.systems:
-            if (question.id, system.name) not in timed:
+            if (Timing, question.id, system.name) not in done:
                 timing = await _time(llm, job, question, system)
                 if timing is not None:
                     on_result(timing)

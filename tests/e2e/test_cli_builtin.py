@@ -22,9 +22,9 @@ from ewe.world.builtin import example_prompts, load_world
 ROOT = Path(__file__).parents[2]
 
 
-def ewe(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def ewe(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ewe.cli.main", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(command, input="", capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +81,14 @@ def test_many_prompts_are_answered_in_order_and_continued(tmp_path: Path) -> Non
     output = tmp_path / "out.jsonl"
     prompts = "".join(f"Write about Person {number}.\n" for number in range(4))
     arguments = ["generate", "--output", str(output), "--max-tokens", "12"]
-    done = ewe(*arguments, stdin=prompts)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, arguments, input=prompts)
+    assert done.exit_code == 0, done.stderr
     assert done.stdout == ""
     whole = output.read_bytes()
     assert [json.loads(line)["prompt"] for line in whole.splitlines()] == prompts.splitlines()
     output.write_bytes(whole[: whole.rindex(b"{") + 40])
-    again = ewe(*arguments, stdin=prompts)
-    assert again.returncode == 0, again.stderr
+    again = CliRunner().invoke(app, arguments, input=prompts)
+    assert again.exit_code == 0, again.stderr
     assert "3 of 4 prompts are in" in again.stderr
     lines = output.read_bytes().splitlines()
     assert lines[:3] == whole.splitlines()[:3]

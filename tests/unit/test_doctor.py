@@ -28,7 +28,7 @@ def test_each_question_is_answered_by_its_own_passage_only():
 def answers_by(right):
     """A run in which a system answers as many questions as `right(place, k, settings)` says."""
 
-    def run(job, config, loaded, datastore, answered, timed, on_result):
+    def run(job, config, loaded, datastore, done, on_result):
         for system in job.systems:
             count = right(system.place, system.k, config)
             for number, question in enumerate(job.questions):
