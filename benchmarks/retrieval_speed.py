@@ -187,12 +187,12 @@ def _gpu_reason(device: str) -> str:
     return "" if hasattr(faiss, "StandardGpuResources") else "this faiss uses no GPU (faiss-gpu-cu12 does)"
 
 
-def measure_encoder(repeats: int) -> dict[str, float]:
-    """The installed encoder: one query, and passages of about 90 words in batches."""
+def measure_encoder(queries: int, repeats: int) -> dict[str, float]:
+    """The installed encoder: one query (of 20 at most), and passages of about 90 words in batches (64 at most)."""
     made = Words(1000)
     encoder = SentenceEncoder(device="cpu")
-    figures = milliseconds(lambda query: encoder.encode_queries([query]), made.queries(20), repeats)
-    texts = [passage.text for passage in made.passages(64)]
+    figures = milliseconds(lambda query: encoder.encode_queries([query]), made.queries(min(20, queries)), repeats)
+    texts = [passage.text for passage in made.passages(min(64, queries))]
     start = time.perf_counter()
     encoder.encode_passages(texts)
     return figures | {"encoded_passages_per_s": len(texts) / (time.perf_counter() - start)}
@@ -240,7 +240,7 @@ def main() -> None:
                 table[f"{kind}_on_gpu"] = measure_gpu(folder / f"{kind}.faiss", asked, exact, arguments.repeats)
         print(f"-- faiss on a GPU: {no_gpu or 'measured'}")
         if builtin_encoder_path() is not None:
-            table["encoder"] = measure_encoder(arguments.repeats)
+            table["encoder"] = measure_encoder(queries, arguments.repeats)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     settings = {"passages": count, "queries": queries, "top_k": _TOP_K, "dimension": _DIMENSION}

@@ -81,7 +81,8 @@ def _read(path: Path) -> Iterator[tuple[int, Passage]]:
         except UnicodeDecodeError as error:
             raise DatastoreError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})") from error
         except json.JSONDecodeError as error:
-            raise DatastoreError(f"{path}:{number}: not valid JSON: {error}") from error
+            hint = "of files of other kinds 'ewe index build' makes a datastore"
+            raise DatastoreError(f"{path}:{number}: not valid JSON: {error}; {hint}") from error
         except (InvalidRequestError, DatastoreError, RecursionError) as error:
             raise DatastoreError(f"{path}:{number}: {error}") from error
 

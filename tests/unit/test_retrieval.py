@@ -94,7 +94,7 @@ GOOD = json.dumps({"id": "a", "text": "x"})
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "not valid JSON"),
+        ("{", "not valid JSON.*ewe index build"),
         ("[1]", "expected a JSON object"),
         ('{"id": "b"}', "missing text"),
         ('{"id": "b", "text": "x", "veracty": 1}', "unknown keys veracty"),
