@@ -175,8 +175,8 @@ def _result(claims: Sequence[Claim], decided: Sequence[tuple[Decision, list[Pass
     for claim, (decision, found) in zip(claims, decided, strict=True):
         evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        told = {"verdict": decision.verdict, "score": decision.score, "support": decision.support}
-        judged.append(replace(claim, **told, evidence_ids=ids))
+        told = replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids)
+        judged.append(replace(told, support=decision.support))
         notes |= dict.fromkeys(_notes(claim, decision, found))
     return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
 
