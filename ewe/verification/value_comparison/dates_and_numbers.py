@@ -16,7 +16,7 @@ _MAX_DIGITS = 9
 
 def find_date(tokens: Sequence[Token], i: int) -> Mention | None:
     """A date, year, decade or century that begins at token i."""
-    hedged = i > 0 and is_hedge(tokens, i - 1)
+    hedged = i > 0 and (is_hedge(tokens, i - 1) or tokens[i - 1].norm in ("before", "after"))
     if month_at(tokens, i):
         return _month_first(tokens, i, hedged)
     if tokens[i].kind != "number" or not tokens[i].norm.isdecimal() or len(tokens[i].norm) > _MAX_DIGITS:
