@@ -362,3 +362,8 @@ def test_a_date_that_bounds_another_does_not_refute_it():
     for bound in ("before 1850", "after 1840"):
         assert check("Jan Holm died in 1847.", f"Jan Holm died {bound}.") is Verdict.INCONCLUSIVE
     assert check("Jan Holm died in 1847.", "Jan Holm died after 1890.") is Verdict.REFUTED
+
+
+def test_both_of_two_nouns_say_what_somebody_is():
+    for trade in ("actor", "rapper"):
+        assert check("Jan Holm is an English actor and rapper.", f"Jan Holm is an {trade}.") is Verdict.SUPPORTED

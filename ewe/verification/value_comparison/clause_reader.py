@@ -109,6 +109,9 @@ class _Reader:
         if self._clauses[-1].relations and (has_verb or (rest.is_gapped and self._clauses[-1].is_dated)):
             self._open("and")
             self._cover(self._tokens[index], self._tokens[index].end)
+        elif self._clauses[-1].arguments and not self._preposition:  # "in Ulm and Bern"
+            self._end_of_phrase()
+            self._preposition = self._clauses[-1].arguments[-1].preposition
 
     def _ends(self, index: int) -> bool:
         token = self._tokens[index]
