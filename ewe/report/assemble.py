@@ -41,6 +41,11 @@ def _script_safe(data: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
+def escaped(text: Any) -> str:
+    """A value as HTML text."""
+    return html.escape(jsonable(str(text)))
+
+
 def _asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 

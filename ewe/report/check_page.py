@@ -1,14 +1,12 @@
 """Checked texts and memories as self-contained HTML pages."""
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ewe.checked import CheckedSentence, CheckedText
-from ewe.report.assemble import assemble, cut_pieces
+from ewe.report.assemble import assemble, cut_pieces, escaped
 from ewe.report.checked_text import outcome_data, sentence_data
-from ewe.report.jsonable import jsonable
 
 _CHECK_SCRIPTS = ("dom.js", "sentence.js", "evidence.js", "reader.js", "claims.js", "check.js")
 _PART = 500  # Sentences drawn at once; a browser draws more of them only slowly.
@@ -64,12 +62,12 @@ def _check_parts(name: str, checked: CheckedText, scores: Mapping[str, float]) -
 def _check_plain(name: str, checked: CheckedText) -> str:
     """The sentences and their verdicts for readers without scripts."""
     rows = (_check_row(item) for item in checked.sentences)
-    return f"<h2>{html.escape(jsonable(name))}</h2>\n<ul>{''.join(rows)}</ul>"
+    return f"<h2>{escaped(name)}</h2>\n<ul>{''.join(rows)}</ul>"
 
 
 def _check_row(item: CheckedSentence) -> str:
     verdict = item.sentence.verdict.value.replace("_", " ")
-    return f"<li>{html.escape(jsonable(item.sentence.text))} <b>({verdict})</b></li>"
+    return f"<li>{escaped(item.sentence.text)} <b>({verdict})</b></li>"
 
 
 def memory_page(
@@ -84,7 +82,7 @@ def memory_page(
     memory that it is marked to contradict {"id", "memory"}, the memory None where it is not there or out of sight.
     """
     data = {"memory": memory, "revisions": revisions, "contradictions": contradictions}
-    plain = f"<h2>{_text(memory['content'])}</h2>\n<ol>{''.join(map(_revision_row, revisions))}</ol>"
+    plain = f"<h2>{escaped(memory['content'])}</h2>\n<ol>{''.join(map(_revision_row, revisions))}</ol>"
     return assemble("memory.html", _MEMORY_SCRIPTS, title, data, plain)
 
 
@@ -104,8 +102,4 @@ def write_memory_page(
 def _revision_row(revision: Mapping[str, Any]) -> str:
     """A revision for readers without scripts."""
     told = f"{revision['reason']}: veracity {revision['veracity_before']:.2f} to {revision['veracity_after']:.2f}"
-    return f"<li>{_text(told)}; {_text(', '.join(revision['evidence']))}</li>"
-
-
-def _text(text: Any) -> str:
-    return html.escape(jsonable(str(text)))
+    return f"<li>{escaped(told)}; {escaped(', '.join(revision['evidence']))}</li>"

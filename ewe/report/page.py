@@ -1,12 +1,11 @@
 """The trace as JSONL, one event per line, and as one self-contained HTML page without network or foreign scripts."""
 
-import html
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ewe.report.assemble import assemble, cut_pieces
+from ewe.report.assemble import assemble, cut_pieces, escaped
 from ewe.report.jsonable import jsonable
 from ewe.report.timeline import build_axis, build_lanes
 from ewe.types import Generation, Sentence
@@ -74,8 +73,7 @@ def _sentence(sentence: Sentence, generation: Generation, axis: Any) -> dict[str
 
 def _plain(generation: Generation) -> str:
     """The answer for readers without scripts."""
-    prompt, text = (html.escape(jsonable(part)) for part in (generation.prompt, generation.text))
-    return f"<h2>{prompt}</h2>\n<p>{text}</p>"
+    return f"<h2>{escaped(generation.prompt)}</h2>\n<p>{escaped(generation.text)}</p>"
 
 
 def trace_lines(generations: Iterable[Generation], ids: Iterable[str] | None = None) -> Iterator[str]:

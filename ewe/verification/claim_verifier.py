@@ -93,21 +93,19 @@ class ClaimVerifier:
             for group, request in zip(claims, requests, strict=True)
         ]
         decisions = self._decide(list(dict.fromkeys(chain(*asked))))
-        results = [
-            _result(group, [decisions[one] for one in of_sentence])
-            for group, of_sentence in zip(claims, asked, strict=True)
-        ]
         return [
-            VerificationResult(notes=(f"not checked: {one}",)) if isinstance(one, EWEError) else result
-            for one, result in zip(extracted, results, strict=True)
+            VerificationResult(notes=(f"not checked: {one}",))
+            if isinstance(one, EWEError)
+            else _result(one, [decisions[claim] for claim in group])
+            for one, group in zip(extracted, asked, strict=True)
         ]
 
     def read(self, claims: Sequence[tuple[str, str]]) -> list[list[Reading]]:
         """Per (claim, wording in its sentence) what the judge says of the passages found; it is called once."""
         return [readings for readings, _ in self._read([_Asked(*claim) for claim in claims])]
 
-    def _decide(self, asked: Sequence[_Asked]) -> dict[_Asked, _Decided]:
-        """The decision per distinct claim."""
+    def _decide(self, asked: Sequence[_Asked]) -> dict[_Asked, tuple[Decision, list[Passage]]]:
+        """Per distinct claim the decision, and all passages that were found for it."""
         decided = {}
         for one, (readings, found) in zip(asked, self._read(asked), strict=True):
             pieces = [self._piece(one, reading) for reading in readings]
@@ -116,7 +114,7 @@ class ClaimVerifier:
                 weighty = (r for r, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
                 is_told = any(tells_of(one.wording, reading) for reading in weighty)
                 decision = decision if is_told else _untold(pieces)
-            decided[one] = _Decided(decision, tuple(found))
+            decided[one] = decision, found
         return decided
 
     def _read(self, asked: Sequence[_Asked]) -> list[tuple[list[Reading], list[Passage]]]:
@@ -163,32 +161,23 @@ def _wording(claim: Claim, sentence: str) -> str:
     return own if own.strip() == sentence[claim.start :].strip() and claim.end > claim.start else claim.text
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """A decision, and all passages that were found for the claim."""
-
-    decision: Decision
-    found: tuple[Passage, ...]
-
-
 def _untold(pieces: Sequence[JudgedPiece]) -> Decision:
     """What becomes of a claim of which nothing in a complete collection tells: refuted, by what is told instead."""
     told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
     return Decision(Verdict.REFUTED, 1.0, tuple(told))
 
 
-def _result(claims: Sequence[Claim], decided: Sequence[_Decided]) -> VerificationResult:
+def _result(claims: Sequence[Claim], decided: Sequence[tuple[Decision, list[Passage]]]) -> VerificationResult:
     """The claims of one sentence with their verdicts, and the evidence of each claim."""
     judged = []
     evidence: dict[Evidence, None] = {}
     notes: dict[str, None] = {}
-    for claim, one in zip(claims, decided, strict=True):
-        decision = one.decision
+    for claim, (decision, found) in zip(claims, decided, strict=True):
         evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
         ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
         told = replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids)
         judged.append(replace(told, support=decision.support))
-        notes |= dict.fromkeys(_notes(claim, decision, one.found))
+        notes |= dict.fromkeys(_notes(claim, decision, found))
     return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
 
 

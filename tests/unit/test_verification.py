@@ -350,3 +350,20 @@ def test_a_title_before_a_name_is_not_the_maker():
     text = "Ulm Press was founded by former ARPA director Ida Lind."
     assert check(text, "Ulm Press was founded by Ida Lind.") is Verdict.SUPPORTED
     assert check(text, "Ida Lind was founded by Ulm Press.") is Verdict.INCONCLUSIVE
+
+
+def test_the_passive_exchanges_who_does_and_who_is_done_to():
+    text = "The Broncos defeated the Panthers."
+    assert check(text, "The Panthers were defeated by the Broncos.") is Verdict.SUPPORTED
+    assert check(text, "The Broncos were defeated by the Panthers.") is Verdict.INCONCLUSIVE
+
+
+def test_a_date_that_bounds_another_does_not_refute_it():
+    for bound in ("before 1850", "after 1840"):
+        assert check("Jan Holm died in 1847.", f"Jan Holm died {bound}.") is Verdict.INCONCLUSIVE
+    assert check("Jan Holm died in 1847.", "Jan Holm died after 1890.") is Verdict.REFUTED
+
+
+def test_both_of_two_nouns_say_what_somebody_is():
+    for trade in ("actor", "rapper"):
+        assert check("Jan Holm is an English actor and rapper.", f"Jan Holm is an {trade}.") is Verdict.SUPPORTED

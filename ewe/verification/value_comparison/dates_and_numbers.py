@@ -12,14 +12,15 @@ _YEAR_LEADS = words_of(
     summer autumn fall winter year a an the her his its their"""
 )
 _MAX_DIGITS = 9
+_ORDINAL_ENDS = ("st", "nd", "rd", "th")
 
 
 def find_date(tokens: Sequence[Token], i: int) -> Mention | None:
     """A date, year, decade or century that begins at token i."""
-    hedged = i > 0 and is_hedge(tokens, i - 1)
+    hedged = i > 0 and (is_hedge(tokens, i - 1) or tokens[i - 1].norm in ("before", "after"))
     if month_at(tokens, i):
         return _month_first(tokens, i, hedged)
-    if tokens[i].kind != "number" or not tokens[i].norm.isdecimal() or len(tokens[i].norm) > _MAX_DIGITS:
+    if not _is_whole(tokens[i]):
         if tokens[i].norm in ORDINALS and norm_at(tokens, i + 1) == "century":
             return Mention(Moment(ORDINALS[tokens[i].norm] * 100 - 100, years=100, hedged=True), i, i + 2)
         return None
@@ -54,18 +55,17 @@ def _month_first(tokens: Sequence[Token], i: int, hedged: bool) -> Mention | Non
 
 
 def _is_day(token: Token) -> bool:
-    return token.kind == "number" and token.norm.isdecimal() and len(token.norm) <= 2 and 1 <= int(token.norm) <= 31
+    return _is_whole(token) and len(token.norm) <= 2 and 1 <= int(token.norm) <= 31
+
+
+def _is_whole(token: Token) -> bool:
+    return token.kind == "number" and token.norm.isdecimal() and len(token.norm) <= _MAX_DIGITS
 
 
 def _year_at(tokens: Sequence[Token], i: int) -> tuple[int | None, int]:
     """The year at token i or behind a comma or "of" there, and the token after the date."""
     at = i + 1 if norm_at(tokens, i) in (",", "of") else i
-    if (
-        at < len(tokens)
-        and tokens[at].kind == "number"
-        and tokens[at].norm.isdecimal()
-        and 3 <= len(tokens[at].text) <= 4
-    ):
+    if at < len(tokens) and _is_whole(tokens[at]) and 3 <= len(tokens[at].text) <= 4:
         return int(tokens[at].norm), at + 1
     return None, i
 
@@ -107,7 +107,7 @@ def _numeral(tokens: Sequence[Token], i: int) -> tuple[float | None, int]:
     """The number that begins at token i and the token after it ("twenty-five", "1.9 million")."""
     token = tokens[i]
     if token.kind == "number":
-        if token.suffix in ("st", "nd", "rd", "th"):
+        if token.suffix in _ORDINAL_ENDS:
             return None, i
         digits = re.sub(r",(?=\d{3})", "", token.norm)
         number = float(digits) if re.fullmatch(r"\d{1,30}(\.\d{1,30})?", digits) else None
@@ -123,12 +123,7 @@ def _numeral(tokens: Sequence[Token], i: int) -> tuple[float | None, int]:
 
 def _ordinal(tokens: Sequence[Token], i: int) -> Mention | None:
     token = tokens[i]
-    if (
-        token.kind == "number"
-        and token.suffix in ("st", "nd", "rd", "th")
-        and len(token.norm) < 10
-        and token.norm.isdecimal()
-    ):
+    if token.suffix in _ORDINAL_ENDS and _is_whole(token):
         value = int(token.norm)
     elif token.norm in ORDINALS and not token.is_capital:
         value = ORDINALS[token.norm]

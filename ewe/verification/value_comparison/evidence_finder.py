@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
@@ -41,8 +41,7 @@ class EvidenceFinder:
     def __init__(self, retriever: Retriever, top_k: int, splitter: SentenceSplitter) -> None:
         self._retriever = retriever
         self._top_k = top_k
-        self._splitter = splitter
-        self.read = lru_cache(maxsize=_CACHED_PASSAGES)(self._read)
+        self.read = lru_cache(maxsize=_CACHED_PASSAGES)(partial(read_sentences, splitter=splitter))
 
     def find(self, claims: Sequence[ParsedClaim]) -> list[list[Passage]]:
         """Per claim its passages, best first, without repetitions; passages of veracity 0 are left out."""
@@ -56,9 +55,6 @@ class EvidenceFinder:
             passages = {scored.passage.id: scored.passage for query in group for scored in found[query]}
             results.append([passage for passage in passages.values() if passage.veracity > 0])
         return results
-
-    def _read(self, passage: Passage) -> tuple[ReadSentence, ...]:
-        return read_sentences(passage, self._splitter)
 
 
 def read_sentences(passage: Passage, splitter: SentenceSplitter) -> tuple[ReadSentence, ...]:

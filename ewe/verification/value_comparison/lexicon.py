@@ -81,19 +81,6 @@ succeed: succeed successor replace follow predecessor precede
 """
 
 
-def _relation_table() -> dict[str, frozenset[str]]:
-    table: dict[str, set[str]] = {}
-    for line in _RELATIONS.strip().splitlines():
-        name, _, entries = line.partition(":")
-        for word in entries.split():
-            table.setdefault(stem(word), set()).add(name)
-    return {word: frozenset(names) for word, names in table.items()}
-
-
-RELATIONS = _relation_table()
-"""{stem: relations that it speaks of}."""
-
-
 def _past(word: str) -> str:
     """The regular past tense; harmless for nouns, which then stand in a query as words that no text has."""
     if word.endswith("y") and word[-2] not in "aeou":
@@ -101,12 +88,15 @@ def _past(word: str) -> str:
     return word + ("d" if word.endswith("e") else "ed")
 
 
+RELATIONS: dict[str, frozenset[str]] = {}
+"""{stem: relations that it speaks of}."""
 WORDS_OF_RELATION: dict[str, str] = {}
 """{relation: the words that speak of it}, for queries."""
 for _line in _RELATIONS.strip().splitlines():
     _name, _, _entries = _line.partition(": ")
-    _forms = " ".join(f"{word} {_past(word)}" for word in _entries.split())
-    WORDS_OF_RELATION[_name] = f"{WORDS_OF_RELATION.get(_name, '')} {_forms}".strip()
+    for _word in _entries.split():
+        RELATIONS[stem(_word)] = RELATIONS.get(stem(_word), frozenset()) | {_name}
+        WORDS_OF_RELATION[_name] = f"{WORDS_OF_RELATION.get(_name, '')} {_word} {_past(_word)}".strip()
 # Things that happen once to the one they happen to, so that a second time or place of them is a contradiction.
 ONCE_IN_A_LIFE = frozenset({"birth", "death", "burial"})
 # Things that happen once to what they bring forth; the one who does them may do many.

@@ -40,15 +40,10 @@ def _quoted_names(sentence: str, tokens: Sequence[Token]) -> list[Mention]:
     for match in _QUOTED.finditer(sentence):
         inner = next(group for group in match.groups() if group)
         inside = [i for i, token in enumerate(tokens) if match.start() <= token.start and token.end <= match.end()]
-        words = tuple(
-            tokens[i].norm for i in inside if tokens[i].kind != "mark" and tokens[i].norm not in ("the", "a", "an")
-        )
-        if (
-            words
-            and len(words) <= _MAX_WORDS
-            and inner.strip()[:1].isupper()
-            and not _SENTENCE_END.search(inner.strip()[:-1] + " ")
-        ):
+        said = (tokens[i] for i in inside if tokens[i].kind != "mark")
+        words = tuple(token.norm for token in said if token.norm not in ("the", "a", "an"))
+        is_sentence = _SENTENCE_END.search(inner.strip()[:-1] + " ")
+        if 0 < len(words) <= _MAX_WORDS and inner.strip()[:1].isupper() and not is_sentence:
             found.append(Mention(Name(words, NameKind.WORK, inner.strip()), inside[0], inside[-1] + 1))
     return found
 

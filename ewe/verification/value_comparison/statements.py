@@ -183,7 +183,7 @@ def _normalize(statement: Clause) -> None:
     wanted = "of" if is_home or is_taught else None
     if relations == {"teach", "study"} and not is_passive:
         wanted = ""  # "Jan Holm taught Ada Byron", not "Ada Byron learnt with the teacher Jan Holm"
-    if relations & _PASSIVE:
+    if relations & _PASSIVE or (is_passive and any(name.startswith("~") for name in relations)):
         wanted = "" if _DOER.search(statement.of_noun) else "by"  # "The author of Emma is Jane Austen"
     doer = next((a for a in statement.arguments if a.preposition == wanted and isinstance(a.value, Name)), None)
     if head is not None and doer is not None and isinstance(doer.value, Name):

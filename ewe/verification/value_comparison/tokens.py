@@ -51,11 +51,9 @@ def tokenize(sentence: str) -> list[Token]:
 def _token(match: re.Match[str]) -> Token:
     kind = match.lastgroup or "mark"
     text = match.group()
-    if match.group("number"):
-        number = match.group("number")
-        return Token(
-            text, number, number, match.start(), match.end(), "number", (match.group("suffix") or "").lstrip("'’")
-        )
+    if number := match.group("number"):
+        suffix = (match.group("suffix") or "").lstrip("'’")
+        return Token(text, number, number, match.start(), match.end(), "number", suffix)
     norm = fold(text).replace("’", "'")
     if kind == "mark":
         return Token(text, norm, norm, match.start(), match.end(), kind)
