@@ -4,11 +4,11 @@ Every turn of a conversation is one memory of that conversation's user, by the s
 that it shows, made at the time of its session; a conversation is searched with its own questions, asked when it has
 ended. Recall is the share of a question's evidence turns among the first five and ten, averaged over questions; those
 that name no turn of their conversation are left out. words: BM25; vectors: all-MiniLM-L6-v2 (or --encoder); both: the
-search of `ewe.longterm.search`. Then the first forty of both, put in order by each scorer (what a scorer would not use
-is left out). Nobody in these conversations is more reliable than another and no memory was checked, so scorers can only
-keep or spoil the order of the search here: what they do to recall is the price of their other habits. --judge lets MMA
-ask a judge about every close pair (slow on a CPU; --questions takes only the first of each conversation). The weights
-of the search were tuned on the first three conversations of the public copy; --part held-out takes the others.
+search of `ewe.longterm.memory_search`. Then the first forty of both, put in order by each scorer (what a scorer would
+not use is left out). Nobody in these conversations is more reliable than another and no memory was checked, so scorers
+can only keep or spoil the order of the search here: what they do to recall is the price of their other habits. --judge
+lets MMA ask a judge about every close pair (slow on a CPU; --questions takes only the first of each conversation). The
+weights of the search were tuned on the first three conversations of the public copy; --part held-out takes the others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 from benchmarks import plots
 from benchmarks.common import ROOT, parse_arguments, report
 from ewe.eval.memory.selective_sets import locomo_evidence, locomo_sessions
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
 from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.retrieval.encoders import Encoder, SentenceEncoder
 from ewe.verification.judges.load import load_judge

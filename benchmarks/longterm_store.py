@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks import plots
 from benchmarks.common import parse_arguments, report
 from benchmarks.retrieval_speed import Words, clustered, milliseconds
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, Scope
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import MemoryStore
 
 _PER_USER = 1000

@@ -75,7 +75,7 @@ def serve_router(port: int, num_replicas: int, arguments: list[str]) -> None:
     from ewe.retrieval.open_retriever import open_source
     from ewe.router.processes import ReplicaProcess
     from ewe.router.replicas import Replica, ReplicaSet
-    from ewe.router.run import serve_router
+    from ewe.router.router_process import serve_router
     from ewe.vocabulary import WIKIPEDIA_SAMPLE
 
     def find(question: str) -> str:

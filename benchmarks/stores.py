@@ -29,7 +29,7 @@ from ewe.retrieval.dense import DenseRetriever
 from ewe.retrieval.hybrid import LEXICAL_AND_DENSE, fuse
 from ewe.retrieval.vector_stores.connect import connect
 from ewe.retrieval.vector_stores.push import push
-from ewe.retrieval.vector_stores.search import StoredBM25, StoredDense, metadata_of
+from ewe.retrieval.vector_stores.stored_retrievers import StoredBM25, StoredDense, metadata_of
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 

@@ -98,8 +98,8 @@ def _build_in_parts(
     from ewe.distributed.executor import Executor
     from ewe.distributed.group import wait_for_all
     from ewe.distributed.message import Message
-    from ewe.distributed.pool import DriverPool
     from ewe.distributed.runner import DriverRunner
+    from ewe.distributed.sharded_pool import DriverPool
 
     # The tokens of a pass are told with the next, and graphs have not been tried with several processes.
     scheduler = config.scheduler.model_copy(update={"async_scheduling": False, "cuda_graphs": False})

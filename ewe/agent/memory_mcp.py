@@ -9,9 +9,9 @@ from pydantic import Field
 
 from ewe.agent.memory_tools import Content, Few, caution, fact, memory_status, said_by
 from ewe.errors import ConfigError, EWEError, InvalidRequestError
+from ewe.longterm.memory_search import visible
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.scorers import voice_of
-from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 

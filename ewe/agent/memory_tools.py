@@ -9,11 +9,11 @@ from pydantic import Field
 from ewe.agent.result import MemoryUsed
 from ewe.errors import ConfigError, InvalidRequestError, JudgeError
 from ewe.longterm.evidence import is_memory
+from ewe.longterm.memory_search import address, visible
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.scoring.verimem import TAU, veracity_uncertainty, write_time_prior
-from ewe.longterm.search import address, visible
 from ewe.longterm.service import MemoryService
 from ewe.protocols import Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens

@@ -41,7 +41,7 @@ def search_command(
     as_json: OneJSON = False,
 ) -> None:
     """Find memories that this user with this agent may see: their own and the shared ones, best first."""
-    from ewe.longterm.search import MemorySearch, visible
+    from ewe.longterm.memory_search import MemorySearch, visible
 
     with _open(store) as opened:
         known = opened.stats()["encoder"] is not None and not by_words

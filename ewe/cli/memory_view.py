@@ -15,7 +15,7 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.report import write_memory_page
 
 if TYPE_CHECKING:
-    from ewe.longterm.search import Found
+    from ewe.longterm.memory_search import Found
     from ewe.longterm.store import Erasure
     from ewe.longterm.store.reading import MemoryReader
 
@@ -85,7 +85,7 @@ def show_history(memory: Memory, revisions: Sequence[Revision], as_json: bool) -
 
 def write_history_page(path: Path, store: MemoryReader, memory: Memory, revisions: Sequence[Revision]) -> None:
     """Writes the page of a memory, with those it contradicts as far as its readers see them; says where it is."""
-    from ewe.longterm.search import visible
+    from ewe.longterm.memory_search import visible
 
     contradictions = []
     for other_id in memory.contradicts:

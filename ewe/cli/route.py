@@ -43,7 +43,7 @@ def route(
     chosen, server, _ = resolve_settings(None, config, os.environ, [*first, *(settings or ())])
     with server_packages("ewe route"):
         from ewe.router.replicas import Replica, ReplicaSet
-        from ewe.router.run import serve_router
+        from ewe.router.router_process import serve_router
     wrong = [url.rpartition("@")[2] for url in urls if not _ROOT.fullmatch(url)]
     if wrong:
         form = "http://HOST:PORT or https://HOST:PORT, without user and path"
@@ -75,7 +75,7 @@ def serve_replicas(
     with server_packages("ewe serve --replicas"):
         from ewe.router.processes import ReplicaProcess, device_environment
         from ewe.router.replicas import Replica, ReplicaSet
-        from ewe.router.run import serve_router
+        from ewe.router.router_process import serve_router
     from ewe.server.start_report import say
 
     for line in notes:

@@ -10,7 +10,7 @@ from torch import distributed
 
 from ewe.distributed.executor import Executor
 from ewe.distributed.message import Message
-from ewe.distributed.rows import rows_to_arrays
+from ewe.distributed.row_arrays import rows_to_arrays
 from ewe.engine.model_runner import ForwardResult, ForwardRow, ModelRunner
 from ewe.engine.sampler import SamplingRow
 from ewe.kvcache.pool import KVPool

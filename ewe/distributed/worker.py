@@ -22,9 +22,9 @@ from ewe.config import ModelConfig
 from ewe.distributed.group import join, leave, wait_for_all
 from ewe.distributed.link import beat
 from ewe.distributed.message import Message, read_message
-from ewe.distributed.pool import ShardedPool
-from ewe.distributed.rows import rows_from_arrays
+from ewe.distributed.row_arrays import rows_from_arrays
 from ewe.distributed.runner import ShardedRunner
+from ewe.distributed.sharded_pool import ShardedPool
 from ewe.engine.fingerprint import weights_digest
 from ewe.engine.loader import load_model
 from ewe.engine.model_runner import layer_shapes

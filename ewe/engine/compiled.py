@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AttentionInterface
 
-from ewe.attention.registry import NAME, ewe_attention
+from ewe.attention.ewe_attention import NAME, ewe_attention
 
 _log = logging.getLogger(__name__)
 

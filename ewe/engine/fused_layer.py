@@ -15,9 +15,9 @@ from ewe_kernels.norm import add_normed, add_rms_norm, rms_norm
 from torch import Tensor
 
 from ewe.attention.backend import Rotary
+from ewe.attention.ewe_attention import StepMetadata, plan_step, run_flat
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.probe import AttentionLayer, attention_layers
-from ewe.attention.registry import StepMetadata, plan_step, run_flat
 from ewe.attention.triton_backend import TritonBackend
 from ewe.engine.fused_parts import AddedProduct, Norm, Parts, Products, norm_of, parts_of
 from ewe.kvcache.pool import KVPool, LayerShape

@@ -14,8 +14,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from transformers.utils import logging
 
 from ewe.attention.choose import missing_for_kernels
+from ewe.attention.ewe_attention import NAME as ATTENTION
 from ewe.attention.probe import attention_layers
-from ewe.attention.registry import NAME as ATTENTION
 from ewe.attention.support import refuse_unsupported, rope_settings
 from ewe.config import ModelConfig
 from ewe.engine.cpu_linear import speed_up_decoding

@@ -17,12 +17,12 @@ import numpy.typing as npt
 import torch
 
 from ewe.attention.choose import choose_backend
+from ewe.attention.ewe_attention import plan_step, run_flat
 from ewe.attention.merge import Merge
 from ewe.attention.metadata import ForwardRow, place_rows
 from ewe.attention.packed import to_device
 from ewe.attention.placeholders import feed, sources_of
 from ewe.attention.probe import attention_layers
-from ewe.attention.registry import plan_step, run_flat
 from ewe.attention.torch_backend import TorchBackend
 from ewe.engine.device import launching_on, on_one_device
 from ewe.engine.sampler import SamplingRow

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from ewe_kernels.sampling import sample_tokens
 
+from ewe.attention.ewe_attention import StepMetadata, run_flat
 from ewe.attention.metadata import FlatBatch
 from ewe.attention.packed import Packed, Shape
 from ewe.attention.placeholders import feed, sources_of
-from ewe.attention.registry import StepMetadata, run_flat
 from ewe.attention.static_plan import PlanSizes
 from ewe.attention.triton_backend import TritonBackend
 from ewe.attention.triton_plan import Arranged

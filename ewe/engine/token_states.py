@@ -5,8 +5,8 @@ from typing import Any, Literal
 import torch
 from torch.utils.hooks import RemovableHandle
 
+from ewe.attention.ewe_attention import StepMetadata
 from ewe.attention.probe import AttentionLayer
-from ewe.attention.registry import StepMetadata
 from ewe.engine.compiled import decoder_layers
 from ewe.errors import UnsupportedModelError
 from ewe.kvcache.pool import TokenStates

@@ -5,7 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
-from ewe.longterm.search import address, visible
+from ewe.longterm.memory_search import address, visible
 from ewe.longterm.service import MemoryService
 
 

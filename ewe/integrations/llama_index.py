@@ -9,8 +9,8 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
 
 from ewe.longterm.extraction import ConversationMemory
+from ewe.longterm.memory_search import visible
 from ewe.longterm.records import Scope
-from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.errors import ConfigError
+from ewe.longterm.memory_search import scope_and_id
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH
 from ewe.longterm.scoring.forms import VeracityUpdate
 from ewe.longterm.scoring.verimem import JUDGE_RELIABILITY, evidence_conflict, recall_uncertainty
-from ewe.longterm.search import scope_and_id
 from ewe.longterm.store import Change, MemoryStore
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Evidence, Passage

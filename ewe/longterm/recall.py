@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
+from ewe.longterm.memory_search import Found, MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.reviews import ReviewPolicy
 from ewe.longterm.scoring.forms import First, FirstVeracity, VeracityUpdate, bayesian
@@ -11,7 +12,6 @@ from ewe.longterm.scoring.protocol import Candidate, MemoryScorer, Score
 from ewe.longterm.scoring.scorers import DefaultScorer
 from ewe.longterm.scoring.threshold import Action, CriticalityEstimator, VeracityThreshold, estimate_criticality
 from ewe.longterm.scoring.verimem import WRITE_TIME_PRIOR, recall_uncertainty
-from ewe.longterm.search import Found, MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever

@@ -11,10 +11,10 @@ from ewe.config import LongTermConfig
 from ewe.errors import InvalidRequestError
 from ewe.longterm.evidence import is_memory
 from ewe.longterm.extraction import ConversationMemory
+from ewe.longterm.memory_search import as_passage, scope_and_id, visible
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Scope
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.search import as_passage, scope_and_id, visible
 from ewe.longterm.service import MemoryService
 from ewe.types import Evidence, Generation, MemoryOptions, Query, ScoredPassage, Verdict
 

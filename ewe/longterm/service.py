@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from ewe.lazy import warm
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.recall import MemoryRules, Recall, Recaller
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.verimem import write_time_prior
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever
@@ -123,7 +123,7 @@ class MemoryService(MemoryWriter):
         threshold: float | None = None,
         as_of: float | None = None,
     ) -> Recall:
-        """What is remembered for a query and may be used; `ewe.longterm.search.visible` gives a user's scopes.
+        """What is remembered for a query and may be used; `ewe.longterm.memory_search.visible` gives a user's scopes.
 
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). Below it, memories are checked, looked up, used
         with a warning or disregarded. as_of: the time (seconds since 1970) at which memories must hold; None: now.

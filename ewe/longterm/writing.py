@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ewe.longterm.evidence import Clock, EvidenceBook
+from ewe.longterm.memory_search import MemorySearch, visible
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import (
     LEAST_AGREEMENT,
@@ -18,7 +19,6 @@ from ewe.longterm.scoring.contradictions import (
 )
 from ewe.longterm.scoring.forms import First
 from ewe.longterm.scoring.scorers import voice_of
-from ewe.longterm.search import MemorySearch, visible
 from ewe.longterm.store import Change, MemoryStore
 from ewe.text.words import words
 from ewe.verification.judges.protocol import Judge

@@ -16,7 +16,7 @@ from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
 from ewe.pipelines.asking import PromptMaker
-from ewe.pipelines.run import Run
+from ewe.pipelines.pipeline_run import Run
 from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply
 from ewe.placement import PlacedPrompt
 from ewe.registry import PIPELINES

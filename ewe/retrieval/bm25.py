@@ -17,7 +17,7 @@ import numpy as np
 
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, searched_text, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
-from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 

@@ -11,7 +11,7 @@ from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
-from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors
 from ewe.retrieval.vectors import Vectors, count_vectors, made_by
 from ewe.types import Passage, ScoredPassage
 

@@ -21,8 +21,8 @@ from ewe.retrieval.reranker import CrossEncoderScorer, Reranked
 from ewe.retrieval.source import Keep, PassageSource, Progress, as_source, passes
 from ewe.retrieval.store import PassageStore
 from ewe.retrieval.vector_stores.connect import connect, is_address
-from ewe.retrieval.vector_stores.search import StoredBM25, StoredDense, metadata_of
-from ewe.retrieval.vector_stores.store import VectorStore
+from ewe.retrieval.vector_stores.stored_retrievers import StoredBM25, StoredDense, metadata_of
+from ewe.retrieval.vector_stores.vector_store import VectorStore
 from ewe.retrieval.veracity import ConfidenceScorer, SourceTable, Weighed
 from ewe.types import Passage
 from ewe.vocabulary import DATASTORES, WIKIPEDIA_SAMPLE, hint

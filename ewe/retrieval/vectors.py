@@ -13,7 +13,7 @@ import numpy as np
 
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress, searched_text
-from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors
 from ewe.types import Passage
 
 _BATCH = 1024

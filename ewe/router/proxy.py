@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from ewe.engine.workers import Worker
 from ewe.router.replicas import READY, UNREACHABLE, Replica, ReplicaSet
 from ewe.router.routing_key import FindPassage, routing_key
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.streaming import DONE, PING, record, unless_gone
 
 _OF_THE_FIRST = ("/v1/files", "/v1/batches")  # what only one server keeps

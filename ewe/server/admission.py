@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ewe.errors import PromptTooLongError
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 
 if TYPE_CHECKING:
     from ewe.engine.sequence import Sequence

@@ -6,7 +6,7 @@ from operator import add
 from typing import Literal
 from urllib.parse import quote
 
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import common as schemas
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.types import Claim, Generation, Passage, Verdict

@@ -8,11 +8,11 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, verify
+from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, verify_text
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import BatchStore
 from ewe.server.engine_service import Service
-from ewe.server.errors import add_handlers
+from ewe.server.error_responses import add_handlers
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 from ewe.server.ignored import IgnoredFields
 from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
@@ -22,7 +22,7 @@ from ewe.server.settings import ServerSettings
 
 _ROUTERS = (
     *(module.router for module in (operation, chat, completions, responses, embed_rerank)),
-    *(operation.tokens_router, *(module.router for module in (verify, memories, batches, page, api_docs))),
+    *(operation.tokens_router, *(module.router for module in (verify_text, memories, batches, page, api_docs))),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 

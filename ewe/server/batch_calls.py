@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ewe.batch.requests import BatchRequest
 from ewe.batch.result_log import Reply
 from ewe.server.engine_service import Service
-from ewe.server.errors import RETRY_AFTER_S
+from ewe.server.error_responses import RETRY_AFTER_S
 
 _LOOK_AGAIN_S = 0.05
 

@@ -15,7 +15,7 @@ from ewe.batch.result_log import ResultLog, unanswered_line
 from ewe.server.batch_calls import BatchCaller
 from ewe.server.batch_store import BatchStore, write_whole
 from ewe.server.engine_service import Service
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.batch_schemas import Batch, BatchErrors, BatchStatus, RequestCounts, StoredFile
 
 MOST_REQUESTS = 50_000  # of one batch, as at OpenAI

@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import blocks, new_id, page, write_whole
 from ewe.server.engine_service import key_of, service_of
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas.batch_schemas import Batch, BatchCreation, DeletedFile, FileListing, Listing, Page, StoredFile
 from ewe.server.schemas.common import ERROR_RESPONSES

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
 from ewe.server.answers import citations, finish_reason
+from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.engine_service import Order, Service, service_of
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
-from ewe.server.run import Run
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond

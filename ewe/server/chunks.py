@@ -8,9 +8,9 @@ from typing import Any
 
 from ewe.server import FINGERPRINT
 from ewe.server.answers import counted, ewe_result, usage
+from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service
-from ewe.server.errors import RefusedError
-from ewe.server.run import Run, RunEvent
+from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.common import AnswerModel, Usage
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.streaming import StreamedAnswer, record

@@ -5,11 +5,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ewe.server.answers import finish_reason
+from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
 from ewe.server.engine_service import Order, Service, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
-from ewe.server.run import Run
 from ewe.server.schemas import completion_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond

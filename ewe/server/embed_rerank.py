@@ -7,7 +7,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from ewe.server.engine_service import service_of
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas import embed_rerank_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES

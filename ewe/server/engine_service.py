@@ -17,9 +17,9 @@ from ewe.engine.status import EngineStatus
 from ewe.errors import InvalidRequestError, SchemaError
 from ewe.llm import LLM
 from ewe.server.admission import AdmissionControl, check_prompts, check_room, tokens_to_ask
-from ewe.server.errors import RefusedError
+from ewe.server.bridge import EngineMessage, EventLoopBridge, Run
+from ewe.server.error_responses import RefusedError
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.run import EngineMessage, EventLoopBridge, Run
 from ewe.server.schemas.common import Document
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.served_models import ModelNames, SentenceModels, no_model

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.routing import APIRoute
 
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.common import RequestModel
 
 HEADER = "x-ewe-ignored"

@@ -10,7 +10,7 @@ from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring.verimem import write_time_prior
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.memory_access import MemoryAccess
 from ewe.server.schemas import memory_schemas as schemas

@@ -11,7 +11,7 @@ from ewe.longterm.records import Memory, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
 from ewe.server.engine_service import key_of, service_of
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import memory_schemas as schemas
 from ewe.server.streaming import run_in_thread
 from ewe.types import MemoryOptions

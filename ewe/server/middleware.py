@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ewe.server.errors import RefusedError, answer_of, refusal_of
+from ewe.server.error_responses import RefusedError, answer_of, refusal_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
 
 _log = logging.getLogger("ewe.server")

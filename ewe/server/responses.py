@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request, Response
 
 from ewe.conversation import question_of
 from ewe.server.answers import citations, ewe_result, usage
+from ewe.server.bridge import Run
 from ewe.server.engine_service import Order, Service, service_of
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
 from ewe.server.responses_events import ResponseEvents
-from ewe.server.run import Run
 from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.schemas.response_format import TextAnswer

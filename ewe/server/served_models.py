@@ -13,7 +13,7 @@ from ewe.lazy import warm
 from ewe.retrieval.encoders import SentenceEncoder
 from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 
 
 class ModelNames:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ewe.engine.stream_events import TRACED_EVENTS
-from ewe.server.run import RunEvent
+from ewe.server.bridge import RunEvent
 from ewe.server.schemas.common import EweOptions
 
 _LIVE_EVENTS = TRACED_EVENTS | {"draft", "sentence"}

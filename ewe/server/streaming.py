@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished
+from ewe.server.bridge import Run, RunEvent
 from ewe.server.engine_service import Service, key_of, service_of
-from ewe.server.errors import RefusedError, refusal_of
+from ewe.server.error_responses import RefusedError, refusal_of
 from ewe.server.logprobs import Piece, token_pieces
-from ewe.server.run import Run, RunEvent
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
 from ewe.server.stream_parts import Part, StreamParts

@@ -13,7 +13,7 @@ from parity.families import CONFIGS
 from transformers import AutoModelForCausalLM
 from unit.engine_tokenizers import sentencepiece_like
 
-import ewe.attention.registry  # noqa: F401  (registers the attention)
+import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
 from ewe import LLM
 from ewe.engine.loader import LoadedModel
 

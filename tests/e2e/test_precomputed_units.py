@@ -24,7 +24,7 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 from unit.engine_tokenizers import byte_level, sentencepiece_like
 
-import ewe.attention.registry  # noqa: F401  (registers the attention)
+import ewe.attention.ewe_attention  # noqa: F401  (registers the attention)
 from ewe import LLM, Generation, Passage, SamplingParams
 from ewe.cache_folder import cache_folder
 from ewe.cli.main import app

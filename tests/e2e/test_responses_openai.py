@@ -10,7 +10,7 @@ from server_rig import PROMPT, openai_client, serving, wait_until_idle
 
 from ewe import LLM, SamplingParams
 from ewe.server.app import create_app
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 from ewe.types import Generation
 
 openai = pytest.importorskip("openai", reason="the openai package is not installed")

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.cli.main import app
 from ewe.errors import DatastoreError
-from ewe.router import run
+from ewe.router import router_process
 
 Started = dict[str, Any]
 
@@ -26,7 +26,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     def note(settings: Any, replicas: Any, processes: Any = (), find_passage: Any = None) -> None:
         found.update(settings=settings, replicas=replicas.replicas, processes=processes, find=find_passage)
 
-    monkeypatch.setattr(run, "serve_router", note)
+    monkeypatch.setattr(router_process, "serve_router", note)
     return found
 
 

@@ -19,8 +19,8 @@ from ewe.attention.metadata import ForwardRow
 from ewe.config import Config, ModelConfig
 from ewe.distributed.group import group_device, refuse_unshardable
 from ewe.distributed.message import Message, read_message
-from ewe.distributed.pool import DriverPool, ShardedPool
-from ewe.distributed.rows import rows_from_arrays, rows_to_arrays
+from ewe.distributed.row_arrays import rows_from_arrays, rows_to_arrays
+from ewe.distributed.sharded_pool import DriverPool, ShardedPool
 from ewe.distributed.worker import Worker
 from ewe.engine.loader import load_model
 from ewe.errors import ConfigError, UnsupportedModelError

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest import tables, texts
+from ewe.retrieval.ingest import row_files, texts
 from ewe.retrieval.ingest.documents import Document, Problem, ReadOptions, SourceFile
 from ewe.retrieval.ingest.fields import parse_columns, read_sources
 from ewe.retrieval.ingest.files import KINDS, find_files
@@ -315,8 +315,8 @@ class TestJSONL:
         assert told[13] == "fine too"
 
     def test_a_line_that_is_too_long_is_passed_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tables, "LONGEST_ROW", 64)
-        monkeypatch.setattr(tables, "_BLOCK", 100)
+        monkeypatch.setattr(row_files, "LONGEST_ROW", 64)
+        monkeypatch.setattr(row_files, "_BLOCK", 100)
         lines = ['{"text": "%s"}' % ("x" * length) for length in (10, 300, 10, 52, 51, 10)]
         found = read(written(tmp_path / "a.jsonl", "\n".join(lines)))
         assert [isinstance(entry, Problem) for entry in found] == [False, True, False, True, False, False]
@@ -346,7 +346,7 @@ class TestTables:
         pyarrow = pytest.importorskip("pyarrow")
         from pyarrow import parquet
 
-        monkeypatch.setattr(tables, "_ROWS", 2)
+        monkeypatch.setattr(row_files, "_ROWS", 2)
         columns = {
             "id": [5, 6, 7],
             "body": ["a", None, "c"],

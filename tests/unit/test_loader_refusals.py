@@ -7,8 +7,8 @@ import torch
 import transformers
 from parity.families import CONFIGS, build
 
+from ewe.attention.ewe_attention import ewe_attention, ewe_mask
 from ewe.attention.probe import UNKNOWN_MASK, attention_layers
-from ewe.attention.registry import ewe_attention, ewe_mask
 from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
 from ewe.errors import UnsupportedModelError

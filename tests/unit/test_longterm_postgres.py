@@ -16,9 +16,9 @@ import pytest
 
 from ewe.config import Config
 from ewe.errors import ConfigError, DatastoreError
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.open_memories import open_or_create
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from tests.unit.longterm_parts import WordEncoder, YearJudge, impatient, memories, raw

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from longterm_parts import YearJudge
 
+from ewe.longterm.memory_search import MemorySearch, as_passage, visible
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.search import MemorySearch, as_passage, visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
 from tests.unit.longterm_parts import WordEncoder, new_store

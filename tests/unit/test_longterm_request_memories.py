@@ -19,10 +19,10 @@ from longterm_parts import WordEncoder, new_store
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
 from ewe.longterm import open_memories, request_memories
+from ewe.longterm.memory_search import address
 from ewe.longterm.open_memories import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
-from ewe.longterm.search import address
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import (

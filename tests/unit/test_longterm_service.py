@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, InvalidRequestError
 from ewe.eval.memory.mark_records import best_of_kinds
+from ewe.longterm.memory_search import MemorySearch, address, visible
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import MARKScorer, NoScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
-from ewe.longterm.search import MemorySearch, address, visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Sentence, Verdict

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from ewe.errors import DatastoreError, InvalidRequestError
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
-from ewe.longterm.search import MemorySearch
 from ewe.longterm.store import Change, Deletion, MemoryStore
 from tests.unit.longterm_parts import WordEncoder, memories, new_store, quick, raw
 

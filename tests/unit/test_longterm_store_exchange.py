@@ -16,7 +16,7 @@ import pytest
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
-from ewe.longterm.store.database import SCHEMA_VERSION
+from ewe.longterm.store.memory_file import SCHEMA_VERSION
 from tests.unit.longterm_parts import SHARED, WordEncoder, impatient, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
@@ -255,11 +255,11 @@ def test_an_older_schema_is_brought_up_to_date_by_a_writer(
 ) -> None:
     store = file_store
     path = older(store)
-    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {})
+    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {})
     with pytest.raises(DatastoreError, match="no step leads on"):
         MemoryStore.open(path, read_only=False)
     step = "CREATE INDEX deletions_by_id ON deletions (id, user, agent)"
-    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {SCHEMA_VERSION - 1: step})
+    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {SCHEMA_VERSION - 1: step})
     with pytest.raises(DatastoreError, match="open it once for writing"):
         MemoryStore.open(path)
     with MemoryStore.open(path, read_only=False) as opened:
@@ -300,7 +300,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(file_store: MemoryStore, mo
     store = file_store
     path = older(store)
     step = "CREATE INDEX deletions_by_id ON deletions (id); INSERT INTO nowhere VALUES (1)"
-    monkeypatch.setattr("ewe.longterm.store.database.MIGRATIONS", {SCHEMA_VERSION - 1: step})
+    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {SCHEMA_VERSION - 1: step})
     with pytest.raises(DatastoreError, match="nowhere"):
         MemoryStore.open(path, read_only=False)
     with sqlite3.connect(path / "memories.sqlite") as connection:

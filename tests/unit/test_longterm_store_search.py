@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ewe.errors import ConfigError, DatastoreError, InvalidRequestError
+from ewe.longterm.memory_search import MemorySearch, address, as_passage, scope_and_id
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.search import MemorySearch, address, as_passage, scope_and_id
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
 from ewe.longterm.store.ivf import centres_of

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from longterm_parts import YearJudge
 
+from ewe.longterm.memory_search import visible
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action
-from ewe.longterm.search import visible
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.longterm.writing import neighbours

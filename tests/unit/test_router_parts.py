@@ -26,11 +26,11 @@ import httpx
 
 from ewe.errors import ConfigError
 from ewe.router import processes, replicas
-from ewe.router.app import create_router
 from ewe.router.processes import ReplicaProcess, device_environment
 from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
+from ewe.router.router_app import create_router
+from ewe.router.router_process import _Router
 from ewe.router.routing_key import routing_key
-from ewe.router.run import _Router
 from ewe.server.draining import LISTEN_FD, listen
 from ewe.server.process import end_with_input
 from ewe.server.settings import ServerSettings
@@ -178,7 +178,7 @@ def test_requests_of_a_replica_that_hangs_are_treated_like_those_of_one_that_was
 
     async def run() -> None:
         client = httpx.AsyncClient(transport=httpx.MockTransport(ask))
-        monkeypatch.setattr("ewe.router.app.open_client", lambda: client)
+        monkeypatch.setattr("ewe.router.router_app.open_client", lambda: client)
         hung, other = Replica("0", "http://hung", READY), Replica("1", "http://other", READY, load=1)
         app = create_router(ReplicaSet([hung, other]), 1000)
         async with client, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as asker:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ewe.server.admission import AdmissionControl
-from ewe.server.errors import RefusedError
+from ewe.server.error_responses import RefusedError
 
 CAPACITY, PER_KEY, PLACES = 6, 4, 3
 KEYS = st.sampled_from(["a", "b", "c"])

@@ -14,8 +14,8 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 
 from ewe.engine.stream_events import StreamEvent
 from ewe.server import streaming
-from ewe.server.errors import RefusedError
-from ewe.server.run import EventLoopBridge, RunEvent
+from ewe.server.bridge import EventLoopBridge, RunEvent
+from ewe.server.error_responses import RefusedError
 from ewe.server.streaming import DONE, PING, record
 
 COUNT = 20_000

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store import PassageStore
-from ewe.retrieval.store import store as store_module
+from ewe.retrieval.store import passage_store as store_module
 from ewe.types import Passage
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -202,7 +202,7 @@ def test_large_additions_are_committed_in_parts(store: PassageStore, monkeypatch
 
 
 def test_scan_goes_on_after_a_row_and_pages(store: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.retrieval.store.store._PAGE", 3)
+    monkeypatch.setattr("ewe.retrieval.store.passage_store._PAGE", 3)
     store.add(passages(8))
     store.remove(["p4"])
     assert [rowid for rowid, _ in store.scan(2)] == [3, 4, 6, 7, 8]

@@ -15,7 +15,7 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.config import Config
 from ewe.engine.stream_events import StreamEvent
 from ewe.sampling import SamplingParams
-from ewe.server.run import RunEvent
+from ewe.server.bridge import RunEvent
 from ewe.server.schemas.common import EweOptions
 from ewe.server.stream_parts import StreamParts, wanted_events
 from ewe.types import Verdict

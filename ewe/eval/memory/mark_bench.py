@@ -22,12 +22,12 @@ from ewe.eval.memory.mark_records import LETTERS, QuotingBuilder, Record, best_o
 from ewe.eval.memory.memory_systems import StoreSystem
 from ewe.eval.memory.protocol import Asked, MemorySystem, Question
 from ewe.eval.tables import Curves, save_curves
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.recall import Recalled
 from ewe.longterm.records import Memory, MemorySource
 from ewe.longterm.scoring import mark
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.threshold import Action
-from ewe.longterm.search import MemorySearch
 from ewe.retrieval.encoders import Encoder, SentenceEncoder, builtin_encoder_path
 from ewe.retrieval.veracity import word_cosines
 from ewe.text.words import words

@@ -10,10 +10,10 @@ from pathlib import Path
 from ewe.errors import ConfigError
 from ewe.eval.memory.mark_metrics import sentences
 from ewe.eval.memory.protocol import Asked
+from ewe.longterm.memory_search import MemorySearch
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.scoring.mark_builder import KINDS, MemoryBuilder, Note, Notes, Turn
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
-from ewe.longterm.search import MemorySearch
 from ewe.text.words import words
 
 LETTERS = "ABCD"

@@ -9,7 +9,7 @@ from itertools import islice
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.rows import (
+from ewe.longterm.store.memory_rows import (
     MEMORY_COLUMNS,
     REVISION_COLUMNS,
     checksum,
@@ -17,7 +17,7 @@ from ewe.longterm.store.rows import (
     memory_values,
     revision_values,
 )
-from ewe.longterm.store.session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession
 from ewe.retrieval.store.session import Connection
 
 ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}, checksum) VALUES ({','.join('?' * 10)})"  # noqa: S608

@@ -4,8 +4,15 @@ from itertools import chain
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Scope
-from ewe.longterm.store.rows import MEMORY_COLUMNS, REVISION_COLUMNS, checksum, memory_checksum, memory_of, revision_of
-from ewe.longterm.store.session import MemorySession
+from ewe.longterm.store.memory_rows import (
+    MEMORY_COLUMNS,
+    REVISION_COLUMNS,
+    checksum,
+    memory_checksum,
+    memory_of,
+    revision_of,
+)
+from ewe.longterm.store.memory_session import MemorySession
 
 # What has to be empty, and what it means if it is not.
 _EXPECTATIONS = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from ewe.errors import ConfigError
 from ewe.longterm.records import Scope
-from ewe.longterm.store.session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
 from ewe.retrieval.store.session import Connection

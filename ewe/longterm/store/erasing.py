@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ewe.longterm.records import Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession
 from ewe.retrieval.store.session import Connection
 
 ALL_IDS = "*"

@@ -10,10 +10,10 @@ from typing import Any
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.adding import AddResult, History
+from ewe.longterm.store.memory_rows import Deletion, memory_from_json, revision_from_json
+from ewe.longterm.store.memory_store import MemoryStore
 from ewe.longterm.store.reading import MemoryReader
-from ewe.longterm.store.rows import Deletion, memory_from_json, revision_from_json
-from ewe.longterm.store.store import MemoryStore
-from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors
 
 _HEADER = {"format": "ewe-memories", "version": 1}
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from ewe.longterm.store.session import Entry, MemorySession
+from ewe.longterm.store.memory_session import Entry, MemorySession
 from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
 from ewe.text.words import words

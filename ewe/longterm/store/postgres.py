@@ -7,10 +7,10 @@ from typing import Any
 
 from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
+from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.longterm.store.postgres_connection import PostgresConnection, escaped, is_waiting, postgres_errors
 from ewe.longterm.store.postgres_schema import SCHEMA_VERSION, SCRIPT, TABLES
 from ewe.longterm.store.postgres_vectors import PostgresVectors
-from ewe.longterm.store.session import MemorySession, VectorIndex
 
 _NOBODY, _ALL = "", '"all"'
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"

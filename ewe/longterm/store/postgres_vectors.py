@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ewe.longterm.store.session import Entry
+from ewe.longterm.store.memory_session import Entry
 from ewe.retrieval.store.session import Connection
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.rows import (
+from ewe.longterm.store.memory_rows import (
     MEMORY_COLUMNS,
     MOMENT_COLUMNS,
     REVISION_COLUMNS,
@@ -19,7 +19,7 @@ from ewe.longterm.store.rows import (
     memory_of,
     revision_of,
 )
-from ewe.longterm.store.session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession
 
 _PAGE = 1000
 _PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))

@@ -8,9 +8,9 @@ import numpy as np
 
 from ewe.errors import DatastoreError
 from ewe.longterm.store.ivf import InvertedLists, arrange
-from ewe.longterm.store.session import Entry
-from ewe.retrieval.store.database import file_errors
+from ewe.longterm.store.memory_session import Entry
 from ewe.retrieval.store.session import Connection, FileSession
+from ewe.retrieval.store.sqlite_file import file_errors
 
 
 class VectorFile:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ewe.retrieval.ingest import html, pdf, tables, texts
+from ewe.retrieval.ingest import html, pdf, row_files, texts
 from ewe.retrieval.ingest.documents import (
     Block,
     Document,
@@ -30,9 +30,9 @@ READERS = {
     "markdown": Reader(texts.blocks, texts.markdown_documents),
     "html": Reader(whole_file, html.documents),
     "pdf": Reader(whole_file, pdf.documents),
-    "jsonl": Reader(tables.jsonl_blocks, tables.jsonl_documents),
-    "csv": Reader(tables.csv_blocks, tables.csv_documents),
-    "parquet": Reader(tables.parquet_blocks, tables.parquet_documents),
+    "jsonl": Reader(row_files.jsonl_blocks, row_files.jsonl_documents),
+    "csv": Reader(row_files.csv_blocks, row_files.csv_documents),
+    "parquet": Reader(row_files.parquet_blocks, row_files.parquet_documents),
     "empty": Reader(lambda file, options: iter([Block(file, None, 1, 0)]), lambda block, options: iter([None])),
 }
 

@@ -12,7 +12,7 @@ from ewe.retrieval.store.manifest import check_files, read_manifest
 from ewe.types import Passage
 
 if TYPE_CHECKING:
-    from ewe.retrieval.store.store import PassageStore
+    from ewe.retrieval.store.passage_store import PassageStore
 
 _SIZE = 16
 _MODULUS = 1 << 256

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors
 
 if TYPE_CHECKING:
-    from ewe.retrieval.store.store import PassageStore
+    from ewe.retrieval.store.passage_store import PassageStore
 
 MANIFEST = "manifest.json"
 

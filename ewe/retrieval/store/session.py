@@ -10,7 +10,7 @@ from threading import Condition, RLock, get_ident
 from typing import Any, Protocol
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import WriterLock, sqlite_errors
+from ewe.retrieval.store.sqlite_file import WriterLock, sqlite_errors
 
 _ASKED_AT_ONCE = 500
 

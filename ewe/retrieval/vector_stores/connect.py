@@ -4,7 +4,7 @@ from typing import TypeGuard
 from urllib.parse import urlsplit
 
 from ewe.errors import ConfigError
-from ewe.retrieval.vector_stores.store import TOKEN_VARIABLE, VectorStore
+from ewe.retrieval.vector_stores.vector_store import TOKEN_VARIABLE, VectorStore
 
 _WEB = ("http", "https")
 _TRANSPORTS = {"milvus": ("file", *_WEB), "elasticsearch": _WEB, "opensearch": _WEB}

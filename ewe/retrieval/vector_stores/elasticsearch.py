@@ -13,7 +13,7 @@ from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.retrieval.bm25 import K1, B
 from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE, plain
+from ewe.retrieval.vector_stores.vector_store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE, plain
 from ewe.types import Passage, ScoredPassage
 
 _MOST_CANDIDATES = 10_000

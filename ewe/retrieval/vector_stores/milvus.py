@@ -13,7 +13,7 @@ import numpy as np
 from ewe.config import FilterConfig
 from ewe.errors import ConfigError, DatastoreError
 from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
+from ewe.retrieval.vector_stores.vector_store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
 from ewe.types import Passage, ScoredPassage
 
 _SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write

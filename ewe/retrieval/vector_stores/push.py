@@ -8,8 +8,8 @@ from ewe.retrieval.bm25 import Postings, postings_of
 from ewe.retrieval.dense import vectors_of
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import PassageSource, Progress, snapshot
-from ewe.retrieval.vector_stores.search import check_encoder, metadata_of
-from ewe.retrieval.vector_stores.store import VectorStore, document
+from ewe.retrieval.vector_stores.stored_retrievers import check_encoder, metadata_of
+from ewe.retrieval.vector_stores.vector_store import VectorStore, document
 from ewe.retrieval.vectors import Vectors, encoder_note
 from ewe.types import Passage
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ewe.errors import DatastoreError
+from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.longterm.store.schema import SQLITE
-from ewe.longterm.store.session import MemorySession, VectorIndex
 from ewe.longterm.store.vector_file import FileVectors
-from ewe.retrieval.store.database import make_file, open_file
 from ewe.retrieval.store.session import FileSession
+from ewe.retrieval.store.sqlite_file import make_file, open_file
 
 FILE_NAME = "memories.sqlite"
 SCHEMA_VERSION = 4

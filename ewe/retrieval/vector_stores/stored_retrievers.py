@@ -7,7 +7,7 @@ from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.lazy import warm
 from ewe.retrieval.encoders import Encoder
-from ewe.retrieval.vector_stores.store import VectorStore
+from ewe.retrieval.vector_stores.vector_store import VectorStore
 from ewe.retrieval.vectors import is_made_by
 from ewe.text.words import words
 from ewe.types import ScoredPassage

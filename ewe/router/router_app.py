@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ewe.router.metrics import all_metrics
 from ewe.router.proxy import Proxy, open_client
+from ewe.router.replica_metrics import all_metrics
 from ewe.router.replicas import ReplicaSet
 from ewe.router.routing_key import FindPassage
 from ewe.server.batches import MAX_FILE_BYTES
-from ewe.server.errors import RefusedError, add_handlers
+from ewe.server.error_responses import RefusedError, add_handlers
 from ewe.server.middleware import AccessMiddleware, RequestLogMiddleware
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.database import FILE_NAME, connect, create_database
 from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
 from ewe.retrieval.store.session import Connection, FileSession
+from ewe.retrieval.store.sqlite_file import FILE_NAME, connect, create_database
 from ewe.types import Passage
 
 _BATCH = 1000

@@ -12,8 +12,8 @@ import numpy as np
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Scope
+from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
-from ewe.longterm.store.rows import Moment
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Passage
 

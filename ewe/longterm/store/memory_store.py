@@ -10,11 +10,11 @@ from ewe.config import is_postgres
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
-from ewe.longterm.store.database import FILE_NAME, MemoryFile, create_database
 from ewe.longterm.store.erasing import Eraser, Erasure
+from ewe.longterm.store.memory_file import FILE_NAME, MemoryFile, create_database
+from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
+from ewe.longterm.store.memory_session import MemorySession
 from ewe.longterm.store.reading import MemoryReader, missing
-from ewe.longterm.store.rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
-from ewe.longterm.store.session import MemorySession
 from ewe.retrieval.store.session import Connection
 
 ADDED = "added"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp
 
-from ewe.router.app import create_router
 from ewe.router.processes import ReplicaProcess
 from ewe.router.replicas import ReplicaSet
+from ewe.router.router_app import create_router
 from ewe.router.routing_key import FindPassage
 from ewe.server import VERSION
 from ewe.server.draining import FLUSH_S, DrainingServer, listen
