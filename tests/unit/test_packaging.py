@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from fnmatch import fnmatch
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -70,6 +71,11 @@ def test_modules_open_with_what_they_are_and_functions_stay_short(path: Path) ->
     lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
     longest = {name: LONGEST_KERNEL if name.endswith("_kernel") else LONGEST_FUNCTION for name in lengths}
     assert {name: length for name, length in lengths.items() if length > longest[name]} == {}
+
+
+def test_a_name_belongs_to_one_module() -> None:
+    counts = Counter(path.name for path in MODULES if path.is_relative_to(ROOT / "ewe"))
+    assert {name for name, count in counts.items() if count > 1} <= {"__init__.py", "protocol.py"}
 
 
 @pytest.mark.slow
