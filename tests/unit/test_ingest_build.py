@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, tables
+from ewe.retrieval.ingest import ChunkRules, Problem, ReadOptions, Report, Request, add, build, row_files
 from ewe.retrieval.ingest.contents import info, remove
 from ewe.retrieval.store import PassageStore
 from ewe.types import Passage
@@ -37,7 +37,7 @@ def rows(path: Path, values: list[dict[str, object]]) -> Path:
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Rows with duplicates and bad lines, a long text, a file that holds nothing, and one that breaks off."""
-    monkeypatch.setattr(tables, "_BLOCK", 600)
+    monkeypatch.setattr(row_files, "_BLOCK", 600)
     folder = tmp_path / "source"
     folder.mkdir()
     values: list[dict[str, object]] = [
@@ -169,7 +169,7 @@ def test_an_interrupted_add_goes_on(source, tmp_path, monkeypatch) -> None:
 
 
 def test_a_file_whose_beginning_makes_no_sense_is_given_up(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(tables, "_BLOCK", 50)
+    monkeypatch.setattr(row_files, "_BLOCK", 50)
     path = rows(tmp_path / "a.jsonl", [{"body": f"Body {i}."} for i in range(50)] + [{"text": "Never reached."}])
     report = build(tmp_path / "ds", request(path), RULES)
     assert report.counts.passages == 0
