@@ -17,7 +17,7 @@ from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import MARKScorer, NoScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
-from ewe.longterm.store import MemoryStore
+from ewe.longterm.store import Change, MemoryStore
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Sentence, Verdict
 from tests.unit.longterm_parts import WordEncoder
 
@@ -361,7 +361,19 @@ def test_memories_that_come_together_are_encoded_together(store, clock):
     memories.promote(Sentence("All.", 0, 4, Verdict.SUPPORTED, 1.0, claims), {"p1": ENCYCLOPEDIA}, ANN)
     batches = [batch for batch in encoder.batches if batch[0].startswith(("Note", "Arch"))]  # without the probe
     assert batches == [[one.content for one in made], [claim.text for claim in claims]]
-    assert len(encoder.batches) == 4  # one probe each
+
+
+def test_an_edit_tells_what_it_wrote_also_if_the_memory_is_deleted_a_moment_later(store, clock):
+    class Deleting(WordEncoder):
+        def encode_passages(self, texts):
+            if "new words" in texts:
+                store.delete(ANN, [made.id], at=clock.now, reason="asked")
+            return super().encode_passages(texts)
+
+    memories = MemoryService(store, encoder=Deleting(), clock=clock)
+    made = memories.add("old words", ANN, person("ann"))
+    assert memories.edit(ANN, made.id, Change(content="new words")).content == "new words"
+    assert len(store) == 0
 
 
 def test_the_rules_choose_the_scorer_and_the_threshold(store, clock):
