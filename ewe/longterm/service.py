@@ -174,7 +174,9 @@ class MemoryService(MemoryWriter):
         ]
         if len(proofs) < len(sentence.claims) or not all(proofs):
             return []
-        return [self._promoted(claim, behind, scope) for claim, behind in zip(sentence.claims, proofs, strict=True)]
+        memories = [self._promoted(claim, behind, scope) for claim, behind in zip(sentence.claims, proofs, strict=True)]
+        self._embed()
+        return memories
 
     def remember(self, conversation: Sequence[Turn], builder: MemoryBuilder, scope: Scope, user: str) -> list[Memory]:
         """Takes the memories from a conversation with a user (MARK's builder service). Raises CompletionError."""
@@ -182,7 +184,8 @@ class MemoryService(MemoryWriter):
         for note in builder.build(conversation).notes:
             said = MemorySource(note.source_kind, user if note.source_kind == "user" else "builder")
             source = replace(said, reliability=write_time_prior(said))
-            memories.append(self.add(note.content, scope, source, note.kind))
+            memories.append(self._added(Memory("new", note.content, note.kind, source, scope)))
+        self._embed()
         return memories
 
     def review(self, budget: int, scopes: Sequence[Scope] | None = None) -> list[Revision]:
@@ -198,7 +201,8 @@ class MemoryService(MemoryWriter):
     def _promoted(self, claim: Claim, proofs: Sequence[Passage], scope: Scope) -> Memory:
         believed = claim.score * max(passage.veracity for passage in proofs)
         source = MemorySource("document", proofs[0].id, min(max(believed, 0.0), 1.0))
-        return self.add(claim.text, scope, source, evidence=[f"passage:{passage.id}" for passage in proofs])
+        told = Memory("new", claim.text, source=source, scope=scope)
+        return self._added(told, evidence=[f"passage:{passage.id}" for passage in proofs])
 
     def _embed(self) -> None:
         if self._embedding is not None:

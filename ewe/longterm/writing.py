@@ -62,21 +62,10 @@ class MemoryWriter:
         then, or until now, and is found for earlier times only. contradicts: ids in the scope. Raises
         InvalidRequestError for what is no memory, JudgeError as the judge does.
         """
-        content = " ".join(content.split())
-        about = dict(metadata or {})
-        memory = Memory(_id_of(content), content, kind, source, scope, about, valid_from=valid_from)
-        memory, there = self._known(memory, contradicts)
-        rounds, found = 0, list[Relation]()
-        while there is None:
-            before, rounds = (self._written, self.store.extent(scope)), rounds + 1
-            found = self.relations(memory, found)
-            with self.store.transaction():
-                memory, there = self._known(memory, contradicts)
-                # Others may have written while the judge read, in other processes too: that is compared as well.
-                if there is None and (before == (self._written, self.store.extent(scope)) or rounds == _ROUNDS):
-                    there = self._write(memory, found, evidence, contradicts)
+        told = Memory("new", content, kind, source, scope, dict(metadata or {}), valid_from=valid_from)
+        memory = self._added(told, evidence, contradicts)
         self._embed()
-        return there
+        return memory
 
     def edit(self, scope: Scope, memory_id: str, change: Change) -> Memory:
         """Changes what a memory says, or when it holds; what it said before stays in its history.
@@ -97,8 +86,9 @@ class MemoryWriter:
             self.store.revise(scope, memory_id, change, at=self._clock(), reason="edited")
             for other in contradicted(found):
                 self._mark(scope, other.id, memory_id)
+            memory = self.store.get(scope, memory_id)
         self._embed()
-        return self.store.get(scope, memory_id)
+        return memory
 
     def correct(self, scope: Scope, memory_id: str, content: str, by: MemorySource) -> Memory:
         """Remembers what a memory should have said; the wrong one stays, marked and believed less."""
@@ -129,6 +119,21 @@ class MemoryWriter:
 
     def _embed(self) -> None:
         """Called after every change, for whoever keeps vectors of memories."""
+
+    def _added(self, told: Memory, evidence: Sequence[str] = (), contradicts: Sequence[str] = ()) -> Memory:
+        """As `add`, without vectors; told: its id and veracity do not count."""
+        content = " ".join(told.content.split())
+        memory, there = self._known(replace(told, id=_id_of(content), content=content), contradicts)
+        rounds, found = 0, list[Relation]()
+        while there is None:
+            before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
+            found = self.relations(memory, found)
+            with self.store.transaction():
+                memory, there = self._known(memory, contradicts)
+                # Others may have written while the judge read, in other processes too: that is compared as well.
+                if there is None and (before == (self._written, self.store.extent(memory.scope)) or rounds == _ROUNDS):
+                    there = self._write(memory, found, evidence, contradicts)
+        return there
 
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]

@@ -111,11 +111,40 @@ def test_what_one_writer_decides_waits_for_the_other(store: MemoryStore, postgre
     assert (len(store.history(ANN, "x")), store.verify()) == (3, [])
 
 
-def wait_until_somebody_waits(postgres: Any) -> None:
+def wait_until_somebody_waits(postgres: Any, or_ends: threading.Thread | None = None) -> None:
     deadline = time.monotonic() + 60
-    while not postgres.execute("SELECT 1 FROM pg_locks WHERE NOT granted"):
+    while not postgres.execute("SELECT 1 FROM pg_locks WHERE NOT granted") and (or_ends is None or or_ends.is_alive()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_an_encoder_that_takes_over_while_vectors_are_written_waits_for_them_or_they_are_not_kept(
+    store: MemoryStore, postgres: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(memories(3, ANN))
+    failed: list[BaseException] = []
+
+    def take_over() -> None:
+        try:
+            with MemoryStore.open(store.path, read_only=False) as other:
+                other.embeddings.embed(WordEncoder("others"), replace=True)
+        except BaseException as error:
+            failed.append(error)
+
+    taking, lookup = threading.Thread(target=take_over), store._session.lookup
+
+    def look_up(*arguments: Any) -> list[tuple[Any, ...]]:
+        if taking.ident is None:
+            taking.start()
+            wait_until_somebody_waits(postgres, or_ends=taking)
+        return lookup(*arguments)
+
+    monkeypatch.setattr(store._session, "lookup", look_up)
+    store.embeddings.embed(WordEncoder())
+    taking.join()
+    assert (failed, store.verify()) == ([], [])
+    store.embeddings.check(WordEncoder("others"))
+    assert raw(store, "SELECT count(*) FROM memories WHERE cell = 0") == [(3,)]
 
 
 @pytest.mark.parametrize("replace", [False, True])

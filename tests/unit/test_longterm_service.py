@@ -17,8 +17,9 @@ from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
 from ewe.longterm.scoring.scorers import MARKScorer, NoScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
-from ewe.longterm.store import MemoryStore
+from ewe.longterm.store import Change, MemoryStore
 from ewe.types import Claim, Evidence, Passage, ScoredPassage, Sentence, Verdict
+from tests.unit.longterm_parts import WordEncoder
 
 DAY = 86400.0
 ANN, BOB, EVE = (Scope(user=name) for name in ("ann", "bob", "eve"))
@@ -336,6 +337,43 @@ def test_what_is_promoted_are_the_claims_that_were_checked(store, clock):
     half = (*checked, Claim("It is red", verdict=Verdict.INCONCLUSIVE, evidence_ids=("p1",)))
     assert memories.promote(Sentence(text, 0, len(text), Verdict.SUPPORTED, 1.0, half), {"p1": ENCYCLOPEDIA}, BOB) == []
     assert list(store.scan([BOB])) == []
+
+
+class BatchEncoder(WordEncoder):
+    """Notes the passages of each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def encode_passages(self, texts):
+        self.batches.append(list(texts))
+        return super().encode_passages(texts)
+
+
+def test_memories_that_come_together_are_encoded_together(store, clock):
+    encoder = BatchEncoder()
+    memories = MemoryService(store, encoder=encoder, clock=clock)
+    made = memories.remember([Turn("user", "The bridge...")], MemoryBuilder(Told()), ANN, "ann")
+    claims = tuple(
+        Claim(f"Arch {place} is old", verdict=Verdict.SUPPORTED, score=1.0, evidence_ids=("p1",)) for place in range(3)
+    )
+    memories.promote(Sentence("All.", 0, 4, Verdict.SUPPORTED, 1.0, claims), {"p1": ENCYCLOPEDIA}, ANN)
+    batches = [batch for batch in encoder.batches if batch[0].startswith(("Note", "Arch"))]  # without the probe
+    assert batches == [[one.content for one in made], [claim.text for claim in claims]]
+
+
+def test_an_edit_tells_what_it_wrote_also_if_the_memory_is_deleted_a_moment_later(store, clock):
+    class Deleting(WordEncoder):
+        def encode_passages(self, texts):
+            if "new words" in texts:
+                store.delete(ANN, [made.id], at=clock.now, reason="asked")
+            return super().encode_passages(texts)
+
+    memories = MemoryService(store, encoder=Deleting(), clock=clock)
+    made = memories.add("old words", ANN, person("ann"))
+    assert memories.edit(ANN, made.id, Change(content="new words")).content == "new words"
+    assert len(store) == 0
 
 
 def test_the_rules_choose_the_scorer_and_the_threshold(store, clock):

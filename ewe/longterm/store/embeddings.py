@@ -117,15 +117,16 @@ class Embeddings:
         numbers = [number for number, *_ in rows]
         owners = list({owner for *_, owner in rows})
         with self._session.transaction() as connection, self._session.seeing(owners):
-            # Held until the end, so that no other encoder takes over meanwhile.
-            if connection.execute("UPDATE encoder SET file = file WHERE file = ?", (file,)).rowcount == 0:
-                return []
+            # The memories first, as whoever takes over locks scopes first; two orders would be a deadlock.
             contents = {
                 number: (content, scope)
                 for number, content, scope in self._session.lookup(
                     "SELECT number, content, scope FROM memories WHERE number IN", numbers
                 )
             }
+            # Held until the end, so that no other encoder takes over meanwhile.
+            if connection.execute("UPDATE encoder SET file = file WHERE file = ?", (file,)).rowcount == 0:
+                return []
             places = [
                 place for place, (number, content, _) in enumerate(rows) if contents.get(number, ("",))[0] == content
             ]
