@@ -42,6 +42,7 @@ class EngineLoop:
         self._on_death = on_death
         self._inbox: deque[Callable[[EngineCore], Any]] = deque()
         self._error: EngineDeadError | None = None
+        self._closed = EngineDeadError("the engine was closed")
         self._turned = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
         self._thread.start()
@@ -70,7 +71,7 @@ class EngineLoop:
 
     def close(self) -> None:
         """Aborts what is left and ends the thread."""
-        self.fail(EngineDeadError("the engine was closed"))
+        self.fail(self._closed)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -81,7 +82,8 @@ class EngineLoop:
         try:
             while self._error is None:
                 self._work()
-            for sequence in list(self._core.sequences):
+            # Where a worker has died its error is all that is told: an aborted answer would look like part of one.
+            for sequence in list(self._core.sequences) if self._error is self._closed else ():
                 self._core.end(sequence, "abort")
         except Exception as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")

@@ -93,7 +93,10 @@ class Grammars:
         if self._tokens is None:
             self._tokens = self._read_tokenizer()
         if is_schema:
-            grammar = library.LLMatcher.grammar_from_json_schema(text, overrides=_FORM)
+            try:
+                grammar = library.LLMatcher.grammar_from_json_schema(text, overrides=_FORM)
+            except ValueError as error:  # Python's JSON has infinities and halves of surrogate pairs
+                raise SchemaError(f"the JSON schema is not JSON: {error}") from error
         else:
             grammar = library.LLMatcher.grammar_from_lark(text)
         matcher = library.LLMatcher(self._tokens, grammar, log_level=0)

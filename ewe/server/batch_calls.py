@@ -54,5 +54,9 @@ async def call(app: ASGIApp, path: str, body: JsonValue, state: dict[str, Any]) 
         await app({**scope, "state": state}, receive, send)
 
     transport = httpx.ASGITransport(app_in_state)
-    response = await transport.handle_async_request(httpx.Request("POST", f"http://batch{path}", json=body))
+    content = json.dumps(body)  # not by httpx, which takes no infinity: the endpoint refuses that request alone
+    request = httpx.Request(
+        "POST", f"http://batch{path}", content=content, headers={"content-type": "application/json"}
+    )
+    response = await transport.handle_async_request(request)
     return Reply(response.status_code, json.loads(await response.aread()), response.headers)

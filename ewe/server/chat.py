@@ -121,7 +121,9 @@ class _ChatAnswer(ChunkedAnswer):
     async def _logprobs(self, generation: Generation) -> schemas.ChatLogprobs | None:
         if not self._wants_logprobs:
             return None
-        return schemas.ChatLogprobs.model_validate({"content": await self._pieces(generation)})
+        return await self._with_pieces(
+            lambda pieces: schemas.ChatLogprobs.model_validate({"content": pieces}), generation
+        )
 
 
 def _reason(generation: Generation, num_calls: int) -> Literal["stop", "length", "tool_calls"]:

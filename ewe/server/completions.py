@@ -71,8 +71,12 @@ class _CompletionAnswer(ChunkedAnswer):
         wanted, with_prompt = self._top_logprobs, bool(self._echoes[choice])
         if wanted is None:
             return None
-        pieces = await self._pieces(generation, choice // self._per_prompt, with_prompt)
-        return completion_logprobs(pieces, wanted > 0, with_prompt)
+        return await self._with_pieces(
+            lambda pieces: completion_logprobs(pieces, wanted > 0, with_prompt),
+            generation,
+            choice // self._per_prompt,
+            with_prompt,
+        )
 
 
 def _choice(

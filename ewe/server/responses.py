@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import TypeAdapter
 
 from ewe.conversation import question_of
 from ewe.server.answers import citations, ewe_result, usage
@@ -21,6 +22,7 @@ from ewe.server.streaming import StreamedAnswer, respond
 from ewe.types import Generation
 
 router = APIRouter(tags=["OpenAI"], route_class=RequestRoute)
+_TOKENS = TypeAdapter(list[schemas.TokenLogprob])
 
 
 @router.post("/v1/responses", response_model=schemas.ResponseBody, responses={200: EVENT_STREAM, **ERROR_RESPONSES})
@@ -57,7 +59,9 @@ class _Answer(StreamedAnswer):
         [generation] = generations
         stopped = generation.finish_reason == "stop"
         reason = "max_output_tokens" if generation.finish_reason == "length" else None
-        logprobs = [] if self._body.wants_logprobs is None else await self._pieces(generation)
+        logprobs: list[schemas.TokenLogprob] = []
+        if self._body.wants_logprobs is not None:
+            logprobs = await self._with_pieces(_TOKENS.validate_python, generation)
         cited = [item.url_citation for item in citations(generation)]
         text = schemas.OutputText.model_validate({"text": generation.text, "annotations": cited, "logprobs": logprobs})
         status = "completed" if stopped else "incomplete"

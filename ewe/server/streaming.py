@@ -91,10 +91,15 @@ class StreamedAnswer(ABC):
     async def _finish(self, choice: int, generation: Generation) -> str:
         """Of the end of one choice."""
 
-    async def _pieces(self, generation: Generation, prompt: int = 0, with_prompt: bool = False) -> list[Piece]:
-        """The tokens of an answer to a prompt with their texts; with_prompt: and those of the prompt before them."""
+    async def _with_pieces(
+        self, tell: Callable[[list[Piece]], _T], generation: Generation, prompt: int = 0, with_prompt: bool = False
+    ) -> _T:
+        """What `tell` makes of an answer's tokens with their texts, off the event loop: there may be very many.
+
+        prompt: which one it answers; with_prompt: whether the tokens of the prompt come before its own.
+        """
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[prompt].request.prompt_ids
-        return await self._service.in_thread(lambda: token_pieces(tokenizer, prompt_ids, generation, with_prompt))
+        return await self._service.in_thread(lambda: tell(token_pieces(tokenizer, prompt_ids, generation, with_prompt)))
 
 
 class RunStream(StreamingResponse):

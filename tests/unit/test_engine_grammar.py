@@ -102,6 +102,8 @@ def test_what_the_grammar_does_not_allow_is_told() -> None:
         ({"type": "string", "pattern": "("}, "regex"),
         ({"enum": [object()]}, "serializable"),
         ({"description": "x" * 100_001}, "the most"),
+        ({"const": "\ud800"}, "not JSON"),
+        ({"maximum": float("inf")}, "not JSON"),
     ],
 )
 def test_schemas_that_cannot_be_kept_to_are_refused(schema: Any, said: str) -> None:

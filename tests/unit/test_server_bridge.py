@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ pytest.importorskip("fastapi", reason="the server's packages are not installed")
 from ewe.engine.stream_events import StreamEvent
 from ewe.server import streaming
 from ewe.server.bridge import EventLoopBridge, RunEvent
+from ewe.server.chat import _ChatAnswer
 from ewe.server.error_responses import RefusedError
+from ewe.server.schemas.chat_schemas import ChatLogprobs
 from ewe.server.streaming import DONE, PING, record
 
 COUNT = 20_000
@@ -123,3 +126,16 @@ def test_what_comes_together_is_sent_together_and_a_failure_keeps_what_came_befo
         return [json.loads(part.removeprefix("data: ")) for part in plain.split("\n\n")[:-1]]
 
     assert [words(piece) for piece in asyncio.run(collect())] == sent
+
+
+def test_the_log_probabilities_of_many_tokens_are_made_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    makers: list[threading.Thread] = []
+    monkeypatch.setattr(streaming, "token_pieces", lambda *_: [])
+    monkeypatch.setattr(ChatLogprobs, "model_validate", lambda _: makers.append(threading.current_thread()))
+    answer: Any = object.__new__(_ChatAnswer)
+    answer._wants_logprobs = True
+    answer._run = SimpleNamespace(sequences=[SimpleNamespace(request=SimpleNamespace(prompt_ids=()))])
+    answer._service = SimpleNamespace(llm=SimpleNamespace(tokenizer=None), in_thread=asyncio.to_thread)
+    asyncio.run(answer._logprobs(None))
+    assert len(makers) == 1
+    assert makers[0] is not threading.current_thread()

@@ -1,0 +1,39 @@
+"""A request of a batch reaches the app as one of HTTP does, whatever JSON its line holds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from pydantic import JsonValue
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from ewe.server.batch_calls import call
+
+
+def asked(body: JsonValue) -> Any:
+    """The body that an app reads."""
+    found = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        found.append(await request.json())
+        assert request.state.key == "ann"
+        await JSONResponse({"path": request.url.path}, 418, {"X-Request-Id": "r"})(scope, receive, send)
+
+    reply = asyncio.run(call(app, "/v1/completions", body, {"key": "ann"}))
+    assert (reply.status, reply.body, reply.headers["x-request-id"]) == (418, {"path": "/v1/completions"}, "r")
+    return found[0]
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, 10**30, 0.1])
+def test_any_number_is_the_endpoint_s_to_refuse(number: float) -> None:
+    """A line may say 1e400; what says so gets an error of its own, and the batch goes on."""
+    assert asked({"temperature": number, "prompt": "\u2028 é"}) == {"temperature": number, "prompt": "\u2028 é"}
