@@ -13,6 +13,7 @@ _YEAR_LEADS = words_of(
     summer autumn fall winter year a an the her his its their"""
 )
 _BOUNDS = {bound.value: bound for bound in Bound}
+_SPANS = words_of("day days week weeks month months year years decade decades century centuries")
 _MAX_DIGITS = 9
 _ORDINAL_ENDS = ("st", "nd", "rd", "th")
 
@@ -24,7 +25,10 @@ def find_date(tokens: Sequence[Token], i: int) -> Mention | None:
         return None
     hedged = moment.hedged or (i > 0 and is_hedge(tokens, i - 1))
     is_article = moment.years > 1 and norm_at(tokens, i - 1) == "the"  # "before the 1930s"
-    bound = _BOUNDS.get(norm_at(tokens, i - 2 if is_article else i - 1))
+    ahead = i - 2 if is_article else i - 1
+    bound = _BOUNDS.get(norm_at(tokens, ahead))
+    if bound and norm_at(tokens, ahead - 1) in _SPANS:  # "five years before 1930" is one time
+        hedged, bound = True, None
     return Mention(replace(moment, hedged=hedged, bound=bound), i, last)
 
 
