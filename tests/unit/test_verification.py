@@ -367,6 +367,7 @@ def test_the_passive_exchanges_who_does_and_who_is_done_to():
         ("By 1850 Jan Holm had died.", "By 1846 Jan Holm had died."),
         ("Jan Holm died by 1847.", "Jan Holm died by 1837."),
         ("Jan Holm died after 1840 in Ulm.", "Jan Holm died before 1840 in Ulm."),
+        ("Jan Holm died after 1840 and before 1850.", "Jan Holm died after 1850 and before 1860."),
     ],
 )
 def test_a_claim_that_bounds_a_date_is_settled_by_the_date(true, false):
