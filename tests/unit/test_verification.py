@@ -382,7 +382,7 @@ def test_a_claim_that_bounds_a_date_is_settled_by_the_date(true, false):
         ("Ulm Press was founded before 1990.", "Ulm Press was founded in 1985.", "Ulm Press was founded in 1994."),
         ("Ulm Press was founded after 1990.", "Ulm Press was founded in 1994.", "Ulm Press was founded in 1985."),
         ("Ulm Press was founded by 1990.", "Ulm Press was founded in 1990.", "Ulm Press was founded in 1991."),
-        ("Ulm Press was founded before 1990.", "Ulm Press was founded after 1985.", "Ulm Press was founded after 1990."),
+        ("Ulm Press was founded by 1990.", "Ulm Press was founded after 1985.", "Ulm Press was founded after 1990."),
     ],
 )
 def test_a_bound_refutes_only_what_lies_outside_it(text, open_claim, false):
