@@ -358,10 +358,42 @@ def test_the_passive_exchanges_who_does_and_who_is_done_to():
     assert check(text, "The Broncos were defeated by the Panthers.") is Verdict.INCONCLUSIVE
 
 
-def test_a_date_that_bounds_another_does_not_refute_it():
-    for bound in ("before 1850", "after 1840"):
-        assert check("Jan Holm died in 1847.", f"Jan Holm died {bound}.") is Verdict.INCONCLUSIVE
-    assert check("Jan Holm died in 1847.", "Jan Holm died after 1890.") is Verdict.REFUTED
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("Jan Holm died before 1850.", "Jan Holm died before 1847."),
+        ("Jan Holm died before 1890.", "Jan Holm died before 1820."),
+        ("Jan Holm died after 1840.", "Jan Holm died after 1850."),
+        ("By 1850 Jan Holm had died.", "By 1846 Jan Holm had died."),
+        ("Jan Holm died by 1847.", "Jan Holm died by 1837."),
+        ("Jan Holm died after 1840 in Ulm.", "Jan Holm died before 1840 in Ulm."),
+        ("Jan Holm died after 1840 and before 1850.", "Jan Holm died after 1850 and before 1860."),
+    ],
+)
+def test_a_claim_that_bounds_a_date_is_settled_by_the_date(true, false):
+    text = "Jan Holm died in Ulm in 1847."
+    assert check(text, true) is Verdict.SUPPORTED
+    assert check(text, false) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("text", "open_claim", "false"),
+    [
+        ("Ulm Press was founded before 1990.", "Ulm Press was founded in 1985.", "Ulm Press was founded in 1994."),
+        ("Ulm Press was founded after 1990.", "Ulm Press was founded in 1994.", "Ulm Press was founded in 1985."),
+        ("Ulm Press was founded by 1990.", "Ulm Press was founded in 1990.", "Ulm Press was founded in 1991."),
+        ("Ulm Press was founded by 1990.", "Ulm Press was founded after 1985.", "Ulm Press was founded after 1990."),
+    ],
+)
+def test_a_bound_refutes_only_what_lies_outside_it(text, open_claim, false):
+    assert check(text, open_claim) is Verdict.INCONCLUSIVE
+    assert check(text, false) is Verdict.REFUTED
+
+
+def test_since_and_until_date_a_period_itself():
+    text = "Ada Byron became director of Ulm Press in 1994."
+    assert check(text, "Ada Byron has been director of Ulm Press since 1994.") is Verdict.SUPPORTED
+    assert check(text, "Ada Byron has been director of Ulm Press since 1990.") is Verdict.REFUTED
 
 
 def test_both_of_two_nouns_say_what_somebody_is():

@@ -3,9 +3,10 @@ import pytest
 from ewe.verification.value_comparison.lexicon import NameKind
 from ewe.verification.value_comparison.mentions import find_mentions
 from ewe.verification.value_comparison.tokens import tokenize
-from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Term, compare
+from ewe.verification.value_comparison.values import Agreement, Bound, Moment, Name, Quantity, Term, compare
 
 EQUAL, DIFFERENT, UNCLEAR = Agreement.EQUAL, Agreement.DIFFERENT, Agreement.UNCLEAR
+BEFORE, BY, AFTER = Bound
 
 
 def find(sentence):
@@ -31,10 +32,19 @@ def only(sentence):
         ("in the 19th century", Moment(1800, years=100, hedged=True)),
         ("around 1931", Moment(1931, hedged=True)),
         ("a 1931 novel", Moment(1931)),
+        ("before 1931", Moment(1931, bound=BEFORE)),
+        ("by May 1931", Moment(1931, 5, bound=BY)),
+        ("after 7 May 1931", Moment(1931, 5, 7, bound=AFTER)),
+        ("before the 1930s", Moment(1930, years=10, bound=BEFORE)),
+        ("five years before 1931", Moment(1931, hedged=True)),
+        ("some time before 1931", Moment(1931, bound=BEFORE)),
+        ("after the 1931 novel", Moment(1931)),
+        ("since 1931", Moment(1931)),
+        ("until 1931", Moment(1931)),
     ],
 )
 def test_dates_are_found(sentence, moment):
-    assert only(sentence) == moment
+    assert [value for value in find(sentence) if isinstance(value, Moment)] == [moment]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +117,33 @@ def test_words_that_only_begin_a_sentence_are_no_names():
 )
 def test_values_compare(one, other, agreement):
     assert compare(one, other) is compare(other, one) is agreement
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "agreement"),
+    [
+        (Moment(1850, bound=BEFORE), Moment(1849, 12, 31), EQUAL),
+        (Moment(1850, bound=BEFORE), Moment(1850), DIFFERENT),
+        (Moment(1850, bound=BEFORE), Moment(1820), EQUAL),
+        (Moment(1850, 5, bound=BEFORE), Moment(1850), UNCLEAR),
+        (Moment(1850, 5, bound=BEFORE), Moment(1850, 4), EQUAL),
+        (Moment(1850, bound=BY), Moment(1850, 12, 31), EQUAL),
+        (Moment(1850, bound=BY), Moment(1851, 1, 1), DIFFERENT),
+        (Moment(1850, 5, 7, bound=AFTER), Moment(1850, 5, 7), DIFFERENT),
+        (Moment(1850, 5, 7, bound=AFTER), Moment(1850, 5, 8), EQUAL),
+        (Moment(1930, years=10, bound=AFTER), Moment(1939), DIFFERENT),
+        (Moment(1930, years=10, bound=AFTER), Moment(1940), EQUAL),
+        (Moment(1850, bound=BEFORE), Moment(1840, bound=BEFORE), EQUAL),
+        (Moment(1840, bound=BEFORE), Moment(1850, bound=BEFORE), UNCLEAR),
+        (Moment(1840, bound=AFTER), Moment(1850, bound=BEFORE), UNCLEAR),
+        (Moment(1850, bound=AFTER), Moment(1850, bound=BY), DIFFERENT),
+        (Moment(1850, bound=BEFORE), Moment(1847, hedged=True), UNCLEAR),
+        (Moment(1850, bound=BEFORE), Moment(1820, hedged=True), EQUAL),
+        (Moment(1847), Moment(1850, bound=BEFORE), UNCLEAR),
+        (Moment(1852), Moment(1850, bound=BEFORE), DIFFERENT),
+        (Moment(month=5, bound=BEFORE), Moment(1850), UNCLEAR),
+        (Moment(month=5, bound=BEFORE), Moment(month=5, bound=BEFORE), EQUAL),
+    ],
+)
+def test_a_bound_states_what_lies_within_it(claim, evidence, agreement):
+    assert compare(claim, evidence) is agreement

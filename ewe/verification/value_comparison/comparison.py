@@ -144,7 +144,7 @@ class _Pair:
             for rival in self._values(argument)
             if MODIFIER not in (argument.preposition, rival.preposition)
             and compare(argument.value, rival.value) is Agreement.DIFFERENT
-            and not any(_is(value, rival.value) for value in mine)
+            and not any(_is(rival.value, value) for value in mine)  # a date that a bound admits is none it states
         ]
 
     def _values(self, argument: Argument) -> list[Argument]:

@@ -2,56 +2,71 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ewe.text.english import FUNCTION_WORDS, MAGNITUDES, NUMBER_WORDS, ORDINALS, words_of
 from ewe.verification.value_comparison.tokens import Mention, Token, is_hedge, month_at, norm_at
-from ewe.verification.value_comparison.values import Moment, Quantity
+from ewe.verification.value_comparison.values import Bound, Moment, Quantity
 
 _YEAR_LEADS = words_of(
     """in since of from until till by to around circa c before after during between and through early late mid spring
     summer autumn fall winter year a an the her his its their"""
 )
+_BOUNDS = {bound.value: bound for bound in Bound}
+_SPANS = words_of("day days week weeks month months year years decade decades century centuries")
 _MAX_DIGITS = 9
 _ORDINAL_ENDS = ("st", "nd", "rd", "th")
 
 
 def find_date(tokens: Sequence[Token], i: int) -> Mention | None:
     """A date, year, decade or century that begins at token i."""
-    hedged = i > 0 and (is_hedge(tokens, i - 1) or tokens[i - 1].norm in ("before", "after"))
+    moment, last = _moment_at(tokens, i)
+    if moment is None:
+        return None
+    hedged = moment.hedged or (i > 0 and is_hedge(tokens, i - 1))
+    is_article = moment.years > 1 and norm_at(tokens, i - 1) == "the"  # "before the 1930s"
+    ahead = i - 2 if is_article else i - 1
+    bound = _BOUNDS.get(norm_at(tokens, ahead))
+    if bound and norm_at(tokens, ahead - 1) in _SPANS:  # "five years before 1930" is one time
+        hedged, bound = True, None
+    return Mention(replace(moment, hedged=hedged, bound=bound), i, last)
+
+
+def _moment_at(tokens: Sequence[Token], i: int) -> tuple[Moment | None, int]:
+    """The date that begins at token i and the token after it."""
     if month_at(tokens, i):
-        return _month_first(tokens, i, hedged)
+        return _month_first(tokens, i)
     if not _is_whole(tokens[i]):
         if tokens[i].norm in ORDINALS and norm_at(tokens, i + 1) == "century":
-            return Mention(Moment(ORDINALS[tokens[i].norm] * 100 - 100, years=100, hedged=True), i, i + 2)
-        return None
+            return Moment(ORDINALS[tokens[i].norm] * 100 - 100, years=100, hedged=True), i + 2
+        return None, i
     number = int(tokens[i].norm)
     if norm_at(tokens, i + 1) == "century" and tokens[i].suffix and number < 40:
-        return Mention(Moment(number * 100 - 100, years=100, hedged=True), i, i + 2)
+        return Moment(number * 100 - 100, years=100, hedged=True), i + 2
     behind = i + 2 if norm_at(tokens, i + 1) == "of" else i + 1
     if 1 <= number <= 31 and month_at(tokens, behind):
         year, last = _year_at(tokens, behind + 1)
-        return Mention(Moment(year, month_at(tokens, behind), number, hedged=hedged), i, last)
+        return Moment(year, month_at(tokens, behind), number), last
     if _iso(tokens, i):
-        return Mention(Moment(number, int(tokens[i + 2].norm), int(tokens[i + 4].norm)), i, i + 5)
+        return Moment(number, int(tokens[i + 2].norm), int(tokens[i + 4].norm)), i + 5
     if _is_year(tokens, i):
-        decade = tokens[i].suffix == "s" and number % 10 == 0
-        return Mention(Moment(number, years=10 if decade else 1, hedged=hedged), i, i + 1)
-    return None
+        return Moment(number, years=10 if tokens[i].suffix == "s" and number % 10 == 0 else 1), i + 1
+    return None, i
 
 
-def _month_first(tokens: Sequence[Token], i: int, hedged: bool) -> Mention | None:
+def _month_first(tokens: Sequence[Token], i: int) -> tuple[Moment | None, int]:
     """ "May 3, 1901", "May 1901" or "3 May"; the bare name of a month is a date only if it cannot be a verb."""
     month = month_at(tokens, i)
     following = tokens[i + 1] if i + 1 < len(tokens) else None
     if following is not None and _is_day(following):
         year, last = _year_at(tokens, i + 2)
-        return Mention(Moment(year, month, int(following.norm), hedged=hedged), i, last)
+        return Moment(year, month, int(following.norm)), last
     year, last = _year_at(tokens, i + 1)
     if year is not None:
-        return Mention(Moment(year, month, hedged=hedged), i, last)
+        return Moment(year, month), last
     if tokens[i].norm in ("may", "march", "jan", "mar") or len(tokens[i].norm) < 4:
-        return None
-    return Mention(Moment(month=month), i, i + 1)
+        return None, i
+    return Moment(month=month), i + 1
 
 
 def _is_day(token: Token) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -17,11 +18,27 @@ class Agreement(StrEnum):
     UNCLEAR = "unclear"
 
 
+class Bound(StrEnum):
+    """Words that make a date the limit of when something was: `BY` counts the date itself in, the others do not.
+
+    "since" and "until" are none: they date the beginning or end of a period itself.
+    """
+
+    BEFORE = "before"
+    BY = "by"
+    AFTER = "after"
+
+
+_MONTH = 31  # Days; all months are taken to be of one length, which keeps the order of dates.
+_YEAR = 12 * _MONTH
+_NEAR = 10  # Years within which a date agrees with an approximate one.
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A date as far as it is known; years is the length of the period (10 for a decade, 100 for a century).
 
-    hedged: stated as approximate or as a bound ("around", "before").
+    hedged: stated as approximate ("around"). bound: what was dated lies on one side of the date.
     """
 
     year: int | None = None
@@ -29,11 +46,17 @@ class Moment:
     day: int | None = None
     years: int = 1
     hedged: bool = False
+    bound: Bound | None = None
 
     def compare(self, other: Moment) -> Agreement:
-        """Equal if every part that both state agrees; unclear if they share no part or one is hedged."""
+        """Equal if every part that both state agrees; unclear if they share no part or one is hedged.
+
+        With a bound: equal if `other` lies within what this states, different if both have no day in common.
+        """
+        if self.bound or other.bound:
+            return self._compare_days(other)
         if self.year is not None and other.year is not None and not self._overlaps(other):
-            near = (self.hedged or other.hedged) and abs(self.year - other.year) <= 10
+            near = (self.hedged or other.hedged) and abs(self.year - other.year) <= _NEAR
             return Agreement.UNCLEAR if near else Agreement.DIFFERENT
         pairs = [(self.month, other.month), (self.day, other.day)]
         if any(mine is not None and theirs is not None and mine != theirs for mine, theirs in pairs):
@@ -44,6 +67,28 @@ class Moment:
     def _overlaps(self, other: Moment) -> bool:
         mine, theirs = self.year or 0, other.year or 0
         return mine < theirs + other.years and theirs < mine + self.years
+
+    def _compare_days(self, other: Moment) -> Agreement:
+        if self.year is None or other.year is None:
+            return Agreement.EQUAL if self == other else Agreement.UNCLEAR
+        (first, end), (others_first, others_end) = self._days(self.year), other._days(other.year)
+        if first <= others_first and others_end <= end:
+            return Agreement.EQUAL
+        return Agreement.DIFFERENT if others_end <= first or end <= others_first else Agreement.UNCLEAR
+
+    def _days(self, year: int) -> tuple[float, float]:
+        """The days [first, end) on which it can have been."""
+        first = year * _YEAR + ((self.month or 1) - 1) * _MONTH + (self.day or 1) - 1
+        end = first + (1 if self.day else _MONTH if self.month else self.years * _YEAR)
+        match self.bound:
+            case Bound.BEFORE:
+                return -math.inf, first
+            case Bound.BY:
+                return -math.inf, end
+            case Bound.AFTER:
+                return end, math.inf
+        near = _NEAR * _YEAR if self.hedged else 0
+        return first - near, end + near
 
 
 @dataclass(frozen=True, slots=True)
