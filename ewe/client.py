@@ -41,6 +41,7 @@ class EngineLoop:
         self._changed = changed
         self._on_death = on_death
         self._inbox: deque[Callable[[EngineCore], Any]] = deque()
+        self._closed = EngineDeadError("the engine was closed")
         self._error: EngineDeadError | None = None
         self._turned = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="ewe-engine", daemon=True)
@@ -69,8 +70,8 @@ class EngineLoop:
         return time.monotonic() - self._turned
 
     def close(self) -> None:
-        """Aborts what is left and ends the thread."""
-        self.fail(EngineDeadError("the engine was closed"))
+        """Aborts what is left, if the loop has not ended, and ends the thread."""
+        self.fail(self._closed)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -81,8 +82,9 @@ class EngineLoop:
         try:
             while self._error is None:
                 self._work()
-            for sequence in list(self._core.sequences):
-                self._core.end(sequence, "abort")
+            if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
+                for sequence in list(self._core.sequences):
+                    self._core.end(sequence, "abort")
         except Exception as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause
