@@ -70,7 +70,7 @@ class EngineLoop:
         return time.monotonic() - self._turned
 
     def close(self) -> None:
-        """Aborts what is left and ends the thread."""
+        """Aborts what is left, if the loop has not ended, and ends the thread."""
         self.fail(self._closed)
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -82,9 +82,9 @@ class EngineLoop:
         try:
             while self._error is None:
                 self._work()
-            # Where a worker has died its error is all that is told: an aborted answer would look like part of one.
-            for sequence in list(self._core.sequences) if self._error is self._closed else ():
-                self._core.end(sequence, "abort")
+            if self._error is self._closed:  # of a death whoever waits hears as an error, not as the end of an answer
+                for sequence in list(self._core.sequences):
+                    self._core.end(sequence, "abort")
         except Exception as cause:  # the loop must not die silently: whoever waits is told
             error = EngineDeadError(f"the engine loop stopped: {type(cause).__name__}: {cause}")
             error.__cause__ = cause

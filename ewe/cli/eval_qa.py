@@ -90,7 +90,7 @@ def _ask(job: Job, config: Config, source: PassageSource | None, findings: Findi
     if not missing:
         return
     with recording(findings, config.model.name, missing) as take:
-        run(job, config, load_model(config.model), source, done, take)
+        run(job, config, load_model(config.model, pool_gib=config.cache.memory_gib), source, done, take)
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], figures: FigureOptions) -> None:

@@ -96,7 +96,9 @@ def _diagnose(config: Config) -> Diagnosis:
 
     with progress_bar() as progress:
         task = progress.add_task(config.model.name, total=num_answers())
-        return diagnose(config, load_model(config.model), lambda: progress.advance(task))
+        return diagnose(
+            config, load_model(config.model, pool_gib=config.cache.memory_gib), lambda: progress.advance(task)
+        )
 
 
 def _table(found: Diagnosis) -> Table:

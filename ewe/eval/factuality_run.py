@@ -71,7 +71,7 @@ def write(job: Job, found: Found, take: Callable[[Record], None]) -> None:
             continue
         config = job.config.override(system.settings)
         if loaded is None or loaded[0] != config.model:
-            loaded = config.model, load_model(config.model)
+            loaded = config.model, load_model(config.model, pool_gib=config.cache.memory_gib)
         with closing(AsyncLLM(config=config, loaded=loaded[1], datastore=part.datastore)) as llm:
             asyncio.run(_write_all(llm, system, items, job.params, take))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -18,10 +19,14 @@ from parity.test_units import CAPACITY, CASES, PROMPT, UNITS
 from tolerances import LOGPROBS
 
 from ewe import LLM, SamplingParams
+from ewe.cli import eval_qa, model
 from ewe.config import ModelConfig, resolve_config
 from ewe.engine import device_map
 from ewe.engine.loader import load_model
 from ewe.engine.precompute import precompute
+from ewe.errors import ConfigError
+from ewe.eval import factuality_run
+from ewe.eval.factuality import Found
 from ewe.world.builtin import load_world
 
 AUTO = "model.device_map=auto"
@@ -115,3 +120,21 @@ def test_every_family(on_disk: None, tmp_path: Path, name: str) -> None:
     plain, spread = (load_model(ModelConfig(name=str(tmp_path), device_map=item)).model for item in (None, "auto"))
     assert num_on_disk(spread) > 0
     torch.testing.assert_close(logits(spread), logits(plain), atol=LOGPROBS, rtol=0)
+
+
+@needs_builtin
+def test_evaluations_leave_free_for_the_pool_what_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = resolve_config("builtin", None).override([AUTO, "cache.memory_gib=0.375"])
+
+    def tell(model: Any, rooms: Any, pool_gib: float | None = None) -> Any:
+        raise ConfigError(f"asked for {pool_gib}")
+
+    monkeypatch.setattr(device_map, "plan_device_map", tell)
+    job = Mock(systems=[Mock(settings=[])], parts=[Mock(items=[Mock(id="1")])], config=config)
+    with pytest.raises(ConfigError, match=r"asked for 0\.375"):
+        factuality_run.write(job, Found(), print)
+    job.missing.return_value = 1
+    with pytest.raises(ConfigError, match=r"asked for 0\.375"):
+        eval_qa._ask(job, config, None, Mock(records=[]))
+    with pytest.raises(ConfigError, match=r"asked for 0\.375"):
+        model._diagnose(config)

@@ -80,6 +80,29 @@ def test_close_aborts_what_is_under_way() -> None:
     bench.core.close()
 
 
+@pytest.mark.parametrize("closes", [False, True])
+def test_what_was_under_way_at_a_death_is_told_of_it_and_not_aborted(closes: bool) -> None:
+    gate, entered = threading.Event(), threading.Event()
+
+    class Slow(Judge):
+        def verify(self, requests: Any) -> Any:
+            entered.set()
+            assert gate.wait(LONG)
+            return super().verify(requests)
+
+    bench = LoopBench(CONFIG, None, Slow(lambda _: Verdict.SUPPORTED), sentences)
+    bench.submit("a", SamplingParams(max_tokens=500, ignore_eos=True))
+    assert entered.wait(LONG)
+    bench.loop.fail(EngineDeadError("the process of rank 1 was killed"))
+    if closes:
+        bench.loop.close()
+    assert str(bench.next()) == "the process of rank 1 was killed"
+    bench.loop.close()
+    assert bench.news.empty()
+    gate.set()
+    bench.core.close()
+
+
 def test_an_error_in_the_loop_ends_it_and_is_told_with_its_cause() -> None:
     bench = LoopBench(CONFIG, None, None, sentences)
 
@@ -95,26 +118,6 @@ def test_an_error_in_the_loop_ends_it_and_is_told_with_its_cause() -> None:
     with pytest.raises(EngineDeadError, match="KeyError"):
         bench.submit("a", SamplingParams())
     bench.loop.close()
-
-
-def test_the_end_of_a_worker_aborts_nothing() -> None:
-    """Who waits is told why there is no answer; an aborted one would look like part of one."""
-    gate, called = threading.Event(), threading.Event()
-
-    class Slow(Judge):
-        def verify(self, requests: Any) -> Any:
-            called.set()
-            assert gate.wait(LONG)
-            return super().verify(requests)
-
-    bench = LoopBench(CONFIG, None, Slow(lambda _: Verdict.SUPPORTED), sentences)
-    bench.submit("a", SamplingParams(max_tokens=500, ignore_eos=True))
-    assert called.wait(LONG)
-    bench.loop.fail(EngineDeadError("rank 1 was killed"))
-    assert str(bench.next()) == "rank 1 was killed"
-    gate.set()
-    bench.loop.close()
-    bench.core.close()
 
 
 def test_an_abort_reaches_a_loop_that_waits_for_an_answer() -> None:
