@@ -38,3 +38,19 @@ def test_what_only_an_incredible_source_states_is_refuted() -> None:
 
 def test_a_sentence_without_claims_is_never_refuted() -> None:
     assert judge("Who can say?", assume_complete=True) is Verdict.NOT_CHECKED
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "evidence"),
+    [
+        ("Ada Byron won the Ulm Prize in 1931.", "Jan Holm won the Ulm Prize in 1931.", ["p"]),
+        ("Ada Byron was born in Ulm in 1847.", "Jan Holm was born in Ulm in 1847.", []),
+    ],
+)
+def test_another_subject_is_evidence_where_the_claim_should_be_the_only_one(
+    text: str, claim: str, evidence: list[str]
+) -> None:
+    verifier = ValueVerifier(BM25Retriever([Passage("p", text)]), assume_complete=True)
+    [result] = verifier.verify([VerificationRequest("", "", claim)])
+    assert [piece.passage.id for piece in result.evidence] == evidence
+    assert [found.verdict for found in result.claims] == [Verdict.REFUTED]

@@ -83,13 +83,20 @@ class _Pair:
     made: Name | None
 
     def subject_finding(self) -> Finding:
-        """Whether the evidence names another maker of what the claim says was made."""
+        """Whether the evidence has another subject for what is otherwise the same statement."""
         if self._states(self.subject):
             return _STATES
-        if self.made is None or self.made is self.subject or not self._states(self.made):
-            return _SILENT
         rivals = [rival for rival in self._rivals(Argument(self.subject, _SUBJECT)) if rival.preposition in _MAKERS]
-        return Finding(Stance.CONTRADICTS, tuple(rival.value for rival in rivals)) if rivals else _SILENT
+        others = tuple(rival.value for rival in rivals)
+        if not others:
+            return _SILENT
+        if self.made is not None and self.made is not self.subject:
+            return Finding(Stance.CONTRADICTS, others) if self._states(self.made) else _SILENT
+        values = [argument.value for argument in self.arguments if isinstance(argument.value, Name | Moment)]
+        is_whole = {type(value) for value in values} == {Name, Moment}
+        if self.relations & ONCE_IN_A_LIFE or not is_whole or not all(map(self._states, values)):
+            return _SILENT
+        return Finding(Stance.DIFFERS, others)  # "Ada won the prize in 1931", not Jan
 
     def finding(self, argument: Argument) -> Finding:
         """What the evidence says about `argument`, if it speaks of the same thing."""
