@@ -81,7 +81,7 @@ def test_the_verdict_says_what_was_found(case):
 
 
 def test_the_command_asks_a_real_engine_and_says_by_its_status_that_nothing_is_read(monkeypatch):
-    monkeypatch.setattr("ewe.engine.loader.load_model", lambda config, on_load=None: loaded())
+    monkeypatch.setattr("ewe.engine.loader.load_model", lambda *_, **__: loaded())
     monkeypatch.setattr(doctor, "_MAX_TOKENS", 2)
     result = CliRunner().invoke(app, ["doctor", *SETTINGS])
     assert result.exit_code == 1, result.output

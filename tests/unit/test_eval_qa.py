@@ -166,7 +166,7 @@ def test_a_question_that_cannot_be_asked_is_wrong_and_counted():
 
 
 def test_a_run_goes_on_where_it_was_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("ewe.engine.loader.load_model", lambda config, on_load=None: loaded())
+    monkeypatch.setattr("ewe.engine.loader.load_model", lambda *_, **__: loaded())
     questions = [
         {"question": f"Where is {name}?", "answers": [name], "passage": f"{name} lies here."} for name in "ABCD"
     ]

@@ -48,7 +48,7 @@ class Counted:
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factuality_run, "load_model", lambda _: loaded())
+    monkeypatch.setattr(factuality_run, "load_model", lambda *_, **__: loaded())
 
 
 def job(grader: Counted, policies: tuple[str, ...] = ("plain", "rag"), **more: object) -> Job:
