@@ -47,7 +47,7 @@ def figures(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factuality_run, "load_model", lambda _: loaded())
+    monkeypatch.setattr(factuality_run, "load_model", lambda *_, **__: loaded())
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(factuality_run, "load_model", lambda _: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(factuality_run, "load_model", lambda *_, **__: pytest.fail("a model was loaded"))
     Path("good.txt").write_text("Who is Ada?\n")
     Path("bad.jsonl").write_text('{"question": "Who?"}\n')
     Path("talk.jsonl").write_text('{"messages": [{"role": "user", "content": "Who?"}]}\n')
