@@ -332,9 +332,9 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(url: str) -> None
 
 
 def test_other_databases_are_refused_by_name(store: MemoryStore, postgres: Any) -> None:
-    with pytest.raises(DatastoreError, match="holds memories already"):
+    with pytest.raises(DatastoreError, match="holds a memory store already"):
         MemoryStore.create(store.path)
-    with pytest.raises(DatastoreError, match="holds no memories"):
+    with pytest.raises(DatastoreError, match="holds no memory store"):
         MemoryStore.open(postgres.new_schema())
     raw(store, "UPDATE state SET version = 99")
     with pytest.raises(DatastoreError, match="schema version 99"):

@@ -73,7 +73,7 @@ def _invalid(session: MemorySession) -> list[str]:
     return found
 
 
-def _compare(stored: int | None, found: int, name: str) -> None:
+def _compare(stored: int, found: int, name: str) -> None:
     """Raises ValueError for a row that is not the one that was written."""
-    if stored is not None and stored != found:
+    if stored != found:
         raise ValueError(f"{name} is not what was written: bytes have changed in place")

@@ -60,10 +60,9 @@ def problems(store: PassageStore) -> list[str]:
 
 def _file_problems(store: PassageStore) -> list[str]:
     try:
-        found = [str(message) for (message,) in store.query("PRAGMA integrity_check(20)")]
+        return [f"{store.file} is damaged: {message}" for message in store.damages()]
     except DatastoreError as error:
         return [str(error)]
-    return [f"{store.file} is damaged: {message}" for message in found if message != "ok"]
 
 
 def _row_problems(store: PassageStore) -> list[str]:

@@ -1,7 +1,6 @@
 """The passages of a datastore on disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -10,14 +9,36 @@ from typing import Any, Self
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
-from ewe.retrieval.store.session import Connection, FileSession
-from ewe.retrieval.store.sqlite_file import FILE_NAME, connect, create_database
+from ewe.retrieval.store.session import FileSession
+from ewe.retrieval.store.sqlite_file import StoreFormat
 from ewe.types import Passage
 
 _BATCH = 1000
 _PAGE = 1000
 _COLUMNS = "id, text, title, source, url, date, veracity"
 _VALUES = attrgetter(*_COLUMNS.split(", "))
+_SCHEMA = """
+CREATE TABLE passages (
+    rowid INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    title TEXT NOT NULL,
+    source TEXT NOT NULL,
+    url TEXT NOT NULL,
+    date TEXT NOT NULL,
+    veracity REAL NOT NULL,
+    content BLOB NOT NULL UNIQUE,
+    digest BLOB NOT NULL
+);
+CREATE TABLE state (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    generation INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    next_rowid INTEGER NOT NULL,
+    checksum TEXT NOT NULL
+);
+INSERT INTO state VALUES (1, 0, 0, 1, '0000000000000000000000000000000000000000000000000000000000000000');
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +68,26 @@ class PassageStore(FileSession):
     file and what to do, for damage, a full disk and files that may not be written.
     """
 
-    _changed = False
+    FORMAT = StoreFormat(
+        kind="datastore",
+        file_name="passages.sqlite",
+        application_id=0x45574550,  # "EWEP"
+        version=2,
+        script=_SCHEMA,
+        to_make="build one with 'ewe index build'",
+        to_renew="build the datastore again",
+    )
 
     @classmethod
     def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
-        create_database(Path(path))
+        cls.make(path)
         return cls.open(path, read_only=False)
 
     @classmethod
     def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
-        return cls(Path(path) / FILE_NAME, connect, read_only)
+        return cls(path, read_only)
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +100,7 @@ class PassageStore(FileSession):
 
     @property
     def generation(self) -> int:
-        """How many changes were committed."""
+        """How many times passages were added or removed."""
         return int(self.query("SELECT generation FROM state")[0][0])
 
     @property
@@ -137,21 +166,6 @@ class PassageStore(FileSession):
         with self.snapshot():
             return problems(self)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """As `FileSession.transaction`; the generation rises by one if passages changed.
-
-        The connection may be used for further tables of the same file.
-        """
-        with self._lock:
-            joins = self.in_transaction  # this thread's: others hold the lock through theirs
-            with super().transaction() as connection:
-                if not joins:
-                    self._changed = False
-                yield connection
-                if not joins and self._changed:
-                    connection.execute("UPDATE state SET generation = generation + 1")
-
     def _add_batch(self, batch: Sequence[Passage]) -> AddResult:
         prints = [self._digests(passage) for passage in batch]
         known = dict(self._where("id, digest", "id", [passage.id for passage in batch]))
@@ -184,10 +198,10 @@ class PassageStore(FileSession):
             return
         checksum = checksum_after(self.checksum, added, removed)
         self._connection.execute(
-            "UPDATE state SET passages = passages + ?, next_rowid = max(next_rowid, ?), checksum = ?",
+            "UPDATE state SET generation = generation + 1, passages = passages + ?, "
+            "next_rowid = max(next_rowid, ?), checksum = ?",
             (len(added) - len(removed), added[-1][0] + 1 if added else 0, checksum),
         )
-        self._changed = True
 
     def _digests(self, passage: Passage) -> tuple[bytes, bytes]:
         try:
