@@ -53,8 +53,11 @@ class Lexicon:
             [(len(lengths), sum(lengths), scope) for scope, lengths in sizes.items()],
         )
 
-    def remove(self, connection: Connection, entries: Iterable[Entry]) -> None:
-        """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
+    def remove(self, connection: Connection, entries: Iterable[Entry]) -> int:
+        """Counts out the words of memories; how many there were.
+
+        A word that no memory of a scope holds any more is forgotten.
+        """
         postings: list[tuple[int, str, int]] = []
         sizes: list[tuple[int, int]] = []
         for memory, scope, content in entries:
@@ -63,7 +66,7 @@ class Lexicon:
             sizes.append((len(tokens), scope))
         postings.sort()
         keys = [(scope, word) for scope, word, _ in postings]
-        connection.executemany(
+        removed = connection.executemany(
             "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) AND memory = ?",
             postings,
         )
@@ -72,6 +75,7 @@ class Lexicon:
             "DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", list(dict.fromkeys(keys))
         )
         connection.executemany("UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", sizes)
+        return int(removed.rowcount) if postings else 0
 
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.

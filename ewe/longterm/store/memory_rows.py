@@ -20,6 +20,9 @@ MOMENT_COLUMNS = "scope, kind = 'turn', created_at, valid_from, valid_until"
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
 _REVISION_FIELDS = REVISION_COLUMNS.split(", ")
 
+IN_SCOPE = 'scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
+"""The condition that a memory is of a scope, by the names of user and agent."""
+
 _UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
 _SITTING = 3600.0  # seconds; turns further apart belong to two conversations
 

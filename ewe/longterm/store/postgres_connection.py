@@ -48,9 +48,11 @@ class PostgresConnection:
         """Runs a statement with "?" for values."""
         return self._connection.execute(statement.replace("?", "%s"), values or None)
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> psycopg.Cursor[tuple[Any, ...]]:
         """Runs a statement once per row, all sent together."""
-        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)
+        cursor = self._connection.cursor()
+        cursor.executemany(statement.replace("?", "%s"), rows)
+        return cursor
 
     def begin(self, statement: str) -> None:
         """Begins a transaction; if the connection was lost since the last one, on a new connection."""

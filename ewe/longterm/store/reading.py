@@ -11,6 +11,7 @@ from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.memory_rows import (
+    IN_SCOPE,
     MEMORY_COLUMNS,
     MOMENT_COLUMNS,
     REVISION_COLUMNS,
@@ -22,7 +23,6 @@ from ewe.longterm.store.memory_rows import (
 from ewe.longterm.store.memory_session import MemorySession
 
 _PAGE = 1000
-_PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))
 
 
 class MemoryReader:
@@ -171,8 +171,7 @@ class MemoryReader:
     def _row(self, scope: Scope, memory_id: str) -> tuple[Any, ...] | None:
         """Number, count of revisions and `MEMORY_COLUMNS` of a memory."""
         rows = self._session.query(
-            f"SELECT memories.number, memories.revisions, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
-            "ON scopes.number = memories.scope WHERE scopes.user = ? AND scopes.agent = ? AND memories.id = ?",
+            f"SELECT number, revisions, {MEMORY_COLUMNS} FROM memories WHERE {IN_SCOPE} AND id = ?",  # noqa: S608
             (scope.user, scope.agent, memory_id),
         )
         return rows[0] if rows else None
@@ -195,7 +194,7 @@ class MemoryReader:
 
 
 _SELECT = (
-    f"SELECT memories.number, scopes.user, scopes.agent, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
+    f"SELECT memories.number, scopes.user, scopes.agent, {MEMORY_COLUMNS} FROM memories JOIN scopes "  # noqa: S608
     "ON scopes.number = memories.scope"
 )
 

@@ -21,7 +21,7 @@ class Connection(Protocol):
         """Runs a statement; what it found, as a cursor."""
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Runs a statement once per row."""
+        """Runs a statement once per row; a cursor, whose `rowcount` is that of all rows."""
 
     @property
     def in_transaction(self) -> bool:
