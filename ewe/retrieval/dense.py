@@ -48,9 +48,7 @@ class DenseRetriever:
             if isinstance(source, PassageStore):
                 self._index, rowids = _stored(source, encoder, kind, recall, progress)
             else:
-                self._index, rowids = _made(
-                    source, vectors_of(source, encoder), kind, encoder.dimension, recall, progress
-                )
+                self._index, rowids = _made(source, vectors_of(source, encoder), kind, recall, progress)
             self._rows = Rows(source, rowids, keep)
         self.description = f"{encoder.name.rsplit('/', 1)[-1]} ({kind})"
 
@@ -80,13 +78,11 @@ def stored_vectors(store: PassageStore, encoder_name: str) -> int:
 
 
 def _made(
-    source: PassageSource, vectors: Vectors, kind: IndexKind, dimension: int, recall: float, progress: Progress | None
+    source: PassageSource, vectors: Vectors, kind: IndexKind, recall: float, progress: Progress | None
 ) -> tuple[DenseIndex, np.ndarray]:
     """The index of a source, and int64 [passages] the row of every position."""
     rowids, places = vectors.place(source.scan(), len(source), progress)
-    stored = vectors.array()
-    index = DenseIndex.build(kind, lambda start, stop: stored[places[start:stop]], len(places), dimension, recall)
-    return index, rowids
+    return DenseIndex.build(kind, vectors.array(), places, recall), rowids
 
 
 def _stored(
@@ -102,7 +98,7 @@ def _stored(
     except IndexStale:
         vectors = vectors_of(store, encoder)
         with publish_index(folder, "dense", store, parameters) as data, file_errors(data):
-            index, rowids = _made(store, vectors, kind, encoder.dimension, recall, progress)
+            index, rowids = _made(store, vectors, kind, recall, progress)
             index.save(data / "index.faiss")
             np.save(data / "rowids.npy", rowids, allow_pickle=False)
         return _load(fresh_index(folder, "dense", store, parameters))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress, searched_text
-from ewe.retrieval.store.sqlite_file import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors, whole_file
 from ewe.types import Passage
 
 _BATCH = 1024
@@ -84,10 +84,11 @@ class Vectors:
         """Takes over what lies in the folder, or empties it if another encoder made it."""
         keys, vectors = folder / "keys.u64", folder / "vectors.f32"
         note = encoder_note(self._encoder)
-        if not _is_same(_noted(folder), np.array(note["probe"])):
+        if not _is_noted(_noted(folder), np.array(note["probe"])):
             for path in (keys, vectors):
                 path.unlink(missing_ok=True)
-            _write_note(folder, note)
+            with whole_file(folder / _ENCODER) as file:
+                json.dump(note, file)
         for path in (keys, vectors):
             path.touch()
         row = 4 * self._encoder.dimension
@@ -111,12 +112,12 @@ def is_made_by(encoder: Encoder, note: Mapping[str, Any]) -> bool:
     """Whether a note of `encoder_note` is of an encoder whose vectors are the same."""
     fingerprint = _fingerprint(encoder)
     is_known = bool(fingerprint) and note.get("fingerprint") == fingerprint
-    return is_known or _is_same(note, _probe(encoder))
+    return is_known or _is_noted(note, probe_of(encoder))
 
 
 def encoder_note(encoder: Encoder) -> dict[str, Any]:
     """What tells the encoder from others, as JSON: name, fingerprint and the vector of a probe."""
-    return {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": _probe(encoder).tolist()}
+    return {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe_of(encoder).tolist()}
 
 
 def count_vectors(folder: Path) -> int:
@@ -133,28 +134,27 @@ def _check(vector: np.ndarray) -> int:
     return zlib.crc32(vector.tobytes())
 
 
-def _write_note(folder: Path, note: Mapping[str, Any]) -> None:
-    partial = folder / f"{_ENCODER}.partial"
-    partial.write_text(json.dumps(note), encoding="utf-8")
-    partial.replace(folder / _ENCODER)
-
-
 def _fingerprint(encoder: Encoder) -> str:
     return str(getattr(encoder, "fingerprint", ""))
 
 
-def _probe(encoder: Encoder) -> np.ndarray:
+def probe_of(encoder: Encoder) -> np.ndarray:
+    """The vector of a text that is always the same, float32 [dimension]: it tells encoders apart."""
     probe: np.ndarray = encoder.encode_passages([_PROBE])[0]
     return probe
 
 
-def _is_same(note: Mapping[str, Any], probe: np.ndarray) -> bool:
-    """Whether the noted encoder turns the probe into (nearly) the vector that `probe` is."""
+def is_same_probe(stored: np.ndarray, probe: np.ndarray) -> bool:
+    """Whether two vectors of `probe_of` are of encoders that give (nearly) the same vectors."""
+    return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
+
+
+def _is_noted(note: Mapping[str, Any], probe: np.ndarray) -> bool:
+    """Whether a note of `encoder_note`, or what is left of it, has this probe."""
     try:
-        stored = np.array(note.get("probe") or [], dtype=np.float64)
+        return is_same_probe(np.array(note.get("probe") or [], dtype=np.float64), probe)
     except (ValueError, TypeError):
         return False
-    return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
 
 
 def _noted(folder: Path) -> dict[str, Any]:

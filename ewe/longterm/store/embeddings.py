@@ -10,10 +10,9 @@ from ewe.longterm.store.memory_session import MemorySession
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
 from ewe.retrieval.store.session import Connection
+from ewe.retrieval.vectors import is_same_probe, probe_of
 
 _BATCH = 256
-_PROBE = "She moved to Lyon in March 2019 and has not eaten meat since."
-_SAME = 1e-2  # other machines and batch sizes move a vector by less, another model by more (as a share of its length)
 
 
 class Embeddings:
@@ -59,8 +58,7 @@ class Embeddings:
         name, stored, file = known
         if self._checked is not None and self._checked[0] is encoder and self._checked[1] == file:
             return
-        probe = encoder.encode_passages([_PROBE])[0]
-        if stored.shape != probe.shape or np.linalg.norm(stored - probe) > _SAME * np.linalg.norm(probe):
+        if not is_same_probe(stored, probe_of(encoder)):
             raise ConfigError(
                 f"{self._session.name} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
                 "make them again with 'ewe memory embed --replace'"
@@ -89,7 +87,7 @@ class Embeddings:
         if known is not None and not replace:
             self.check(encoder)
             return known[2]
-        probe = encoder.encode_passages([_PROBE])[0].astype("<f4")
+        probe = probe_of(encoder).astype("<f4")
         with self._session.transaction() as connection, self._session.seeing(None):
             self._session.lock_out()
             [(file,)] = connection.execute(

@@ -1,4 +1,4 @@
-"""The SQLite file of a store: how it is made and opened, and what its errors mean."""
+"""Files of stores: how SQLite's are made and opened, how others are written whole, and what their errors mean."""
 
 import fcntl
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from ewe.errors import DatastoreError
 
@@ -163,6 +163,25 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         advice = _ADVICE.get(code & 0xFF, "") if code is not None else ""
         raise DatastoreError(f"{path}: {advice or 'unexpected error'} ({error})") from error
+
+
+@contextmanager
+def whole_file(path: Path, mode: int = 0o666) -> Iterator[IO[str]]:
+    """A text file to write, which takes the place of `path` at the end, once it is on the disk; none if that fails.
+
+    Raises DatastoreError naming the file.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with file_errors(path):
+        try:
+            partial.touch(mode)
+            with partial.open("w", encoding="utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
