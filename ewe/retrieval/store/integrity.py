@@ -69,8 +69,8 @@ def _row_problems(store: PassageStore) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
     checksum, count = "0" * 64, 0
     try:
-        for row in store.scan_digests():
-            checksum, count = checksum_after(checksum, [row]), count + 1
+        for rowid, digest, _ in store.scan_digests():
+            checksum, count = checksum_after(checksum, [(rowid, digest)]), count + 1
         if count != len(store):
             return [f"{store.file} is damaged: it counts {len(store)} passages and holds {count}"]
         if checksum != store.checksum:

@@ -17,6 +17,10 @@ _BATCH = 1000
 _PAGE = 1000
 _COLUMNS = "id, text, title, source, url, date, veracity"
 _VALUES = attrgetter(*_COLUMNS.split(", "))
+_INSERT = (
+    f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) "  # noqa: S608
+    f"VALUES ({','.join('?' * 10)}) ON CONFLICT (id) DO NOTHING ON CONFLICT (content) DO NOTHING"
+)
 _SCHEMA = """
 CREATE TABLE passages (
     rowid INTEGER PRIMARY KEY,
@@ -125,13 +129,16 @@ class PassageStore(FileSession):
 
         Rows that are added meanwhile may appear at the end; inside `snapshot()` they do not.
         """
-        for rowid, _, passage in self._pages(after_rowid):
+        for rowid, _, passage in self.scan_digests(after_rowid):
             yield rowid, passage
 
-    def scan_digests(self) -> Iterator[tuple[int, bytes]]:
-        """(rowid, digest) of every row, each checked against its passage."""
-        for rowid, digest, _ in self._pages(0):
-            yield rowid, digest
+    def scan_digests(self, after_rowid: int = 0) -> Iterator[tuple[int, bytes, Passage]]:
+        """(rowid, digest, passage) as in `scan`, each digest checked against its passage."""
+        statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
+        while page := self.query(statement, (after_rowid,)):
+            for rowid, digest, *values in page:
+                yield rowid, digest, self._checked(rowid, digest, values)
+            after_rowid = page[-1][0]
 
     def add(self, passages: Iterable[Passage]) -> AddResult:
         """Adds passages in their order, a transaction for every 1000 (or the one that is open).
@@ -168,28 +175,18 @@ class PassageStore(FileSession):
 
     def _add_batch(self, batch: Sequence[Passage]) -> AddResult:
         prints = [self._digests(passage) for passage in batch]
-        known = dict(self._where("id, digest", "id", [passage.id for passage in batch]))
-        contents = {content for (content,) in self._where("content", "content", [content for content, _ in prints])}
-        (rowid,) = self.query("SELECT next_rowid FROM state")[0]
+        [(rowid,)] = self.query("SELECT next_rowid FROM state")
         rowids: list[int | None] = []
         conflicts, new = [], []
         for passage, (content, digest) in zip(batch, prints, strict=True):
-            if known.get(passage.id, digest) != digest:
-                conflicts.append(passage.id)
-                rowids.append(None)
-            elif passage.id in known or content in contents:
-                rowids.append(None)
-            else:
-                known[passage.id] = digest
-                contents.add(content)
-                new.append((rowid, *_VALUES(passage), content, digest))
-                rowids.append(rowid)
+            is_new = self._connection.execute(_INSERT, (rowid, *_VALUES(passage), content, digest)).rowcount
+            rowids.append(rowid if is_new else None)
+            if is_new:
+                new.append((rowid, digest))
                 rowid += 1
-        self._connection.executemany(
-            f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) VALUES ({','.join('?' * 10)})",  # noqa: S608
-            new,
-        )
-        self._account(added=[(row[0], row[-1]) for row in new])
+            elif self.query("SELECT 1 FROM passages WHERE id = ? AND digest <> ?", (passage.id, digest)):
+                conflicts.append(passage.id)
+        self._account(added=new)
         return AddResult(tuple(rowids), len(batch) - len(new) - len(conflicts), tuple(conflicts))
 
     def _account(self, added: Sequence[tuple[int, bytes]] = (), removed: Sequence[tuple[int, bytes]] = ()) -> None:
@@ -215,15 +212,17 @@ class PassageStore(FileSession):
 
     def _read(self, key: str, wanted: Sequence[str] | Sequence[int]) -> list[Passage]:
         found = {
-            row[0]: self._checked(row[1], row[2], row[3:])
-            for row in self._where(f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted)))
+            value: self._checked(rowid, digest, values)
+            for value, rowid, digest, *values in self._where(
+                f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted))
+            )
         }
         for value in wanted:
             if value not in found:
                 raise DatastoreError(f"{self.folder} holds no passage with the {key} {value!r}")
         return [found[value] for value in wanted]
 
-    def _checked(self, rowid: int, digest: bytes, values: tuple[object, ...]) -> Passage:
+    def _checked(self, rowid: int, digest: bytes, values: Sequence[object]) -> Passage:
         """The passage of a row; raises DatastoreError if it is not what was written."""
         try:
             passage = Passage(*values)  # type: ignore[arg-type]
@@ -233,10 +232,3 @@ class PassageStore(FileSession):
         if not intact:
             raise DatastoreError(f"{self.file} is damaged at row {rowid}: restore it from a copy")
         return passage
-
-    def _pages(self, after_rowid: int) -> Iterator[tuple[int, bytes, Passage]]:
-        statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
-        while page := self.query(statement, (after_rowid,)):
-            for row in page:
-                yield row[0], row[1], self._checked(row[0], row[1], row[2:])
-            after_rowid = page[-1][0]
