@@ -12,7 +12,7 @@ from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
 from ewe.retrieval.store.sqlite_file import file_errors
-from ewe.retrieval.vectors import Vectors, count_vectors, made_by
+from ewe.retrieval.vectors import Vectors, count_vectors, is_made_by, read_note
 from ewe.types import Passage, ScoredPassage
 
 _LAYOUT = 1
@@ -92,7 +92,7 @@ def _stored(
     folder = _folder(store, encoder.name)
     parameters = {"encoder": encoder.name, "index": kind, "recall": recall, "layout": _LAYOUT}
     try:
-        if not made_by(encoder, folder):
+        if not is_made_by(encoder, read_note(folder)):
             raise IndexStale(f"{folder} is not this encoder's")
         return _load(fresh_index(folder, "dense", store, parameters))
     except IndexStale:

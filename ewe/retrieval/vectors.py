@@ -83,12 +83,11 @@ class Vectors:
     def _open(self, folder: Path) -> None:
         """Takes over what lies in the folder, or empties it if another encoder made it."""
         keys, vectors = folder / "keys.u64", folder / "vectors.f32"
-        note = encoder_note(self._encoder)
-        if not _is_noted(_noted(folder), np.array(note["probe"])):
+        if not is_made_by(self._encoder, read_note(folder)):
             for path in (keys, vectors):
                 path.unlink(missing_ok=True)
             with whole_file(folder / _ENCODER) as file:
-                json.dump(note, file)
+                json.dump(encoder_note(self._encoder), file)
         for path in (keys, vectors):
             path.touch()
         row = 4 * self._encoder.dimension
@@ -103,16 +102,19 @@ class Vectors:
             }
 
 
-def made_by(encoder: Encoder, folder: Path) -> bool:
-    """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
-    return is_made_by(encoder, _noted(folder))
-
-
 def is_made_by(encoder: Encoder, note: Mapping[str, Any]) -> bool:
-    """Whether a note of `encoder_note` is of an encoder whose vectors are the same."""
+    """Whether a note of `encoder_note` is of an encoder whose vectors are the same.
+
+    The encoder is only run if its files do not tell.
+    """
     fingerprint = _fingerprint(encoder)
-    is_known = bool(fingerprint) and note.get("fingerprint") == fingerprint
-    return is_known or _is_noted(note, probe_of(encoder))
+    if fingerprint and note.get("fingerprint") == fingerprint:
+        return True
+    try:
+        stored = np.array(note.get("probe") or [], dtype=np.float64)
+    except (ValueError, TypeError):
+        return False
+    return is_same_probe(stored, probe_of(encoder))
 
 
 def encoder_note(encoder: Encoder) -> dict[str, Any]:
@@ -149,16 +151,8 @@ def is_same_probe(stored: np.ndarray, probe: np.ndarray) -> bool:
     return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
 
 
-def _is_noted(note: Mapping[str, Any], probe: np.ndarray) -> bool:
-    """Whether a note of `encoder_note`, or what is left of it, has this probe."""
-    try:
-        return is_same_probe(np.array(note.get("probe") or [], dtype=np.float64), probe)
-    except (ValueError, TypeError):
-        return False
-
-
-def _noted(folder: Path) -> dict[str, Any]:
-    """What the folder says of its encoder; empty where it says nothing that can be read."""
+def read_note(folder: Path) -> dict[str, Any]:
+    """The `encoder_note` of the vectors in a folder; empty where none can be read."""
     try:
         note = json.loads((folder / _ENCODER).read_bytes())
     except (OSError, ValueError):

@@ -334,7 +334,7 @@ def test_large_scopes_are_searched_by_cells(file_store: MemoryStore, monkeypatch
     with MemoryStore.open(store.path) as reader:
         [number] = reader.scope_numbers([Scope()])
         query = encoder.encode_queries(["topic7"])[0]
-        looked_at = reader.embeddings._index._cells.candidates(query, [number])
+        looked_at = reader.embeddings.index._cells.candidates(query, [number])
         assert 0 < len(looked_at) < 60
         found = reader.embeddings.search(query, [number], 5)
         assert {memory for memory, _ in found} <= set(looked_at.tolist())

@@ -68,7 +68,7 @@ def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
 def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon, batch: Sequence[History]) -> AddResult:
     memories = [memory for memory, _ in batch]
     scopes = {scope: _scope_number(connection, scope) for scope in dict.fromkeys(memory.scope for memory in memories)}
-    new, duplicates, conflicts = _sorted_out(session, memories, scopes)
+    new, duplicates, conflicts = _compared(session, memories, scopes)
     rows, changes, entries = [], [], []
     for number, place in zip(session.new_numbers(len(new)), new, strict=True):
         memory, revisions = batch[place]
@@ -83,7 +83,7 @@ def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon,
     return AddResult(len(new), duplicates, tuple(conflicts))
 
 
-def _sorted_out(
+def _compared(
     session: MemorySession, memories: Sequence[Memory], scopes: Mapping[Scope, int]
 ) -> tuple[list[int], int, list[tuple[Scope, str]]]:
     """The places of the new ones, the number of those that are known, and the conflicts; scopes: with their numbers."""

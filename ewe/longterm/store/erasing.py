@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ewe.longterm.records import Scope
-from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.memory_rows import IN_SCOPE
-from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.retrieval.store.session import Connection
 
 ALL_IDS = "*"
@@ -38,8 +37,8 @@ def erased_name(user: str) -> str:
 class Eraser:
     """Takes memories out of the tables; its methods belong inside a transaction."""
 
-    def __init__(self, session: MemorySession, lexicon: Lexicon, embeddings: Embeddings) -> None:
-        self._session, self._lexicon, self._embeddings = session, lexicon, embeddings
+    def __init__(self, session: MemorySession, lexicon: Lexicon, vectors: VectorIndex) -> None:
+        self._session, self._lexicon, self._vectors = session, lexicon, vectors
 
     def delete(
         self, connection: Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
@@ -81,7 +80,7 @@ class Eraser:
     def _take(self, connection: Connection, scope: Scope, rows: list[_Row]) -> Erasure:
         numbers = [number for number, *_ in rows]
         words = self._lexicon.remove(connection, [row[:3] for row in rows])
-        self._embeddings.forget(connection, {within for _, within, *_ in rows}, numbers)
+        self._vectors.forget(connection, {within for _, within, *_ in rows}, numbers)
         connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
         connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
         connection.execute("DELETE FROM scopes WHERE memories = 0")

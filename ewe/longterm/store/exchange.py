@@ -53,9 +53,9 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    found = _understood(json.loads(line), number)
+                    found = _parsed(json.loads(line), number)
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise InvalidRequestError(f"{path}, line {number}: {_told(error)}") from error
+                    raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
                 if isinstance(found, Deletion):
                     deletions.append(found)
                 elif found is not None and store.was_deleted(found[0]):
@@ -68,7 +68,7 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
     return ImportReport(result, deleted_here)
 
 
-def _understood(values: Any, number: int) -> History | Deletion | None:
+def _parsed(values: Any, number: int) -> History | Deletion | None:
     """What a line holds; None for the header, which must come first."""
     if number == 1:
         if values != _HEADER:
@@ -82,7 +82,7 @@ def _understood(values: Any, number: int) -> History | Deletion | None:
     return memory, [revision_from_json(revision) for revision in values["revisions"]]
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 

@@ -72,8 +72,10 @@ def memory_checksum(values: Sequence[Any]) -> int:
 
 def checksum(values: Sequence[Any]) -> int:
     """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
-    told = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]  # -0.0 is 0.0
-    return zlib.crc32(json.dumps(told).encode())
+    plain = [
+        value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values
+    ]  # -0.0 is 0.0
+    return zlib.crc32(json.dumps(plain).encode())
 
 
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:

@@ -30,7 +30,7 @@ class VectorIndex(Protocol):
         """Gives up the vectors of memories in the scopes. Belongs inside the transaction that changes the memories."""
 
     def wipe(self) -> bool:
-        """Takes the vectors that were given up from the disk; whether there was anything to do."""
+        """Takes the vectors that were given up from the disk, unless they were made again; whether there were any."""
 
     def arrange(self, scopes: Iterable[int]) -> None:
         """Speeds up searches of scopes that have grown large."""

@@ -65,7 +65,7 @@ class MemoryStore(MemoryReader):
 
     def __init__(self, session: MemorySession) -> None:
         super().__init__(session)
-        self._eraser = Eraser(session, self.lexicon, self.embeddings)
+        self._eraser = Eraser(session, self.lexicon, self.embeddings.index)
 
     @staticmethod
     def exists(path: str | Path) -> bool:
@@ -144,7 +144,7 @@ class MemoryStore(MemoryReader):
                 [within] = self.scope_numbers([scope])
                 self.lexicon.remove(connection, [(number, within, old.content)])
                 self.lexicon.add(connection, [(number, within, new.content)])
-                self.embeddings.forget(connection, [within], [number])
+                self.embeddings.index.forget(connection, [within], [number])
         self._wipe()
         return revision
 
@@ -220,7 +220,7 @@ class MemoryStore(MemoryReader):
         """Takes the vectors of memories that are gone from their file, and what was deleted from the log of SQLite."""
         if self._session.in_transaction:
             return  # the one who began it may still take it back; the next change, or the next start, does it
-        if self.embeddings.wipe():
+        if self.embeddings.index.wipe():
             self._session.empty_log()
 
     def _recover(self) -> None:

@@ -107,7 +107,7 @@ def postgres_errors(url: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        advice = next((told for kind, told in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
+        advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
         reason = error.diag.message_primary or str(error).strip()
         raise DatastoreError(f"{url}: {advice} ({reason})") from error
 

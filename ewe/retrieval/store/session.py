@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.sqlite_file import StoreFormat, WriterLock, sqlite_errors
 
-_ASKED_AT_ONCE = 500
+_LOOKUP_SIZE = 500
 
 
 class Connection(Protocol):
@@ -75,8 +75,8 @@ class Session(ABC):
     def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement that ends in "IN ", for any number of values; `before` stand before them."""
         rows = []
-        for first in range(0, len(values), _ASKED_AT_ONCE):
-            part = values[first : first + _ASKED_AT_ONCE]
+        for first in range(0, len(values), _LOOKUP_SIZE):
+            part = values[first : first + _LOOKUP_SIZE]
             rows += self.query(f"{statement} ({','.join('?' * len(part))})", (*before, *part))
         return rows
 
