@@ -11,7 +11,6 @@ from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
-from ewe.retrieval.store.sqlite_file import file_errors
 from ewe.retrieval.vectors import Vectors, count_vectors, is_made_by, read_note
 from ewe.types import Passage, ScoredPassage
 
@@ -97,7 +96,7 @@ def _stored(
         return _load(fresh_index(folder, "dense", store, parameters))
     except IndexStale:
         vectors = vectors_of(store, encoder)
-        with publish_index(folder, "dense", store, parameters) as data, file_errors(data):
+        with publish_index(folder, "dense", store, parameters) as data:
             index, rowids = _made(store, vectors, kind, recall, progress)
             index.save(data / "index.faiss")
             np.save(data / "rowids.npy", rowids, allow_pickle=False)

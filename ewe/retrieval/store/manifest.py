@@ -54,20 +54,19 @@ def publish_index(
         folder.mkdir(parents=True, exist_ok=True)
         data = folder / f"data-{uuid4().hex[:12]}"
         data.mkdir()
-    try:
-        generation, checksum = source.generation, source.checksum
-        yield data
-        with file_errors(folder):
+        try:
+            generation, checksum = source.generation, source.checksum
+            yield data
             paths = sorted(path for path in data.rglob("*") if path.is_file())
             files = {path.relative_to(data).as_posix(): _sha256(path, sync=True) for path in paths}
             manifest = Manifest(kind, generation, checksum, data.name, dict(parameters or {}), files)
             # From here on the new index is the one that counts.
             with whole_file(folder / MANIFEST) as file:
                 json.dump(asdict(manifest), file, indent=2, sort_keys=True)
-            _remove_others(folder, keep=data)
-    except BaseException:
-        shutil.rmtree(data, ignore_errors=True)
-        raise
+        except BaseException:
+            shutil.rmtree(data, ignore_errors=True)
+            raise
+        _remove_others(folder, keep=data)
 
 
 def read_manifest(folder: Path) -> Manifest:
