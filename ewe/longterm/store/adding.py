@@ -86,7 +86,7 @@ def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon,
 def _compared(
     session: MemorySession, memories: Sequence[Memory], scopes: Mapping[Scope, int]
 ) -> tuple[list[int], int, list[tuple[Scope, str]]]:
-    """The places of the new ones, the number of those that are known, and the conflicts; scopes: with their numbers."""
+    """The places of the new memories, how many are there already, and the conflicts; scopes: their numbers."""
     ids: dict[Scope, list[str]] = {}
     for memory in memories:
         ids.setdefault(memory.scope, []).append(memory.id)

@@ -80,9 +80,10 @@ class Eraser:
     def _take(self, connection: Connection, scope: Scope, rows: list[_Row]) -> Erasure:
         numbers = [number for number, *_ in rows]
         words = self._lexicon.remove(connection, [row[:3] for row in rows])
-        self._vectors.forget(connection, {within for _, within, *_ in rows}, numbers)
+        scopes = {within for _, within, *_ in rows}
+        self._vectors.forget(connection, scopes, numbers)
         connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
         connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
-        connection.execute("DELETE FROM scopes WHERE memories = 0")
-        *_, revisions, vectors = zip(*rows, strict=True) if rows else ((), ())
-        return Erasure(scope, len(rows), sum(revisions), words, sum(vectors))
+        connection.executemany("DELETE FROM scopes WHERE number = ? AND memories = 0", [(number,) for number in scopes])
+        revisions, vectors = sum(row[4] for row in rows), sum(row[5] for row in rows)
+        return Erasure(scope, len(rows), revisions, words, vectors)

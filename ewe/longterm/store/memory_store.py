@@ -224,7 +224,7 @@ class MemoryStore(MemoryReader):
             self._session.empty_log()
 
     def _recover(self) -> None:
-        """Ends what a killed process had begun, and takes the words again if they come apart otherwise today."""
+        """Ends what a killed process had begun, and makes the index of words again if its tokenizer was another one."""
         self._wipe()
         if not self.lexicon.is_current():
             with self._session.transaction() as connection, self.seeing(None):

@@ -68,7 +68,7 @@ CREATE TABLE deletions (
     id {name} NOT NULL,
     reason TEXT NOT NULL
 );
-CREATE INDEX deletions_by_id ON deletions (id, "user", agent);
+CREATE INDEX deletions_by_scope ON deletions ("user", agent, id);
 CREATE TABLE erasing ("user" {name} NOT NULL);
 CREATE TABLE words (
     number {identity},
