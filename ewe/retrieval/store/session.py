@@ -9,7 +9,7 @@ from threading import Condition, RLock, get_ident
 from typing import Any, ClassVar, Protocol
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.sqlite_file import StoreFormat, WriterLock, sqlite_errors
+from ewe.retrieval.store.sqlite_file import StoreFormat, lock_for_writing, sqlite_errors
 
 _LOOKUP_SIZE = 500
 
@@ -157,12 +157,12 @@ class FileSession(Session):
         super().__init__(self.folder, read_only)
         self.file = self.folder / self.FORMAT.file_name
         # A folder that holds no store gets no lock file.
-        self._writer = WriterLock(self.folder) if not read_only and self.file.exists() else None
+        self._lock_file = lock_for_writing(self.folder) if not read_only and self.file.exists() else None
         try:
             self._connection = self.FORMAT.connect(self.folder, read_only)
         except BaseException:
-            if self._writer is not None:
-                self._writer.release()
+            if self._lock_file is not None:
+                self._lock_file.close()
             raise
 
     @classmethod
@@ -179,8 +179,8 @@ class FileSession(Session):
         """Ends the connection; a writer also lets the next one in."""
         with self._lock:
             super().close()
-            if self._writer is not None:
-                self._writer.release()
+            if self._lock_file is not None:
+                self._lock_file.close()
 
     def damages(self) -> list[str]:
         """What SQLite's check says."""

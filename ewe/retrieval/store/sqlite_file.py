@@ -124,22 +124,17 @@ def _check_header(path: Path) -> None:
         )
 
 
-class WriterLock:
-    """Held by the one process that writes to a store; the system lets go of it when that process dies."""
-
-    def __init__(self, folder: Path) -> None:
-        path = folder / "writer.lock"
-        with file_errors(path):
-            self._file: BinaryIO = path.open("ab")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
-
-    def release(self) -> None:
-        """Lets the next writer in."""
-        self._file.close()
+def lock_for_writing(folder: Path) -> BinaryIO:
+    """A file that the one process which writes to a store keeps open; the system closes it when that process dies."""
+    path = folder / "writer.lock"
+    with file_errors(path):
+        file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
+    return file
 
 
 _ADVICE = {
