@@ -137,7 +137,7 @@ def measure_bm25(folder: Path, count: int, queries: int, repeats: int) -> dict[s
 
 def measure_exact(vectors: np.ndarray, queries: np.ndarray) -> tuple[dict[str, float], list[set[int]]]:
     """The exact search: its time for single queries, and per query what it finds."""
-    flat = DenseIndex.build("flat", lambda first, last: vectors[first:last], len(vectors), _DIMENSION)
+    flat = DenseIndex.build("flat", vectors, np.arange(len(vectors)))
     found = [set(positions.tolist()) for positions, _ in flat.search(queries, _TOP_K)]
     figures = milliseconds(lambda query: flat.search(query[None], _TOP_K), list(queries[:20]), 1)
     return figures | per_second(lambda several: flat.search(several, _TOP_K), queries), found
@@ -148,7 +148,7 @@ def measure_dense(
 ) -> dict[str, float]:
     """One kind of index: building, and searching it as it was tuned."""
     start = time.perf_counter()
-    built = DenseIndex.build(kind, lambda first, last: vectors[first:last], len(vectors), _DIMENSION)
+    built = DenseIndex.build(kind, vectors, np.arange(len(vectors)))
     figures = {"indexed_vectors_per_s": len(vectors) / (time.perf_counter() - start)}
     path = folder / f"{kind}.faiss"
     built.save(path)

@@ -132,7 +132,7 @@ class Revision:
 
     at: seconds since 1970 (UTC). reason: what happened ("added", "feedback", "verified", ...). evidence: ids or texts
     of what spoke for the change. content_before: the content that was replaced; empty where the content stayed.
-    uncertainty: after the change; None where it was not written down (stores of schema 1).
+    uncertainty: after the change; None where an imported history does not say.
     """
 
     memory_id: str

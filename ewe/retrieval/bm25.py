@@ -17,7 +17,6 @@ import numpy as np
 
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, searched_text, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
-from ewe.retrieval.store.sqlite_file import file_errors
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
 
@@ -95,7 +94,7 @@ def postings_of(source: PassageSource, progress: Progress | None = None) -> Post
     try:
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
     except IndexStale:
-        with publish_index(folder, "bm25", source, _PARAMETERS) as data, file_errors(data):
+        with publish_index(folder, "bm25", source, _PARAMETERS) as data:
             build_postings(source.scan(), len(source), data, progress)
         return Postings.load(fresh_index(folder, "bm25", source, _PARAMETERS))
 

@@ -11,8 +11,7 @@ from ewe.retrieval.dense_index import DenseIndex, IndexKind, resolve_kind
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Keep, PassageSource, Progress, Rows, as_source, snapshot
 from ewe.retrieval.store import IndexStale, PassageStore, fresh_index, publish_index
-from ewe.retrieval.store.sqlite_file import file_errors
-from ewe.retrieval.vectors import Vectors, count_vectors, made_by
+from ewe.retrieval.vectors import Vectors, count_vectors, is_made_by, read_note
 from ewe.types import Passage, ScoredPassage
 
 _LAYOUT = 1
@@ -48,9 +47,7 @@ class DenseRetriever:
             if isinstance(source, PassageStore):
                 self._index, rowids = _stored(source, encoder, kind, recall, progress)
             else:
-                self._index, rowids = _made(
-                    source, vectors_of(source, encoder), kind, encoder.dimension, recall, progress
-                )
+                self._index, rowids = _made(source, vectors_of(source, encoder), kind, recall, progress)
             self._rows = Rows(source, rowids, keep)
         self.description = f"{encoder.name.rsplit('/', 1)[-1]} ({kind})"
 
@@ -80,13 +77,11 @@ def stored_vectors(store: PassageStore, encoder_name: str) -> int:
 
 
 def _made(
-    source: PassageSource, vectors: Vectors, kind: IndexKind, dimension: int, recall: float, progress: Progress | None
+    source: PassageSource, vectors: Vectors, kind: IndexKind, recall: float, progress: Progress | None
 ) -> tuple[DenseIndex, np.ndarray]:
     """The index of a source, and int64 [passages] the row of every position."""
     rowids, places = vectors.place(source.scan(), len(source), progress)
-    stored = vectors.array()
-    index = DenseIndex.build(kind, lambda start, stop: stored[places[start:stop]], len(places), dimension, recall)
-    return index, rowids
+    return DenseIndex.build(kind, vectors.array(), places, recall), rowids
 
 
 def _stored(
@@ -96,13 +91,13 @@ def _stored(
     folder = _folder(store, encoder.name)
     parameters = {"encoder": encoder.name, "index": kind, "recall": recall, "layout": _LAYOUT}
     try:
-        if not made_by(encoder, folder):
+        if not is_made_by(encoder, read_note(folder)):
             raise IndexStale(f"{folder} is not this encoder's")
         return _load(fresh_index(folder, "dense", store, parameters))
     except IndexStale:
         vectors = vectors_of(store, encoder)
-        with publish_index(folder, "dense", store, parameters) as data, file_errors(data):
-            index, rowids = _made(store, vectors, kind, encoder.dimension, recall, progress)
+        with publish_index(folder, "dense", store, parameters) as data:
+            index, rowids = _made(store, vectors, kind, recall, progress)
             index.save(data / "index.faiss")
             np.save(data / "rowids.npy", rowids, allow_pickle=False)
         return _load(fresh_index(folder, "dense", store, parameters))

@@ -1,7 +1,7 @@
 """Nearest vectors by inner product: flat, inverted lists, a graph, or compressed."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -11,14 +11,13 @@ import numpy as np
 from ewe.errors import ConfigError, DatastoreError
 
 IndexKind = Literal["auto", "flat", "ivf", "hnsw", "pq"]
-Take = Callable[[int, int], np.ndarray]  # the vectors from one position to another, float32 [n, dimension]
 
 FLAT_LIMIT = 50_000  # 384 numbers each: 77 MB, read in a few milliseconds
 _LEAST = 256  # below, lists and codes have nothing to learn from
 _PER_LIST = 48  # vectors that train one list
 _LINKS, _CONSTRUCTION, _MOST_CANDIDATES = 32, 120, 2048
 _CHUNK = 20_000
-_SAMPLE, _DEPTH = 256, 10
+_TUNED_ON, _DEPTH = 256, 10
 _NOISE = 0.75  # how far a sampled query lies from its vector, as a share of the vector's length
 
 
@@ -42,23 +41,24 @@ class DenseIndex:
         return int(self._index.ntotal)
 
     @classmethod
-    def build(cls, kind: IndexKind, take: Take, count: int, dimension: int, recall: float = 0.95) -> Self:
-        """An index of vectors 0 to `count`, read in chunks; lists and codes learn from a sample.
+    def build(cls, kind: IndexKind, vectors: np.ndarray, places: np.ndarray, recall: float = 0.95) -> Self:
+        """An index whose position i is the vector at places[i], read in chunks; lists and codes learn from a sample.
 
-        recall: the share of the ten best that a search finds, on noisy copies of stored vectors; sets how many lists
-        (ivf, pq) or candidates (hnsw) a search looks at. What codes lose, pq cannot find: it stops where more lists no
-        longer help.
+        vectors: float32 [n, dimension], which may be mapped. places: int64 [positions]. recall: the share of the ten
+        best that a search finds, on noisy copies of stored vectors; sets how many lists (ivf, pq) or candidates (hnsw)
+        a search looks at. What codes lose, pq cannot find: it stops where more lists no longer help.
         """
+        count = len(places)
         kind = resolve_kind(kind, count)
-        built = cls(_empty(kind, count, dimension))
+        built = cls(_empty(kind, count, vectors.shape[1]))
         random = np.random.default_rng(0)
         if not built._index.is_trained:
             size = min(count, _PER_LIST * max(built._index.nlist, _LEAST))
-            built._index.train(_gather(take, np.sort(random.choice(count, size, replace=False)), dimension))
-        for chunk in _chunks(take, count):
+            built._index.train(_sample(vectors, places, size, random))
+        for chunk in _chunks(vectors, places):
             built._index.add(chunk)
         if kind != "flat":
-            built._tune(take, count, recall, random)
+            built._tune(vectors, places, recall, random)
         return built
 
     @classmethod
@@ -117,14 +117,14 @@ class DenseIndex:
         scores, positions = self._index.search(queries, top_k, params=parameters)
         return [_ordered(*row) for row in zip(positions, scores, strict=True)]
 
-    def _tune(self, take: Take, count: int, recall: float, random: np.random.Generator) -> None:
+    def _tune(self, vectors: np.ndarray, places: np.ndarray, recall: float, random: np.random.Generator) -> None:
         """Sets the least effort that reaches `recall`, or the one beyond which it no longer rises."""
         knn_ground_truth = import_module("faiss.contrib.exhaustive_search").knn_ground_truth
-        sample = _gather(take, np.sort(random.choice(count, min(count, _SAMPLE), replace=False)), self.dimension)
+        sample = _sample(vectors, places, min(len(places), _TUNED_ON), random)
         noise = random.standard_normal(sample.shape, dtype=np.float32)
         noise *= _NOISE * np.linalg.norm(sample, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
         queries = sample + noise
-        _, exact = knn_ground_truth(queries, _chunks(take, count), _DEPTH, _faiss().METRIC_INNER_PRODUCT, ngpu=0)
+        _, exact = knn_ground_truth(queries, _chunks(vectors, places), _DEPTH, _faiss().METRIC_INNER_PRODUCT, ngpu=0)
         most = self._most if self._is_lists else _MOST_CANDIDATES
         best, effort = -1.0, 1 if self._is_lists else 2 * _DEPTH
         while True:
@@ -159,14 +159,13 @@ def _empty(kind: IndexKind, count: int, dimension: int) -> Any:
     return index
 
 
-def _chunks(take: Take, count: int) -> Iterator[np.ndarray]:
-    for start in range(0, count, _CHUNK):
-        yield take(start, min(start + _CHUNK, count))
+def _chunks(vectors: np.ndarray, places: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(places), _CHUNK):
+        yield vectors[places[start : start + _CHUNK]]
 
 
-def _gather(take: Take, positions: np.ndarray, dimension: int) -> np.ndarray:
-    rows = [take(int(position), int(position) + 1) for position in positions]
-    return np.concatenate(rows) if rows else np.zeros((0, dimension), dtype=np.float32)
+def _sample(vectors: np.ndarray, places: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
+    return np.asarray(vectors[places[np.sort(random.choice(len(places), size, replace=False))]])
 
 
 def _ordered(positions: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress, searched_text
-from ewe.retrieval.store.sqlite_file import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors, whole_file
 from ewe.types import Passage
 
 _BATCH = 1024
@@ -83,11 +83,11 @@ class Vectors:
     def _open(self, folder: Path) -> None:
         """Takes over what lies in the folder, or empties it if another encoder made it."""
         keys, vectors = folder / "keys.u64", folder / "vectors.f32"
-        note = encoder_note(self._encoder)
-        if not _is_same(_noted(folder), np.array(note["probe"])):
+        if not is_made_by(self._encoder, read_note(folder)):
             for path in (keys, vectors):
                 path.unlink(missing_ok=True)
-            _write_note(folder, note)
+            with whole_file(folder / _ENCODER) as file:
+                json.dump(encoder_note(self._encoder), file)
         for path in (keys, vectors):
             path.touch()
         row = 4 * self._encoder.dimension
@@ -102,21 +102,24 @@ class Vectors:
             }
 
 
-def made_by(encoder: Encoder, folder: Path) -> bool:
-    """Whether the vectors in `folder` are this encoder's; it is only run if its files do not tell."""
-    return is_made_by(encoder, _noted(folder))
-
-
 def is_made_by(encoder: Encoder, note: Mapping[str, Any]) -> bool:
-    """Whether a note of `encoder_note` is of an encoder whose vectors are the same."""
+    """Whether a note of `encoder_note` is of an encoder whose vectors are the same.
+
+    The encoder is only run if its files do not tell.
+    """
     fingerprint = _fingerprint(encoder)
-    is_known = bool(fingerprint) and note.get("fingerprint") == fingerprint
-    return is_known or _is_same(note, _probe(encoder))
+    if fingerprint and note.get("fingerprint") == fingerprint:
+        return True
+    try:
+        stored = np.array(note.get("probe") or [], dtype=np.float64)
+    except (ValueError, TypeError):
+        return False
+    return is_same_probe(stored, probe_of(encoder))
 
 
 def encoder_note(encoder: Encoder) -> dict[str, Any]:
     """What tells the encoder from others, as JSON: name, fingerprint and the vector of a probe."""
-    return {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": _probe(encoder).tolist()}
+    return {"name": encoder.name, "fingerprint": _fingerprint(encoder), "probe": probe_of(encoder).tolist()}
 
 
 def count_vectors(folder: Path) -> int:
@@ -133,32 +136,23 @@ def _check(vector: np.ndarray) -> int:
     return zlib.crc32(vector.tobytes())
 
 
-def _write_note(folder: Path, note: Mapping[str, Any]) -> None:
-    partial = folder / f"{_ENCODER}.partial"
-    partial.write_text(json.dumps(note), encoding="utf-8")
-    partial.replace(folder / _ENCODER)
-
-
 def _fingerprint(encoder: Encoder) -> str:
     return str(getattr(encoder, "fingerprint", ""))
 
 
-def _probe(encoder: Encoder) -> np.ndarray:
+def probe_of(encoder: Encoder) -> np.ndarray:
+    """The vector of a text that is always the same, float32 [dimension]: it tells encoders apart."""
     probe: np.ndarray = encoder.encode_passages([_PROBE])[0]
     return probe
 
 
-def _is_same(note: Mapping[str, Any], probe: np.ndarray) -> bool:
-    """Whether the noted encoder turns the probe into (nearly) the vector that `probe` is."""
-    try:
-        stored = np.array(note.get("probe") or [], dtype=np.float64)
-    except (ValueError, TypeError):
-        return False
+def is_same_probe(stored: np.ndarray, probe: np.ndarray) -> bool:
+    """Whether two vectors of `probe_of` are of encoders that give (nearly) the same vectors."""
     return stored.shape == probe.shape and bool(np.linalg.norm(stored - probe) <= _SAME * np.linalg.norm(probe))
 
 
-def _noted(folder: Path) -> dict[str, Any]:
-    """What the folder says of its encoder; empty where it says nothing that can be read."""
+def read_note(folder: Path) -> dict[str, Any]:
+    """The `encoder_note` of the vectors in a folder; empty where none can be read."""
     try:
         note = json.loads((folder / _ENCODER).read_bytes())
     except (OSError, ValueError):

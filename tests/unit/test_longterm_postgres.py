@@ -332,9 +332,9 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(url: str) -> None
 
 
 def test_other_databases_are_refused_by_name(store: MemoryStore, postgres: Any) -> None:
-    with pytest.raises(DatastoreError, match="holds memories already"):
+    with pytest.raises(DatastoreError, match="holds a memory store already"):
         MemoryStore.create(store.path)
-    with pytest.raises(DatastoreError, match="holds no memories"):
+    with pytest.raises(DatastoreError, match="holds no memory store"):
         MemoryStore.open(postgres.new_schema())
     raw(store, "UPDATE state SET version = 99")
     with pytest.raises(DatastoreError, match="schema version 99"):
@@ -356,7 +356,7 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
     store.add(memories(3, BOB))
     store.embeddings.embed(encoder)
     [ann] = store.scope_numbers([ANN])
-    assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
+    assert store.embeddings.index._indexes() == [(f"vectors_of_{ann}", ann, True)]
     [query] = encoder.encode_queries(["word7"])
     vectors = encoder.encode_passages([memory.content for memory in store.scan([ANN])])
     best = np.sort(vectors @ query)[::-1]
@@ -369,7 +369,7 @@ def test_large_scopes_have_an_index_of_their_own(store: MemoryStore, monkeypatch
     np.testing.assert_allclose([product for _, product in found], best[:10], rtol=1e-5)
     raw(store, "CREATE INDEX vectors_of_1_ccnew ON memories (number)")  # as REINDEX names what it has begun
     store.embeddings.embed(WordEncoder("others"), replace=True)
-    assert store.embeddings._index._indexes() == [(f"vectors_of_{ann}", ann, True)]
+    assert store.embeddings.index._indexes() == [(f"vectors_of_{ann}", ann, True)]
     [(definition,)] = raw(store, f"SELECT pg_get_indexdef('vectors_of_{ann}'::regclass)")
     assert "vector(24)" in definition
 

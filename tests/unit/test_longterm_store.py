@@ -185,6 +185,31 @@ def file_store(tmp_path: Path):
         yield created
 
 
+def test_a_change_reads_no_table_of_all_tenants(file_store: MemoryStore) -> None:
+    store = file_store
+    store.add([*memories(40, ANN), *memories(40, BOB)])
+    statements: list[str] = []
+    store._session._connection.set_trace_callback(statements.append)
+    store.add(memories(2, ANN, first=40))
+    store.revise(ANN, "m1", Change(content="other words"), at=1.0, reason="said")
+    store.recalled(ANN, ["m2"])
+    store.delete(ANN, ["m3", "m4"], at=2.0, reason="asked")
+    assert len(store.deletions(ANN)) == 2
+    store.erase("ann", at=3.0, reason="asked")
+    store._session._connection.set_trace_callback(None)
+    plans = [
+        (statement, step)
+        for statement in statements
+        if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
+        for *_, step in store._session.query(f"EXPLAIN QUERY PLAN {statement}")
+    ]
+    tables = ("scopes", "memories", "revisions", "deletions", "words", "postings")
+    assert len(plans) > 20
+    assert not [
+        (statement, step) for statement, step in plans if step.startswith(tuple(f"SCAN {one}" for one in tables))
+    ]
+
+
 def test_what_another_scope_holds_cannot_be_told_from_any_answer(store: MemoryStore) -> None:
     store.add([Memory("x", "Ann's secret", scope=ANN), Memory("y", "everybody's")])
     for scope in (BOB, Scope("ann", "helper"), Scope(agent="ann"), Scope()):

@@ -16,7 +16,6 @@ import pytest
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
-from ewe.longterm.store.memory_file import SCHEMA_VERSION
 from tests.unit.longterm_parts import SHARED, WordEncoder, impatient, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
@@ -239,76 +238,6 @@ def test_an_erased_user_is_in_no_file_under_any_agent(
         store.erase("", at=4.0, reason="asked")
 
 
-def older(store: MemoryStore) -> Path:
-    """The store's file under the schema before this one, of which the newest index is missing."""
-    store.add(memories(2))
-    store.close()
-    with sqlite3.connect(store.path / "memories.sqlite") as connection:
-        connection.execute("DROP INDEX deletions_by_id")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
-    connection.close()
-    return store.path
-
-
-def test_an_older_schema_is_brought_up_to_date_by_a_writer(
-    file_store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = file_store
-    path = older(store)
-    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {})
-    with pytest.raises(DatastoreError, match="no step leads on"):
-        MemoryStore.open(path, read_only=False)
-    step = "CREATE INDEX deletions_by_id ON deletions (id, user, agent)"
-    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {SCHEMA_VERSION - 1: step})
-    with pytest.raises(DatastoreError, match="open it once for writing"):
-        MemoryStore.open(path)
-    with MemoryStore.open(path, read_only=False) as opened:
-        assert (list(opened.scan()), opened.verify()) == (memories(2), [])
-    with MemoryStore.open(path) as opened:
-        assert len(opened) == 2
-
-
-def test_a_store_of_schema_1_keeps_its_histories_and_learns_when_memories_were_confirmed(
-    file_store: MemoryStore,
-) -> None:
-    store = file_store
-    store.add(memories(2))
-    for at, veracity in ((3.0, 0.7), (4.0, 0.9), (5.0, 0.4)):
-        store.revise(Scope(), "m1", Change(veracity=veracity), at=at, reason="said")
-    path = store.path
-    store.close()
-    with sqlite3.connect(path / "memories.sqlite") as connection:
-        connection.execute("DROP TRIGGER deletions_stay")
-        connection.execute("DROP TABLE erasing")
-        connection.execute("CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions BEGIN SELECT 1; END")
-        connection.execute("ALTER TABLE revisions DROP COLUMN uncertainty")
-        connection.execute("ALTER TABLE revisions DROP COLUMN checksum")
-        for column in ("confirmed_at", "valid_from", "valid_until", "checksum"):
-            connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    with MemoryStore.open(path, read_only=False) as opened:
-        [memory, other] = opened.scan()
-        assert (memory.confirmed_at, other.confirmed_at) == (0.0, 4.0)
-        opened.revise(memory.scope, memory.id, Change(uncertainty=0.25), at=2.0, reason="said")
-        history = opened.history(memory.scope, memory.id)
-        assert [revision.uncertainty for revision in history] == [None, 0.25]
-        assert opened.verify() == []
-
-
-def test_a_step_that_fails_leaves_the_file_as_it_was(file_store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = file_store
-    path = older(store)
-    step = "CREATE INDEX deletions_by_id ON deletions (id); INSERT INTO nowhere VALUES (1)"
-    monkeypatch.setattr("ewe.longterm.store.memory_file.MIGRATIONS", {SCHEMA_VERSION - 1: step})
-    with pytest.raises(DatastoreError, match="nowhere"):
-        MemoryStore.open(path, read_only=False)
-    with sqlite3.connect(path / "memories.sqlite") as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION - 1,)
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'deletions_by_id'").fetchone()
-    connection.close()
-
-
 def test_damaged_and_foreign_files_are_refused_by_name(file_store: MemoryStore, tmp_path: Path) -> None:
     store = file_store
     store.add(memories(200))
@@ -323,16 +252,17 @@ def test_damaged_and_foreign_files_are_refused_by_name(file_store: MemoryStore, 
         (b"", "no datastore, or damaged"),
         (good[: len(good) // 2], "cut short"),
         (good[:60] + (99).to_bytes(4, "big") + good[64:], "schema version 99.*update"),
+        (good[:60] + (3).to_bytes(4, "big") + good[64:], "schema version 3.*import them here"),
         (other.read_bytes(), "no memory store of this engine"),
     ):
         file.write_bytes(content)
         for read_only in (True, False):
             with pytest.raises(DatastoreError, match=rf"memories\.sqlite.*{told}"):
                 MemoryStore.open(store.path, read_only=read_only)
-    with pytest.raises(DatastoreError, match="holds no memories"):
+    with pytest.raises(DatastoreError, match="holds no memory store"):
         MemoryStore.open(tmp_path / "nothing", read_only=False)
     assert not (tmp_path / "nothing").exists()
-    with pytest.raises(DatastoreError, match="holds memories already"):
+    with pytest.raises(DatastoreError, match="holds a memory store already"):
         MemoryStore.create(store.path)
 
 

@@ -1,6 +1,7 @@
 """Dense retrieval against brute force in float64, and its files against kills, damage and other encoders."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def recall_of(found, expected):
 def test_flat_is_exact():
     vectors, queries = clustered(900)
     positions, scores = exact(vectors, queries, 7)
-    index = DenseIndex.build("flat", lambda start, stop: vectors[start:stop], len(vectors), 32)
+    index = DenseIndex.build("flat", vectors, np.arange(len(vectors)))
     for row, (found, values) in enumerate(index.search(queries, 7)):
         assert found.tolist() == positions[row].tolist()
         np.testing.assert_allclose(values, scores[row], atol=1e-6)
@@ -58,7 +59,7 @@ def test_flat_is_exact():
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
 def test_an_approximate_index_finds_the_share_that_it_is_tuned_to(kind):
     vectors, queries = clustered(3000)
-    index = DenseIndex.build(kind, lambda start, stop: vectors[start:stop], len(vectors), 32, recall=0.95)
+    index = DenseIndex.build(kind, vectors, np.arange(len(vectors)), recall=0.95)
     expected = exact(vectors, queries, 10)[0]
     assert recall_of(index.search(queries, 10), expected) >= 0.95
     tuned = index.effort
@@ -70,10 +71,7 @@ def test_an_approximate_index_finds_the_share_that_it_is_tuned_to(kind):
 
 def test_more_recall_costs_more_effort():
     vectors, _ = clustered(3000, clusters=300)
-    low, high = (
-        DenseIndex.build("ivf", lambda start, stop: vectors[start:stop], 3000, 32, recall=recall).effort
-        for recall in (0.6, 0.999)
-    )
+    low, high = (DenseIndex.build("ivf", vectors, np.arange(3000), recall=recall).effort for recall in (0.6, 0.999))
     assert low < high
 
 
@@ -81,7 +79,7 @@ def test_compressed_vectors_are_small_and_keep_most_neighbours(tmp_path):
     vectors, queries = clustered(3000)
     sizes = {}
     for kind in ("flat", "pq"):
-        index = DenseIndex.build(kind, lambda start, stop: vectors[start:stop], 3000, 32)
+        index = DenseIndex.build(kind, vectors, np.arange(3000))
         index.save(tmp_path / kind)
         sizes[kind] = (tmp_path / kind).stat().st_size
     assert sizes["pq"] < sizes["flat"] / 2
@@ -91,7 +89,7 @@ def test_compressed_vectors_are_small_and_keep_most_neighbours(tmp_path):
 @pytest.mark.parametrize("kind", ["flat", *APPROXIMATE])
 def test_a_saved_index_searches_as_before_and_only_what_is_allowed(kind, tmp_path):
     vectors, queries = clustered(2000)
-    index = DenseIndex.build(kind, lambda start, stop: vectors[start:stop], 2000, 32)
+    index = DenseIndex.build(kind, vectors, np.arange(2000))
     index.save(tmp_path / "index")
     loaded = DenseIndex.load(tmp_path / "index")
     assert (len(loaded), loaded.dimension, loaded.effort) == (2000, 32, index.effort)
@@ -117,7 +115,7 @@ def test_the_kind_suits_the_number_of_vectors(kind, count, made):
 @pytest.mark.parametrize("kind", ["ivf", "pq"])
 def test_the_smallest_learned_index_works(kind):
     vectors, queries = clustered(256)
-    index = DenseIndex.build(kind, lambda start, stop: vectors[start:stop], 256, 32)
+    index = DenseIndex.build(kind, vectors, np.arange(256))
     assert all(len(row) == 5 for row, _ in index.search(queries, 5))
 
 
@@ -258,13 +256,17 @@ def test_a_damaged_encoder_file_means_other_vectors(store):
         assert len(encoder.encoded) > 400
 
 
-def test_a_full_disk_is_an_error_that_names_the_file(store, monkeypatch):
+@pytest.mark.parametrize(("synced", "name"), [(0, "encoder.json"), (1, "vectors.f32"), (2, "keys.u64")])
+def test_a_full_disk_is_an_error_that_names_the_file(store, monkeypatch, synced, name):
+    calls = count()
+
     def full(_):
-        raise OSError(28, "No space left on device")
+        if next(calls) == synced:
+            raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(vector_files.os, "fsync", full)
-        with pytest.raises(DatastoreError, match=r"vectors.f32: No space left"):
+        with pytest.raises(DatastoreError, match=rf"{name}: No space left"):
             DenseRetriever(store, HashEncoder())
     assert ids(DenseRetriever(store, HashEncoder()).retrieve(["w17"], 3)) == ids(
         DenseRetriever(PASSAGES, HashEncoder()).retrieve(["w17"], 3)

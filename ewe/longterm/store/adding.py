@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -66,8 +66,9 @@ def _check(memory: Memory, revisions: Sequence[Revision]) -> None:
 
 
 def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon, batch: Sequence[History]) -> AddResult:
-    new, duplicates, conflicts = _sorted_out(session, [memory for memory, _ in batch])
-    scopes = _scope_numbers(connection, [batch[place][0].scope for place in new])
+    memories = [memory for memory, _ in batch]
+    scopes = {scope: _scope_number(connection, scope) for scope in dict.fromkeys(memory.scope for memory in memories)}
+    new, duplicates, conflicts = _compared(session, memories, scopes)
     rows, changes, entries = [], [], []
     for number, place in zip(session.new_numbers(len(new)), new, strict=True):
         memory, revisions = batch[place]
@@ -82,19 +83,16 @@ def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon,
     return AddResult(len(new), duplicates, tuple(conflicts))
 
 
-def _sorted_out(session: MemorySession, memories: Sequence[Memory]) -> tuple[list[int], int, list[tuple[Scope, str]]]:
-    """The places of the new ones, the number of those that are known, and the conflicts."""
+def _compared(
+    session: MemorySession, memories: Sequence[Memory], scopes: Mapping[Scope, int]
+) -> tuple[list[int], int, list[tuple[Scope, str]]]:
+    """The places of the new memories, how many are there already, and the conflicts; scopes: their numbers."""
     ids: dict[Scope, list[str]] = {}
     for memory in memories:
         ids.setdefault(memory.scope, []).append(memory.id)
     known: dict[tuple[Scope, str], str] = {}
     for scope, wanted in ids.items():
-        rows = session.lookup(
-            "SELECT id, content FROM memories "
-            'WHERE scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?) AND id IN',
-            wanted,
-            (scope.user, scope.agent),
-        )
+        rows = session.lookup("SELECT id, content FROM memories WHERE scope = ? AND id IN", wanted, (scopes[scope],))
         known.update(((scope, memory_id), content) for memory_id, content in rows)
     new, duplicates, conflicts = [], 0, []
     for place, memory in enumerate(memories):
@@ -109,11 +107,11 @@ def _sorted_out(session: MemorySession, memories: Sequence[Memory]) -> tuple[lis
     return new, duplicates, conflicts
 
 
-def _scope_numbers(connection: Connection, scopes: Iterable[Scope]) -> dict[Scope, int]:
-    """The numbers of scopes; those that held nothing so far get one."""
-    numbers = {}
-    for scope in dict.fromkeys(scopes):
-        names = (scope.user, scope.agent)
-        connection.execute('INSERT INTO scopes ("user", agent) VALUES (?, ?) ON CONFLICT DO NOTHING', names)
-        [(numbers[scope],)] = connection.execute('SELECT number FROM scopes WHERE "user" = ? AND agent = ?', names)
-    return numbers
+def _scope_number(connection: Connection, scope: Scope) -> int:
+    """The number of a scope; one that held nothing so far gets one."""
+    [(number,)] = connection.execute(
+        'INSERT INTO scopes ("user", agent) VALUES (?, ?) '
+        'ON CONFLICT ("user", agent) DO UPDATE SET agent = excluded.agent RETURNING number',
+        (scope.user, scope.agent),
+    )
+    return int(number)

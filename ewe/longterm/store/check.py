@@ -62,18 +62,18 @@ def _invalid(session: MemorySession) -> list[str]:
         try:
             memory = memory_of(Scope(), values)
             _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
-            for told, *revision in session.query(
+            for stored, *revision in session.query(
                 f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
                 (number,),
             ):
                 revision_of(memory.id, revision)
-                _compare(told, checksum(revision), f"a revision of memory {memory.id!r}")
+                _compare(stored, checksum(revision), f"a revision of memory {memory.id!r}")
         except (InvalidRequestError, ValueError, TypeError) as error:
             found.append(f"{session.name} is damaged: {error}")
     return found
 
 
-def _compare(stored: int | None, found: int, name: str) -> None:
+def _compare(stored: int, found: int, name: str) -> None:
     """Raises ValueError for a row that is not the one that was written."""
-    if stored is not None and stored != found:
+    if stored != found:
         raise ValueError(f"{name} is not what was written: bytes have changed in place")

@@ -1,6 +1,6 @@
 """Finding memories by their meaning: by vectors of their contents."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,19 +9,17 @@ from ewe.longterm.records import Scope
 from ewe.longterm.store.memory_session import MemorySession
 from ewe.retrieval.encoders import Encoder
 from ewe.retrieval.source import Progress
-from ewe.retrieval.store.session import Connection
+from ewe.retrieval.vectors import is_same_probe, probe_of
 
 _BATCH = 256
-_PROBE = "She moved to Lyon in March 2019 and has not eaten meat since."
-_SAME = 1e-2  # other machines and batch sizes move a vector by less, another model by more (as a share of its length)
 
 
 class Embeddings:
-    """The vectors of all memories. `forget` belongs inside the transaction that changes the memories."""
+    """Makes the vectors of all memories and finds memories by them; `index`: where they lie."""
 
     def __init__(self, session: MemorySession) -> None:
         self._session = session
-        self._index = session.vector_index()
+        self.index = session.vector_index()
         self._checked: tuple[Encoder, int] | None = None  # whose vectors are known to be those of which file
 
     def embed(self, encoder: Encoder, replace: bool = False, progress: Progress | None = None) -> int:
@@ -43,7 +41,7 @@ class Embeddings:
             after = rows[-1][0]
             if progress is not None:
                 progress(done, max(total, done))
-        self._index.arrange(sorted(touched))
+        self.index.arrange(sorted(touched))
         return done
 
     @property
@@ -59,8 +57,7 @@ class Embeddings:
         name, stored, file = known
         if self._checked is not None and self._checked[0] is encoder and self._checked[1] == file:
             return
-        probe = encoder.encode_passages([_PROBE])[0]
-        if stored.shape != probe.shape or np.linalg.norm(stored - probe) > _SAME * np.linalg.norm(probe):
+        if not is_same_probe(stored, probe_of(encoder)):
             raise ConfigError(
                 f"{self._session.name} has vectors of the encoder {name}, not of {encoder.name}: use that one, or "
                 "make them again with 'ewe memory embed --replace'"
@@ -73,15 +70,7 @@ class Embeddings:
         query: float32 [dimension]. Equal products: the newest first. Scopes with more than 20,000 vectors are searched
         approximately, which can miss some.
         """
-        return self._index.search(query, scopes, top_k) if self.exist else []
-
-    def forget(self, connection: Connection, scopes: Iterable[int], memories: Sequence[int]) -> None:
-        """Gives up the vectors of memories in the scopes; `wipe` takes them from the disk after the commit."""
-        self._index.forget(connection, scopes, memories)
-
-    def wipe(self) -> bool:
-        """Takes the vectors that were given up from the disk, unless they were made again; whether there were any."""
-        return self._index.wipe()
+        return self.index.search(query, scopes, top_k) if self.exist else []
 
     def _adopt(self, encoder: Encoder, replace: bool) -> int:
         """Makes the store this encoder's, if it has none or its vectors are to be made again; which one it is there."""
@@ -89,7 +78,7 @@ class Embeddings:
         if known is not None and not replace:
             self.check(encoder)
             return known[2]
-        probe = encoder.encode_passages([_PROBE])[0].astype("<f4")
+        probe = probe_of(encoder).astype("<f4")
         with self._session.transaction() as connection, self._session.seeing(None):
             self._session.lock_out()
             [(file,)] = connection.execute(
@@ -98,7 +87,7 @@ class Embeddings:
                 (encoder.name, probe.tobytes()),
             ).fetchall()
             connection.execute("UPDATE memories SET cell = NULL")
-            self._index.start(connection, len(probe))
+            self.index.start(connection, len(probe))
         return int(file)
 
     def _waiting(self, after: int) -> list[tuple[int, str, Scope]]:
@@ -131,7 +120,7 @@ class Embeddings:
                 place for place, (number, content, _) in enumerate(rows) if contents.get(number, ("",))[0] == content
             ]
             entries = [(number, int(contents[number][1]), content) for number, content, _ in (rows[i] for i in places)]
-            self._index.write(connection, entries, vectors[places])
+            self.index.write(connection, entries, vectors[places])
         return [scope for _, scope, _ in entries]
 
     def _known(self) -> tuple[str, np.ndarray, int] | None:

@@ -5,20 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ewe.longterm.records import Scope
-from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.memory_rows import IN_SCOPE
+from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.retrieval.store.session import Connection
 
 ALL_IDS = "*"
 """The id in the log that stands for everything of an erased user."""
 
 ADD_DELETION = 'INSERT INTO deletions (at, "user", agent, id, reason) VALUES (?, ?, ?, ?, ?)'
-_COUNTS = {
-    "revisions": "SELECT count(*) FROM revisions WHERE memory IN",
-    "words": "SELECT count(*) FROM postings WHERE memory IN",
-    "vectors": "SELECT count(*) FROM memories WHERE cell IS NOT NULL AND number IN",
-}
+_Row = tuple[int, int, str, str, int, bool]  # number, number of the scope, content, id, revisions, has a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,8 @@ def erased_name(user: str) -> str:
 class Eraser:
     """Takes memories out of the tables; its methods belong inside a transaction."""
 
-    def __init__(self, session: MemorySession, lexicon: Lexicon, embeddings: Embeddings) -> None:
-        self._session, self._lexicon, self._embeddings = session, lexicon, embeddings
+    def __init__(self, session: MemorySession, lexicon: Lexicon, vectors: VectorIndex) -> None:
+        self._session, self._lexicon, self._vectors = session, lexicon, vectors
 
     def delete(
         self, connection: Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
@@ -52,7 +48,7 @@ class Eraser:
         taken = self._take(connection, scope, rows)
         connection.executemany(
             ADD_DELETION,
-            [(at, scope.user, scope.agent, memory_id, reason) for *_, memory_id in rows],
+            [(at, scope.user, scope.agent, memory_id, reason) for _, _, _, memory_id, *_ in rows],
         )
         return taken
 
@@ -74,26 +70,20 @@ class Eraser:
         connection.execute(ADD_DELETION, (at, erased_name(user), "", ALL_IDS, reason))
         return taken
 
-    def _rows(self, scope: Scope, ids: Iterable[str] | None) -> list[tuple[int, int, str, str]]:
-        """Number, number of the scope, content and id of memories."""
-        select = (
-            "SELECT number, scope, content, id FROM memories "
-            'WHERE scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
-        )
+    def _rows(self, scope: Scope, ids: Iterable[str] | None) -> list[_Row]:
+        select = f"SELECT number, scope, content, id, revisions, cell IS NOT NULL FROM memories WHERE {IN_SCOPE}"  # noqa: S608
         names = (scope.user, scope.agent)
         if ids is None:
             return self._session.query(select, names)
         return self._session.lookup(f"{select} AND id IN", list(dict.fromkeys(ids)), names)
 
-    def _take(self, connection: Connection, scope: Scope, rows: list[tuple[int, int, str, str]]) -> Erasure:
+    def _take(self, connection: Connection, scope: Scope, rows: list[_Row]) -> Erasure:
         numbers = [number for number, *_ in rows]
-        found = {
-            name: sum(part for (part,) in self._session.lookup(statement, numbers))
-            for name, statement in _COUNTS.items()
-        }
-        self._lexicon.remove(connection, [(number, within, content) for number, within, content, _ in rows])
-        self._embeddings.forget(connection, {within for _, within, *_ in rows}, numbers)
+        words = self._lexicon.remove(connection, [row[:3] for row in rows])
+        scopes = {within for _, within, *_ in rows}
+        self._vectors.forget(connection, scopes, numbers)
         connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
         connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
-        connection.execute("DELETE FROM scopes WHERE memories = 0")
-        return Erasure(scope, len(rows), **found)
+        connection.executemany("DELETE FROM scopes WHERE number = ? AND memories = 0", [(number,) for number in scopes])
+        revisions, vectors = sum(row[4] for row in rows), sum(row[5] for row in rows)
+        return Erasure(scope, len(rows), revisions, words, vectors)

@@ -1,7 +1,6 @@
 """Memories as a file of JSON lines, without vectors and words, which are made from the contents."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from ewe.longterm.store.adding import AddResult, History
 from ewe.longterm.store.memory_rows import Deletion, memory_from_json, revision_from_json
 from ewe.longterm.store.memory_store import MemoryStore
 from ewe.longterm.store.reading import MemoryReader
-from ewe.retrieval.store.sqlite_file import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors, whole_file
 
 _HEADER = {"format": "ewe-memories", "version": 1}
 
@@ -28,26 +27,16 @@ class ImportReport:
 
 def export_jsonl(store: MemoryReader, path: str | Path, scopes: Sequence[Scope] | None = None) -> int:
     """Writes these scopes' memories (None: all), whole or not at all; how many. Raises DatastoreError."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    count = 0
-    with file_errors(path):
-        try:
-            partial.touch(mode=0o600)
-            with partial.open("w", encoding="utf-8") as file, store.snapshot():
-                _write(file, _HEADER)
-                for memory in store.scan(scopes):
-                    history = [asdict(revision) for revision in store.history(memory.scope, memory.id)]
-                    _write(file, {"memory": asdict(memory), "revisions": history})
-                    count += 1
-                for scope in [None] if scopes is None else scopes:
-                    for entry in store.deletions(scope):
-                        _write(file, {"deletion": asdict(entry)})
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+    path, count = Path(path), 0
+    with whole_file(path, mode=0o600) as file, store.snapshot():
+        _write(file, _HEADER)
+        for memory in store.scan(scopes):
+            history = [asdict(revision) for revision in store.history(memory.scope, memory.id)]
+            _write(file, {"memory": asdict(memory), "revisions": history})
+            count += 1
+        for scope in [None] if scopes is None else scopes:
+            for entry in store.deletions(scope):
+                _write(file, {"deletion": asdict(entry)})
     return count
 
 
@@ -64,9 +53,9 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    found = _understood(json.loads(line), number)
+                    found = _parsed(json.loads(line), number)
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise InvalidRequestError(f"{path}, line {number}: {_told(error)}") from error
+                    raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
                 if isinstance(found, Deletion):
                     deletions.append(found)
                 elif found is not None and store.was_deleted(found[0]):
@@ -79,7 +68,7 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
     return ImportReport(result, deleted_here)
 
 
-def _understood(values: Any, number: int) -> History | Deletion | None:
+def _parsed(values: Any, number: int) -> History | Deletion | None:
     """What a line holds; None for the header, which must come first."""
     if number == 1:
         if values != _HEADER:
@@ -93,7 +82,7 @@ def _understood(values: Any, number: int) -> History | Deletion | None:
     return memory, [revision_from_json(revision) for revision in values["revisions"]]
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 

@@ -21,13 +21,13 @@ _Word = tuple[int, list[int]]  # in how many memories it is, and its number in e
 
 
 class Lexicon:
-    """The words of all memories. `add` and `remove` belong inside the transaction that changes the memories."""
+    """The inverted index of all memories. `add` and `remove` belong inside the transaction that changes them."""
 
     def __init__(self, session: MemorySession) -> None:
         self._session = session
 
     def add(self, connection: Connection, entries: Iterable[Entry]) -> None:
-        """Counts in the words of memories."""
+        """Puts the words of memories into the index."""
         frequencies: Counter[tuple[int, str]] = Counter()
         postings: list[tuple[int, int, int, int, str]] = []
         sizes: defaultdict[int, list[int]] = defaultdict(list)
@@ -53,8 +53,8 @@ class Lexicon:
             [(len(lengths), sum(lengths), scope) for scope, lengths in sizes.items()],
         )
 
-    def remove(self, connection: Connection, entries: Iterable[Entry]) -> None:
-        """Counts out the words of memories; a word that no memory of a scope holds any more is forgotten."""
+    def remove(self, connection: Connection, entries: Iterable[Entry]) -> int:
+        """Takes the words of memories out of the index, and those that a scope no longer holds; how many postings."""
         postings: list[tuple[int, str, int]] = []
         sizes: list[tuple[int, int]] = []
         for memory, scope, content in entries:
@@ -63,7 +63,7 @@ class Lexicon:
             sizes.append((len(tokens), scope))
         postings.sort()
         keys = [(scope, word) for scope, word, _ in postings]
-        connection.executemany(
+        removed = connection.executemany(
             "DELETE FROM postings WHERE word = (SELECT number FROM words WHERE scope = ? AND word = ?) AND memory = ?",
             postings,
         )
@@ -72,6 +72,7 @@ class Lexicon:
             "DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", list(dict.fromkeys(keys))
         )
         connection.executemany("UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", sizes)
+        return int(removed.rowcount) if postings else 0
 
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
         """(number of a memory, score) of at most `top_k` memories in the scopes, best first; equal scores: newest.
@@ -91,23 +92,23 @@ class Lexicon:
             return []
         # The length's part of a word's weight in a memory: norm[0] + norm[1] * its length.
         norm = (K1 * (1 - B), K1 * B * count / length)
-        rare, common = _divided(self._frequencies(query, scopes, marks))
+        rare, common = _split(self._frequencies(query, scopes, marks))
         scores: defaultdict[int, float] = defaultdict(float)
         for frequency, numbers in rare:
-            self._count_in(scores, _weight(count, frequency), norm, numbers)
+            self._add_scores(scores, _weight(count, frequency), norm, numbers)
         if common:
             found = _best(scores, max(_CANDIDATES, top_k))
             scores = defaultdict(float, {memory: scores[memory] for memory in found})
             for frequency, numbers in common:
-                self._count_in(scores, _weight(count, frequency), norm, numbers, found)
+                self._add_scores(scores, _weight(count, frequency), norm, numbers, found)
         return [(memory, scores[memory]) for memory in _best(scores, top_k)]
 
     def is_current(self) -> bool:
-        """Whether the words were taken from the texts as they are taken today."""
-        return self._session.query("SELECT words FROM state") == [(_fingerprint(),)]
+        """Whether the index was made with the tokenizer and stemmer of today."""
+        return self._session.query("SELECT words FROM state") == [(_tokenizer_digest(),)]
 
     def rebuild(self, connection: Connection) -> None:
-        """Takes the words of all memories again, inside a transaction."""
+        """Makes the index again from all memories, inside a transaction."""
         self._session.lock_out()
         for statement in (
             "DELETE FROM postings",
@@ -117,7 +118,7 @@ class Lexicon:
             connection.execute(statement)
         for page in self._session.pages("scope, content"):
             self.add(connection, page)
-        connection.execute("UPDATE state SET words = ?", (_fingerprint(),))
+        connection.execute("UPDATE state SET words = ?", (_tokenizer_digest(),))
 
     def _frequencies(self, query: str, scopes: Sequence[int], marks: str) -> list[_Word]:
         """Per word of the query that is known: in how many memories it is, and its numbers; the rarest first."""
@@ -133,7 +134,7 @@ class Lexicon:
         totals = sorted((sum(memories for memories, _ in places), word) for word, places in found.items())
         return [(total, [number for _, number in found[word]]) for total, word in totals[:_MOST_WORDS]]
 
-    def _count_in(
+    def _add_scores(
         self,
         scores: dict[int, float],
         weight: float,
@@ -141,7 +142,7 @@ class Lexicon:
         numbers: Sequence[int],
         among: Sequence[int] | None = None,
     ) -> None:
-        """Adds what a word gives to the scores of the memories that hold it, or of those `among` them."""
+        """Adds a word's weight to the scores of the memories that hold it; among: only of these."""
         part = "SELECT memory, times / (times + ? + ? * length) FROM postings WHERE word = ?"
         for number in numbers:
             if among is None:
@@ -157,7 +158,7 @@ def _weight(count: int, frequency: int) -> float:
     return math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
 
 
-def _divided(found: list[_Word]) -> tuple[list[_Word], list[_Word]]:
+def _split(found: list[_Word]) -> tuple[list[_Word], list[_Word]]:
     """The rarest words, whose postings are few enough to be read (one word in any case), and all others."""
     total = 0
     for place, (frequency, _) in enumerate(found):
@@ -172,8 +173,8 @@ def _best(scores: dict[int, float], top_k: int) -> list[int]:
     return heapq.nlargest(top_k, scores, key=lambda memory: (scores[memory], memory))
 
 
-def _fingerprint() -> str:
-    """Names the way in which texts come apart into words."""
+def _tokenizer_digest() -> str:
+    """A digest of the terms that tokenizer and stemmer make of a probe; another one asks for a new index."""
     return hashlib.sha256("\n".join(terms(_PROBE)).encode()).hexdigest()[:16]
 
 

@@ -20,6 +20,9 @@ MOMENT_COLUMNS = "scope, kind = 'turn', created_at, valid_from, valid_until"
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
 _REVISION_FIELDS = REVISION_COLUMNS.split(", ")
 
+IN_SCOPE = 'scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
+"""The condition that a memory is of a scope, by the names of user and agent."""
+
 _UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
 _SITTING = 3600.0  # seconds; turns further apart belong to two conversations
 
@@ -69,8 +72,10 @@ def memory_checksum(values: Sequence[Any]) -> int:
 
 def checksum(values: Sequence[Any]) -> int:
     """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
-    told = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]  # -0.0 is 0.0
-    return zlib.crc32(json.dumps(told).encode())
+    plain = [
+        value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values
+    ]  # -0.0 is 0.0
+    return zlib.crc32(json.dumps(plain).encode())
 
 
 def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:

@@ -30,7 +30,7 @@ class VectorIndex(Protocol):
         """Gives up the vectors of memories in the scopes. Belongs inside the transaction that changes the memories."""
 
     def wipe(self) -> bool:
-        """Takes the vectors that were given up from the disk; whether there was anything to do."""
+        """Takes the vectors that were given up from the disk, unless they were made again; whether there were any."""
 
     def arrange(self, scopes: Iterable[int]) -> None:
         """Speeds up searches of scopes that have grown large."""
@@ -39,7 +39,15 @@ class VectorIndex(Protocol):
 class MemorySession(Session):
     """A session with the tables of a store of memories."""
 
-    path: Path | str  # the folder of the store, or its URL
+    @classmethod
+    @abstractmethod
+    def exists(cls, path: str | Path) -> bool:
+        """Whether a store is there. Raises DatastoreError for a server that cannot be reached."""
+
+    @classmethod
+    @abstractmethod
+    def make(cls, path: str | Path) -> None:
+        """Makes an empty store, whole or not at all. Raises DatastoreError if there is one already."""
 
     def seeing(self, scopes: Sequence[Scope] | None) -> AbstractContextManager[None]:
         """Inside, statements are about these scopes (None: all), and a database with row-level security shows no other.

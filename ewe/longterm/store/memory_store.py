@@ -11,7 +11,7 @@ from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
 from ewe.longterm.store.erasing import Eraser, Erasure
-from ewe.longterm.store.memory_file import FILE_NAME, MemoryFile, create_database
+from ewe.longterm.store.memory_file import MemoryFile
 from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
 from ewe.longterm.store.memory_session import MemorySession
 from ewe.longterm.store.reading import MemoryReader, missing
@@ -65,26 +65,17 @@ class MemoryStore(MemoryReader):
 
     def __init__(self, session: MemorySession) -> None:
         super().__init__(session)
-        self._eraser = Eraser(session, self.lexicon, self.embeddings)
+        self._eraser = Eraser(session, self.lexicon, self.embeddings.index)
 
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Whether a store is there. Raises DatastoreError for a server that cannot be reached."""
-        if is_postgres(path):
-            from ewe.longterm.store.postgres import exists
-
-            return exists(path)
-        return (Path(path) / FILE_NAME).exists()
+        return _database(path).exists(path)
 
     @classmethod
     def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if there is one already."""
-        if is_postgres(path):
-            from ewe.longterm.store.postgres import create_schema
-
-            create_schema(path)
-        else:
-            create_database(Path(path))
+        _database(path).make(path)
         return cls.open(path, read_only=False)
 
     @classmethod
@@ -93,7 +84,7 @@ class MemoryStore(MemoryReader):
 
         Raises DatastoreError if there is none, or another process writes to the folder.
         """
-        store = cls(_session(path, read_only))
+        store = cls(_database(path)(path, read_only))
         if not read_only:
             try:
                 store._recover()
@@ -153,7 +144,7 @@ class MemoryStore(MemoryReader):
                 [within] = self.scope_numbers([scope])
                 self.lexicon.remove(connection, [(number, within, old.content)])
                 self.lexicon.add(connection, [(number, within, new.content)])
-                self.embeddings.forget(connection, [within], [number])
+                self.embeddings.index.forget(connection, [within], [number])
         self._wipe()
         return revision
 
@@ -229,23 +220,23 @@ class MemoryStore(MemoryReader):
         """Takes the vectors of memories that are gone from their file, and what was deleted from the log of SQLite."""
         if self._session.in_transaction:
             return  # the one who began it may still take it back; the next change, or the next start, does it
-        if self.embeddings.wipe():
+        if self.embeddings.index.wipe():
             self._session.empty_log()
 
     def _recover(self) -> None:
-        """Ends what a killed process had begun, and takes the words again if they come apart otherwise today."""
+        """Ends what a killed process had begun, and makes the index of words again if its tokenizer was another one."""
         self._wipe()
         if not self.lexicon.is_current():
             with self._session.transaction() as connection, self.seeing(None):
                 self.lexicon.rebuild(connection)
 
 
-def _session(path: str | Path, read_only: bool) -> MemorySession:
+def _database(path: str | Path) -> type[MemorySession]:
     if is_postgres(path):
         from ewe.longterm.store.postgres import PostgresSession
 
-        return PostgresSession(path, read_only)
-    return MemoryFile(Path(path), read_only)
+        return PostgresSession
+    return MemoryFile
 
 
 def _first(memory: Memory, reason: str, evidence: tuple[str, ...]) -> Revision:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from typing import Any
+from pathlib import Path
 
 from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
@@ -24,25 +24,37 @@ class PostgresSession(MemorySession):
     """
 
     _connection: PostgresConnection
-    path: str
 
-    def __init__(self, url: str, read_only: bool) -> None:
+    def __init__(self, url: str | Path, read_only: bool) -> None:
         super().__init__(url, read_only)
-        self.path = url
         with self._errors():
-            self._connection = PostgresConnection(url)
+            self._connection = PostgresConnection(self.name)
             try:
-                _check(url, self._connection)
+                _check(self.name, self._connection)
             except BaseException:
                 self._connection.close()
                 raise
         self._seen = _NOBODY
 
-    def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows that an SQL statement yields; none where it has no result."""
-        with self._lock, self._errors():
-            cursor = self._connection.execute(statement, tuple(values))
-            return cursor.fetchall() if cursor.description is not None else []
+    @classmethod
+    def exists(cls, url: str | Path) -> bool:
+        """Whether a store is in the current schema of a database. Raises DatastoreError if it cannot be reached."""
+        with postgres_errors(str(url)), closing(PostgresConnection(str(url))) as connection:
+            return _has_store(connection)
+
+    @classmethod
+    def make(cls, url: str | Path) -> None:
+        """Makes an empty store in the current schema of a database, whole or not at all."""
+        with postgres_errors(str(url)), closing(PostgresConnection(str(url))) as connection:
+            connection.execute("BEGIN")
+            # Of two processes that make a store at once one waits, and finds that it is there.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
+            if _has_store(connection):
+                raise DatastoreError(f"{url} holds a memory store already: open it, or choose another schema")
+            if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchall():
+                connection.execute("CREATE EXTENSION vector")
+            connection.execute(SCRIPT)
+            connection.execute("COMMIT")
 
     @contextmanager
     def seeing(self, scopes: Sequence[Scope] | None) -> Iterator[None]:
@@ -82,7 +94,7 @@ class PostgresSession(MemorySession):
 
     def make_index(self, name: str, definition: str) -> None:
         """Makes an index on a connection of its own, so that nobody waits; nothing where another process is at it."""
-        with self._errors(), closing(PostgresConnection(self.path)) as apart:
+        with self._errors(), closing(PostgresConnection(self.name)) as apart:
             lock = "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || ?, 0))"
             if apart.execute(lock, (name,)).fetchall() == [(True,)]:
                 apart.execute(f"DROP INDEX IF EXISTS {name}")  # what a process left that ended too early
@@ -126,29 +138,6 @@ class PostgresSession(MemorySession):
         )
 
 
-def create_schema(url: str) -> None:
-    """Makes an empty store in the current schema of a database, whole or not at all.
-
-    Raises DatastoreError if there is one, or it cannot be made.
-    """
-    with postgres_errors(url), closing(PostgresConnection(url)) as connection:
-        connection.execute("BEGIN")
-        # Of two processes that make a store at once one waits, and finds that it is there.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))")
-        if _has_store(connection):
-            raise DatastoreError(f"{url} holds memories already: open it, or choose another database or schema")
-        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchall():
-            connection.execute("CREATE EXTENSION vector")
-        connection.execute(SCRIPT)
-        connection.execute("COMMIT")
-
-
-def exists(url: str) -> bool:
-    """Whether a store is in the current schema of a database. Raises DatastoreError if it cannot be reached."""
-    with postgres_errors(url), closing(PostgresConnection(url)) as connection:
-        return _has_store(connection)
-
-
 def _has_store(connection: PostgresConnection) -> bool:
     return bool(connection.execute("SELECT to_regclass(quote_ident(current_schema()) || '.state')").fetchall()[0][0])
 
@@ -158,7 +147,7 @@ def _check(url: str, connection: PostgresConnection) -> None:
     if connection.execute(unbound).fetchall() == [(True,)]:
         raise DatastoreError(f"{url}: row-level security does not bind this role: connect as one that is no superuser")
     if not _has_store(connection):
-        raise DatastoreError(f"{url} holds no memories: 'ewe memory add' makes a store")
+        raise DatastoreError(f"{url} holds no memory store: 'ewe memory add' makes a store")
     [(version,)] = connection.execute("SELECT version FROM state").fetchall()
     if version != SCHEMA_VERSION:
         raise DatastoreError(f"{url} has schema version {version}, this engine reads {SCHEMA_VERSION}: update it")

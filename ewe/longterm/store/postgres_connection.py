@@ -48,9 +48,11 @@ class PostgresConnection:
         """Runs a statement with "?" for values."""
         return self._connection.execute(statement.replace("?", "%s"), values or None)
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> psycopg.Cursor[tuple[Any, ...]]:
         """Runs a statement once per row, all sent together."""
-        self._connection.cursor().executemany(statement.replace("?", "%s"), rows)
+        cursor = self._connection.cursor()
+        cursor.executemany(statement.replace("?", "%s"), rows)
+        return cursor
 
     def begin(self, statement: str) -> None:
         """Begins a transaction; if the connection was lost since the last one, on a new connection."""
@@ -105,7 +107,7 @@ def postgres_errors(url: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        advice = next((told for kind, told in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
+        advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "unexpected error")
         reason = error.diag.message_primary or str(error).strip()
         raise DatastoreError(f"{url}: {advice} ({reason})") from error
 

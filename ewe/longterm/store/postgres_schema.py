@@ -16,8 +16,6 @@ ALTER TABLE memories ADD embedding vector;
 ALTER TABLE revisions ADD scope bigint NOT NULL, ADD FOREIGN KEY (memory) REFERENCES memories ON DELETE CASCADE;
 ALTER TABLE postings ADD scope bigint NOT NULL;
 ALTER SEQUENCE memories_number_seq RENAME TO memory_numbers;
-CREATE INDEX deletions_by_user ON deletions ("user", agent);
-CREATE INDEX postings_by_memory ON postings (memory);
 """
 
 _TRIGGERS = """

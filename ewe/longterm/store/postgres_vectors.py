@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ewe.longterm.store.ivf import WHOLE_LIMIT
 from ewe.longterm.store.memory_session import Entry
 from ewe.retrieval.store.session import Connection
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from ewe.longterm.store.postgres import PostgresSession
 
 _PREFIX = "vectors_of_"  # the name of an index, with the number of its scope
-WHOLE_LIMIT = 20_000  # vectors of a scope that are compared one by one
 _MOST_DIMENSIONS = 2000  # of a vector in an index of pgvector
 _MOST_LOOKED_AT = 1000  # what pgvector lets hnsw.ef_search be
 

@@ -11,6 +11,7 @@ from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
 from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.memory_rows import (
+    IN_SCOPE,
     MEMORY_COLUMNS,
     MOMENT_COLUMNS,
     REVISION_COLUMNS,
@@ -22,7 +23,6 @@ from ewe.longterm.store.memory_rows import (
 from ewe.longterm.store.memory_session import MemorySession
 
 _PAGE = 1000
-_PREFIXED = ", ".join(f"memories.{column}" for column in MEMORY_COLUMNS.split(", "))
 
 
 class MemoryReader:
@@ -134,18 +134,12 @@ class MemoryReader:
 
     def was_deleted(self, memory: Memory) -> bool:
         """Whether the log says that a memory of this scope and id was deleted, or its user erased, since then."""
-        named = 'SELECT 1 FROM deletions WHERE id = ? AND "user" = ? AND agent = ? AND at >= ? LIMIT 1'
-        values = (memory.id, memory.scope.user, memory.scope.agent, memory.created_at)
-        with self.seeing([memory.scope]):
-            deleted = bool(self._session.query(named, values))
-        return deleted or self.was_erased(memory.scope.user, memory.created_at)
+        since = memory.created_at
+        return self._is_logged(memory.scope, memory.id, since) or self.was_erased(memory.scope.user, since)
 
     def was_erased(self, user: str, since: float) -> bool:
         """Whether the log says that all of a user was erased since then (seconds since 1970)."""
-        name = erased_name(user)
-        with self.seeing([Scope(name)]):
-            rows = self._session.query('SELECT at FROM deletions WHERE id = ? AND "user" = ?', (ALL_IDS, name))
-        return any(at >= since for (at,) in rows)
+        return self._is_logged(Scope(erased_name(user)), ALL_IDS, since)
 
     def stats(self) -> dict[str, Any]:
         """What a store holds, as JSON-ready counts; bytes are those of all its files."""
@@ -168,11 +162,15 @@ class MemoryReader:
         """Inside, every read (of all threads that use this object) sees the store as it was when it was entered."""
         return self._session.snapshot()
 
+    def _is_logged(self, scope: Scope, memory_id: str, since: float) -> bool:
+        statement = 'SELECT 1 FROM deletions WHERE id = ? AND "user" = ? AND agent = ? AND at >= ? LIMIT 1'
+        with self.seeing([scope]):
+            return bool(self._session.query(statement, (memory_id, scope.user, scope.agent, since)))
+
     def _row(self, scope: Scope, memory_id: str) -> tuple[Any, ...] | None:
         """Number, count of revisions and `MEMORY_COLUMNS` of a memory."""
         rows = self._session.query(
-            f"SELECT memories.number, memories.revisions, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
-            "ON scopes.number = memories.scope WHERE scopes.user = ? AND scopes.agent = ? AND memories.id = ?",
+            f"SELECT number, revisions, {MEMORY_COLUMNS} FROM memories WHERE {IN_SCOPE} AND id = ?",  # noqa: S608
             (scope.user, scope.agent, memory_id),
         )
         return rows[0] if rows else None
@@ -195,7 +193,7 @@ class MemoryReader:
 
 
 _SELECT = (
-    f"SELECT memories.number, scopes.user, scopes.agent, {_PREFIXED} FROM memories JOIN scopes "  # noqa: S608
+    f"SELECT memories.number, scopes.user, scopes.agent, {MEMORY_COLUMNS} FROM memories JOIN scopes "  # noqa: S608
     "ON scopes.number = memories.scope"
 )
 

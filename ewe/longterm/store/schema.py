@@ -4,9 +4,8 @@
 # {name}: a text that is compared byte by byte.
 # memories.cell: NULL without a vector, 0 for a vector, else the cell of its scope that the vector lies in.
 # memories.revisions: how many there have to be; a lost one shows.
-# memories.checksum, revisions.checksum: of the row; NULL where schema 3 of SQLite or an earlier one wrote it.
 # erasing: whose log entries may go; empty but inside the transaction that erases a user.
-# revisions.uncertainty: after the revision; NULL where schema 1 of SQLite wrote it.
+# revisions.uncertainty: after the revision; NULL where an imported history does not say.
 _TABLES = """
 CREATE TABLE state (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -44,7 +43,7 @@ CREATE TABLE memories (
     valid_until {real},
     revisions {integer} NOT NULL,
     cell {integer},
-    checksum {integer},
+    checksum {integer} NOT NULL,
     UNIQUE (scope, id)
 );
 CREATE INDEX memories_without_vector ON memories (number) WHERE cell IS NULL;
@@ -58,7 +57,7 @@ CREATE TABLE revisions (
     evidence TEXT NOT NULL,
     content_before TEXT NOT NULL,
     uncertainty {real},
-    checksum {integer},
+    checksum {integer} NOT NULL,
     PRIMARY KEY (memory, number)
 ) {clustered};
 CREATE TABLE deletions (
@@ -69,7 +68,7 @@ CREATE TABLE deletions (
     id {name} NOT NULL,
     reason TEXT NOT NULL
 );
-CREATE INDEX deletions_by_id ON deletions (id, "user", agent);
+CREATE INDEX deletions_by_scope ON deletions ("user", agent, id);
 CREATE TABLE erasing ("user" {name} NOT NULL);
 CREATE TABLE words (
     number {identity},

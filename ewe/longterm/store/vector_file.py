@@ -78,7 +78,7 @@ class FileVectors:
         self._opened: VectorFile | None = None
 
     def start(self, connection: Connection, dimension: int) -> None:
-        """Forgets what was known of an earlier encoder's vectors; `arrange` removes their file after the commit."""
+        """Drops what belongs to an earlier encoder's vectors; `arrange` removes their file after the commit."""
         connection.execute("DELETE FROM cells")
         connection.execute("DELETE FROM unwiped")
         connection.execute("UPDATE scopes SET vectors_changed = vectors_changed + 1")

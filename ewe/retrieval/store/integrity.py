@@ -60,18 +60,17 @@ def problems(store: PassageStore) -> list[str]:
 
 def _file_problems(store: PassageStore) -> list[str]:
     try:
-        found = [str(message) for (message,) in store.query("PRAGMA integrity_check(20)")]
+        return [f"{store.file} is damaged: {message}" for message in store.damages()]
     except DatastoreError as error:
         return [str(error)]
-    return [f"{store.file} is damaged: {message}" for message in found if message != "ok"]
 
 
 def _row_problems(store: PassageStore) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
     checksum, count = "0" * 64, 0
     try:
-        for row in store.scan_digests():
-            checksum, count = checksum_after(checksum, [row]), count + 1
+        for rowid, digest, _ in store.scan_digests():
+            checksum, count = checksum_after(checksum, [(rowid, digest)]), count + 1
         if count != len(store):
             return [f"{store.file} is damaged: it counts {len(store)} passages and holds {count}"]
         if checksum != store.checksum:

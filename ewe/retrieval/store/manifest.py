@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.sqlite_file import file_errors
+from ewe.retrieval.store.sqlite_file import file_errors, whole_file
 
 if TYPE_CHECKING:
     from ewe.retrieval.store.passage_store import PassageStore
@@ -54,18 +54,19 @@ def publish_index(
         folder.mkdir(parents=True, exist_ok=True)
         data = folder / f"data-{uuid4().hex[:12]}"
         data.mkdir()
-    try:
-        generation, checksum = source.generation, source.checksum
-        yield data
-        with file_errors(folder):
+        try:
+            generation, checksum = source.generation, source.checksum
+            yield data
             paths = sorted(path for path in data.rglob("*") if path.is_file())
             files = {path.relative_to(data).as_posix(): _sha256(path, sync=True) for path in paths}
             manifest = Manifest(kind, generation, checksum, data.name, dict(parameters or {}), files)
-            _write(folder / MANIFEST, manifest)
-            _remove_others(folder, keep=data)
-    except BaseException:
-        shutil.rmtree(data, ignore_errors=True)
-        raise
+            # From here on the new index is the one that counts.
+            with whole_file(folder / MANIFEST) as file:
+                json.dump(asdict(manifest), file, indent=2, sort_keys=True)
+        except BaseException:
+            shutil.rmtree(data, ignore_errors=True)
+            raise
+        _remove_others(folder, keep=data)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -124,16 +125,6 @@ def _sha256(path: Path, sync: bool = False) -> str:
         if sync:
             os.fsync(file.fileno())
     return digest
-
-
-def _write(path: Path, manifest: Manifest) -> None:
-    """The manifest, whole or not at all; from here on the new index is the one that counts."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(asdict(manifest), file, indent=2, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _remove_others(folder: Path, keep: Path) -> None:

@@ -1,7 +1,6 @@
 """The passages of a datastore on disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -10,14 +9,40 @@ from typing import Any, Self
 
 from ewe.errors import DatastoreError
 from ewe.retrieval.store.integrity import checksum_after, content_digest, passage_digest
-from ewe.retrieval.store.session import Connection, FileSession
-from ewe.retrieval.store.sqlite_file import FILE_NAME, connect, create_database
+from ewe.retrieval.store.session import FileSession
+from ewe.retrieval.store.sqlite_file import StoreFormat
 from ewe.types import Passage
 
 _BATCH = 1000
 _PAGE = 1000
 _COLUMNS = "id, text, title, source, url, date, veracity"
 _VALUES = attrgetter(*_COLUMNS.split(", "))
+_INSERT = (
+    f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) "  # noqa: S608
+    f"VALUES ({','.join('?' * 10)}) ON CONFLICT (id) DO NOTHING ON CONFLICT (content) DO NOTHING"
+)
+_SCHEMA = """
+CREATE TABLE passages (
+    rowid INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    title TEXT NOT NULL,
+    source TEXT NOT NULL,
+    url TEXT NOT NULL,
+    date TEXT NOT NULL,
+    veracity REAL NOT NULL,
+    content BLOB NOT NULL UNIQUE,
+    digest BLOB NOT NULL
+);
+CREATE TABLE state (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    generation INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    next_rowid INTEGER NOT NULL,
+    checksum TEXT NOT NULL
+);
+INSERT INTO state VALUES (1, 0, 0, 1, '0000000000000000000000000000000000000000000000000000000000000000');
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +72,26 @@ class PassageStore(FileSession):
     file and what to do, for damage, a full disk and files that may not be written.
     """
 
-    _changed = False
+    FORMAT = StoreFormat(
+        kind="datastore",
+        file_name="passages.sqlite",
+        application_id=0x45574550,  # "EWEP"
+        version=2,
+        script=_SCHEMA,
+        to_make="build one with 'ewe index build'",
+        to_renew="build the datastore again",
+    )
 
     @classmethod
     def create(cls, path: str | Path) -> Self:
         """A new, empty store, open for writing. Raises DatastoreError if the folder holds one already."""
-        create_database(Path(path))
+        cls.make(path)
         return cls.open(path, read_only=False)
 
     @classmethod
     def open(cls, path: str | Path, read_only: bool = True) -> Self:
         """The store in a folder. Raises DatastoreError if there is none, or another process writes to it."""
-        return cls(Path(path) / FILE_NAME, connect, read_only)
+        return cls(path, read_only)
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +104,7 @@ class PassageStore(FileSession):
 
     @property
     def generation(self) -> int:
-        """How many changes were committed."""
+        """How many times passages were added or removed."""
         return int(self.query("SELECT generation FROM state")[0][0])
 
     @property
@@ -96,13 +129,16 @@ class PassageStore(FileSession):
 
         Rows that are added meanwhile may appear at the end; inside `snapshot()` they do not.
         """
-        for rowid, _, passage in self._pages(after_rowid):
+        for rowid, _, passage in self.scan_digests(after_rowid):
             yield rowid, passage
 
-    def scan_digests(self) -> Iterator[tuple[int, bytes]]:
-        """(rowid, digest) of every row, each checked against its passage."""
-        for rowid, digest, _ in self._pages(0):
-            yield rowid, digest
+    def scan_digests(self, after_rowid: int = 0) -> Iterator[tuple[int, bytes, Passage]]:
+        """(rowid, digest, passage) as in `scan`, each digest checked against its passage."""
+        statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
+        while page := self.query(statement, (after_rowid,)):
+            for rowid, digest, *values in page:
+                yield rowid, digest, self._checked(rowid, digest, values)
+            after_rowid = page[-1][0]
 
     def add(self, passages: Iterable[Passage]) -> AddResult:
         """Adds passages in their order, a transaction for every 1000 (or the one that is open).
@@ -137,45 +173,20 @@ class PassageStore(FileSession):
         with self.snapshot():
             return problems(self)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """As `FileSession.transaction`; the generation rises by one if passages changed.
-
-        The connection may be used for further tables of the same file.
-        """
-        with self._lock:
-            joins = self.in_transaction  # this thread's: others hold the lock through theirs
-            with super().transaction() as connection:
-                if not joins:
-                    self._changed = False
-                yield connection
-                if not joins and self._changed:
-                    connection.execute("UPDATE state SET generation = generation + 1")
-
     def _add_batch(self, batch: Sequence[Passage]) -> AddResult:
         prints = [self._digests(passage) for passage in batch]
-        known = dict(self._where("id, digest", "id", [passage.id for passage in batch]))
-        contents = {content for (content,) in self._where("content", "content", [content for content, _ in prints])}
-        (rowid,) = self.query("SELECT next_rowid FROM state")[0]
+        [(rowid,)] = self.query("SELECT next_rowid FROM state")
         rowids: list[int | None] = []
         conflicts, new = [], []
         for passage, (content, digest) in zip(batch, prints, strict=True):
-            if known.get(passage.id, digest) != digest:
-                conflicts.append(passage.id)
-                rowids.append(None)
-            elif passage.id in known or content in contents:
-                rowids.append(None)
-            else:
-                known[passage.id] = digest
-                contents.add(content)
-                new.append((rowid, *_VALUES(passage), content, digest))
-                rowids.append(rowid)
+            is_new = self._connection.execute(_INSERT, (rowid, *_VALUES(passage), content, digest)).rowcount
+            rowids.append(rowid if is_new else None)
+            if is_new:
+                new.append((rowid, digest))
                 rowid += 1
-        self._connection.executemany(
-            f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) VALUES ({','.join('?' * 10)})",  # noqa: S608
-            new,
-        )
-        self._account(added=[(row[0], row[-1]) for row in new])
+            elif self.query("SELECT 1 FROM passages WHERE id = ? AND digest <> ?", (passage.id, digest)):
+                conflicts.append(passage.id)
+        self._account(added=new)
         return AddResult(tuple(rowids), len(batch) - len(new) - len(conflicts), tuple(conflicts))
 
     def _account(self, added: Sequence[tuple[int, bytes]] = (), removed: Sequence[tuple[int, bytes]] = ()) -> None:
@@ -184,10 +195,10 @@ class PassageStore(FileSession):
             return
         checksum = checksum_after(self.checksum, added, removed)
         self._connection.execute(
-            "UPDATE state SET passages = passages + ?, next_rowid = max(next_rowid, ?), checksum = ?",
+            "UPDATE state SET generation = generation + 1, passages = passages + ?, "
+            "next_rowid = max(next_rowid, ?), checksum = ?",
             (len(added) - len(removed), added[-1][0] + 1 if added else 0, checksum),
         )
-        self._changed = True
 
     def _digests(self, passage: Passage) -> tuple[bytes, bytes]:
         try:
@@ -201,15 +212,17 @@ class PassageStore(FileSession):
 
     def _read(self, key: str, wanted: Sequence[str] | Sequence[int]) -> list[Passage]:
         found = {
-            row[0]: self._checked(row[1], row[2], row[3:])
-            for row in self._where(f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted)))
+            value: self._checked(rowid, digest, values)
+            for value, rowid, digest, *values in self._where(
+                f"{key}, rowid, digest, {_COLUMNS}", key, list(dict.fromkeys(wanted))
+            )
         }
         for value in wanted:
             if value not in found:
                 raise DatastoreError(f"{self.folder} holds no passage with the {key} {value!r}")
         return [found[value] for value in wanted]
 
-    def _checked(self, rowid: int, digest: bytes, values: tuple[object, ...]) -> Passage:
+    def _checked(self, rowid: int, digest: bytes, values: Sequence[object]) -> Passage:
         """The passage of a row; raises DatastoreError if it is not what was written."""
         try:
             passage = Passage(*values)  # type: ignore[arg-type]
@@ -219,10 +232,3 @@ class PassageStore(FileSession):
         if not intact:
             raise DatastoreError(f"{self.file} is damaged at row {rowid}: restore it from a copy")
         return passage
-
-    def _pages(self, after_rowid: int) -> Iterator[tuple[int, bytes, Passage]]:
-        statement = f"SELECT rowid, digest, {_COLUMNS} FROM passages WHERE rowid > ? ORDER BY rowid LIMIT {_PAGE}"  # noqa: S608
-        while page := self.query(statement, (after_rowid,)):
-            for row in page:
-                yield row[0], row[1], self._checked(row[0], row[1], row[2:])
-            after_rowid = page[-1][0]

@@ -1,18 +1,17 @@
 """One connection to a store's database, shared by threads: queries, consistent views and transactions."""
 
-import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Condition, RLock, get_ident
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.sqlite_file import WriterLock, sqlite_errors
+from ewe.retrieval.store.sqlite_file import StoreFormat, lock_for_writing, sqlite_errors
 
-_ASKED_AT_ONCE = 500
+_LOOKUP_SIZE = 500
 
 
 class Connection(Protocol):
@@ -22,7 +21,7 @@ class Connection(Protocol):
         """Runs a statement; what it found, as a cursor."""
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Runs a statement once per row."""
+        """Runs a statement once per row; a cursor, whose `rowcount` is that of all rows."""
 
     @property
     def in_transaction(self) -> bool:
@@ -41,8 +40,8 @@ class Session(ABC):
 
     _connection: Connection
 
-    def __init__(self, name: str, read_only: bool) -> None:
-        self.name, self.read_only = name, read_only
+    def __init__(self, path: str | Path, read_only: bool) -> None:
+        self.path, self.name, self.read_only = path, str(path), read_only
         self._lock = RLock()
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
@@ -67,16 +66,17 @@ class Session(ABC):
             self._connection.close()
 
     def query(self, statement: str, values: Iterable[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows that an SQL statement yields."""
+        """All rows that an SQL statement yields; none where it has no result."""
         with self._lock, self._errors():
-            found: list[tuple[Any, ...]] = self._connection.execute(statement, tuple(values)).fetchall()
+            cursor = self._connection.execute(statement, tuple(values))
+            found: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description is not None else []
             return found
 
     def lookup(self, statement: str, values: Sequence[object], before: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement that ends in "IN ", for any number of values; `before` stand before them."""
         rows = []
-        for first in range(0, len(values), _ASKED_AT_ONCE):
-            part = values[first : first + _ASKED_AT_ONCE]
+        for first in range(0, len(values), _LOOKUP_SIZE):
+            part = values[first : first + _LOOKUP_SIZE]
             rows += self.query(f"{statement} ({','.join('?' * len(part))})", (*before, *part))
         return rows
 
@@ -148,29 +148,43 @@ class Session(ABC):
 
 
 class FileSession(Session):
-    """The SQLite store in the folder of a file, open for reading, or for writing as the only one that does.
+    """The SQLite store in a folder, open for reading, or for writing as the only one that does."""
 
-    connect: makes a checked connection to the store in a folder; its second argument says whether it is only read.
-    """
+    FORMAT: ClassVar[StoreFormat]
 
-    def __init__(self, file: Path, connect: Callable[[Path, bool], sqlite3.Connection], read_only: bool) -> None:
-        super().__init__(str(file.parent), read_only)
-        self.file, self.folder = file, file.parent
+    def __init__(self, folder: str | Path, read_only: bool) -> None:
+        self.folder = Path(folder)
+        super().__init__(self.folder, read_only)
+        self.file = self.folder / self.FORMAT.file_name
         # A folder that holds no store gets no lock file.
-        self._writer = WriterLock(self.folder) if not read_only and file.exists() else None
+        self._lock_file = lock_for_writing(self.folder) if not read_only and self.file.exists() else None
         try:
-            self._connection = connect(self.folder, read_only)
+            self._connection = self.FORMAT.connect(self.folder, read_only)
         except BaseException:
-            if self._writer is not None:
-                self._writer.release()
+            if self._lock_file is not None:
+                self._lock_file.close()
             raise
+
+    @classmethod
+    def exists(cls, folder: str | Path) -> bool:
+        """Whether a store is there."""
+        return (Path(folder) / cls.FORMAT.file_name).exists()
+
+    @classmethod
+    def make(cls, folder: str | Path) -> None:
+        """Makes an empty store. Raises DatastoreError if there is one already."""
+        cls.FORMAT.make(Path(folder))
 
     def close(self) -> None:
         """Ends the connection; a writer also lets the next one in."""
         with self._lock:
             super().close()
-            if self._writer is not None:
-                self._writer.release()
+            if self._lock_file is not None:
+                self._lock_file.close()
+
+    def damages(self) -> list[str]:
+        """What SQLite's check says."""
+        return [str(message) for (message,) in self.query("PRAGMA integrity_check(20)") if message != "ok"]
 
     def empty_log(self) -> bool:
         """Moves everything from the write-ahead log to the file and empties the log; false while a reader holds it."""

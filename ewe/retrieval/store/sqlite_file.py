@@ -1,110 +1,101 @@
-"""The SQLite file of a store: its tables, how it is made and opened, and what its errors mean."""
+"""Files of stores: how SQLite's are made and opened, how others are written whole, and what their errors mean."""
 
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from ewe.errors import DatastoreError
 
-FILE_NAME = "passages.sqlite"
-SCHEMA_VERSION = 2
-_APPLICATION_ID = 0x45574550  # "EWEP" in the header tells our files from other people's
 _MAGIC = b"SQLite format 3\0"
 _BUSY_S = 30.0
-_SCHEMA = """
-CREATE TABLE passages (
-    rowid INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    text TEXT NOT NULL,
-    title TEXT NOT NULL,
-    source TEXT NOT NULL,
-    url TEXT NOT NULL,
-    date TEXT NOT NULL,
-    veracity REAL NOT NULL,
-    content BLOB NOT NULL UNIQUE,
-    digest BLOB NOT NULL
-);
-CREATE TABLE state (
-    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-    generation INTEGER NOT NULL,
-    passages INTEGER NOT NULL,
-    next_rowid INTEGER NOT NULL,
-    checksum TEXT NOT NULL
-);
-INSERT INTO state VALUES (1, 0, 0, 1, '0000000000000000000000000000000000000000000000000000000000000000');
-"""
 
 
-def create_database(folder: Path) -> None:
-    """Makes an empty store in `folder`, which appears whole or not at all. Raises DatastoreError if one is there."""
-    target = folder / FILE_NAME
-    if target.exists():
-        raise DatastoreError(f"{folder} holds a datastore already: add to it, or choose another folder")
-    make_file(target, _APPLICATION_ID, SCHEMA_VERSION, _SCHEMA)
+@dataclass(frozen=True, slots=True)
+class StoreFormat:
+    """One kind of store in an SQLite file.
 
-
-def make_file(target: Path, application_id: int, version: int, script: str, private: bool = False) -> None:
-    """Makes a database in WAL mode with what `script` says, which appears whole or not at all.
-
-    private: nobody but its owner may read the file, nor the folder if it is new.
+    kind: what messages call it. application_id: stands in the header and tells our files from other people's. script:
+    makes the tables, among them `state` with one row. to_make, to_renew: what to do where there is none, or one of an
+    older schema. private: nobody but its owner may read the file, nor the folder if it is new.
     """
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    with file_errors(target.parent), sqlite_errors(target.parent):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
-            partial.unlink(missing_ok=True)
-            partial.touch(mode=0o600 if private else 0o666)
-            connection = sqlite3.connect(partial, isolation_level=None)
+
+    kind: str
+    file_name: str
+    application_id: int
+    version: int
+    script: str
+    to_make: str
+    to_renew: str
+    private: bool = False
+
+    def make(self, folder: Path) -> None:
+        """Makes an empty store in WAL mode, whole or not at all. Raises DatastoreError if there is one already."""
+        target = folder / self.file_name
+        if target.exists():
+            raise DatastoreError(f"{folder} holds a {self.kind} already: open it, or choose another folder")
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        with file_errors(folder), sqlite_errors(folder):
             try:
-                connection.execute(f"PRAGMA application_id = {application_id}")
-                connection.execute(f"PRAGMA user_version = {version}")
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(f"BEGIN; {script} COMMIT;")
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self.private else 0o777)
+                partial.unlink(missing_ok=True)
+                partial.touch(mode=0o600 if self.private else 0o666)
+                with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+                    connection.execute(f"PRAGMA application_id = {self.application_id}")
+                    connection.execute(f"PRAGMA user_version = {self.version}")
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.executescript(f"BEGIN; {self.script} COMMIT;")
+                partial.rename(target)
             finally:
+                partial.unlink(missing_ok=True)
+
+    def connect(self, folder: Path, read_only: bool) -> sqlite3.Connection:
+        """A connection to the store in `folder`; may be used from several threads, one at a time.
+
+        Raises DatastoreError naming the file if it is missing, damaged, no such store, or of another schema.
+        """
+        path = folder / self.file_name
+        if not path.exists():
+            raise DatastoreError(f"{folder} holds no {self.kind} ({self.file_name} is missing): {self.to_make}")
+        with file_errors(path), sqlite_errors(path):
+            _check_header(path)
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{_open_mode(path, read_only)}",
+                uri=True,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                self._check_schema(path, connection)
+                # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA cache_size = -65536")
+                if self.private:  # what is deleted is overwritten
+                    connection.execute("PRAGMA secure_delete = ON")
+            except BaseException:
                 connection.close()
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+                raise
+        return connection
+
+    def _check_schema(self, path: Path, connection: sqlite3.Connection) -> None:
+        if connection.execute("PRAGMA application_id").fetchone() != (self.application_id,):
+            raise DatastoreError(f"{path} is an SQLite file, but no {self.kind} of this engine")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != self.version:
+            raise DatastoreError(
+                f"{path} has schema version {version}, this engine reads version {self.version}: "
+                f"{'update the engine' if version > self.version else self.to_renew}"
+            )
+        if connection.execute("SELECT count(*) FROM state").fetchone() != (1,):
+            raise DatastoreError(f"{path} is damaged: its state is missing; restore it from a copy")
 
 
-def connect(folder: Path, read_only: bool) -> sqlite3.Connection:
-    """A checked connection to the store in `folder`; may be used from several threads, one at a time.
-
-    Raises DatastoreError naming the file if it is missing, damaged, no store, or of another schema version.
-    """
-    return open_file(folder / FILE_NAME, read_only, _check_schema)
-
-
-def open_file(path: Path, read_only: bool, check: Callable[[Path, sqlite3.Connection], None]) -> sqlite3.Connection:
-    """A connection to a database that is no damaged one and passes `check`; for several threads, one at a time.
-
-    Raises DatastoreError naming the file as `check_header` and `check` do.
-    """
-    with file_errors(path), sqlite_errors(path):
-        check_header(path)
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{open_mode(path, read_only)}",
-            uri=True,
-            timeout=_BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            check(path, connection)
-            # A commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA cache_size = -65536")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def open_mode(path: Path, read_only: bool) -> str:
+def _open_mode(path: Path, read_only: bool) -> str:
     """How SQLite opens the file: a WAL file needs a writable folder even for reading, unless nobody can write it."""
     if not read_only:
         return "mode=rw"
@@ -118,12 +109,8 @@ def _log_size(path: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def check_header(path: Path) -> None:
+def _check_header(path: Path) -> None:
     """Refuses what is no SQLite file, and one that was cut short, before SQLite touches it."""
-    if not path.exists():
-        raise DatastoreError(
-            f"{path.parent} holds no datastore ({path.name} is missing): build one with 'ewe index build'"
-        )
     with path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
@@ -137,35 +124,17 @@ def check_header(path: Path) -> None:
         )
 
 
-def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    if connection.execute("PRAGMA application_id").fetchone() != (_APPLICATION_ID,):
-        raise DatastoreError(f"{path} is an SQLite file, but no datastore of this engine")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != SCHEMA_VERSION:
-        raise DatastoreError(
-            f"{path} has schema version {version}, this engine reads version {SCHEMA_VERSION}: "
-            f"{'update the engine' if version > SCHEMA_VERSION else 'build the datastore again'}"
-        )
-    if connection.execute("SELECT count(*) FROM state").fetchone() != (1,):
-        raise DatastoreError(f"{path} is damaged: its state is missing; restore it from a copy")
-
-
-class WriterLock:
-    """Held by the one process that writes to a store; the system lets go of it when that process dies."""
-
-    def __init__(self, folder: Path) -> None:
-        path = folder / "writer.lock"
-        with file_errors(path):
-            self._file: BinaryIO = path.open("ab")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
-
-    def release(self) -> None:
-        """Lets the next writer in."""
-        self._file.close()
+def lock_for_writing(folder: Path) -> BinaryIO:
+    """A file that the one process which writes to a store keeps open; the system closes it when that process dies."""
+    path = folder / "writer.lock"
+    with file_errors(path):
+        file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise DatastoreError(f"another process is writing to {folder}: wait until it has ended") from error
+    return file
 
 
 _ADVICE = {
@@ -189,6 +158,25 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         advice = _ADVICE.get(code & 0xFF, "") if code is not None else ""
         raise DatastoreError(f"{path}: {advice or 'unexpected error'} ({error})") from error
+
+
+@contextmanager
+def whole_file(path: Path, mode: int = 0o666) -> Iterator[IO[str]]:
+    """A text file to write, which takes the place of `path` at the end, once it is on the disk; none if that fails.
+
+    Raises DatastoreError naming the file.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with file_errors(path):
+        try:
+            partial.touch(mode)
+            with partial.open("w", encoding="utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
