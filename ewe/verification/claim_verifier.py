@@ -144,7 +144,7 @@ class ClaimVerifier:
         passage = reading.window.passage
         weight = source_weight(passage.veracity) if self._weighting else 1.0
         said = self._rule.probabilities(asked.wording, reading, asked.claim)
-        return JudgedPiece(passage, reading.window.excerpt, said, weight)
+        return JudgedPiece(passage, reading.window.excerpt, weight, said)
 
 
 @dataclass(frozen=True, slots=True)
