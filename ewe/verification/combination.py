@@ -12,9 +12,9 @@ The result does not depend on the order of the evidence, and a source of weight 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ewe.types import Evidence, Passage, Verdict
+from ewe.types import Claim, Evidence, Passage, Verdict
 
 _MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 
@@ -27,6 +27,11 @@ class Decision:
     score: float = 0.0
     evidence: tuple[Evidence, ...] = ()
     support: float = 0.0
+
+    def of(self, claim: Claim) -> Claim:
+        """The claim with this verdict."""
+        ids = tuple(dict.fromkeys(piece.passage.id for piece in self.evidence))
+        return replace(claim, verdict=self.verdict, score=self.score, evidence_ids=ids, support=self.support)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ The last resort where no model can run, and the measure that a model has to beat
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,8 +92,7 @@ def _result(judged: Sequence[tuple[ParsedClaim, Decision]]) -> VerificationResul
     for claim, decision in judged:
         for piece in decision.evidence:
             evidence.setdefault((piece.passage.id, piece.stance, piece.excerpt), piece)
-        ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        claims.append(replace(claim.claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
+        claims.append(decision.of(claim.claim))
     return VerificationResult(tuple(claims), tuple(evidence.values()))
 
 
