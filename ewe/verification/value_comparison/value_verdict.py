@@ -63,9 +63,7 @@ class ValueEvidence:
         return Verdict.INCONCLUSIVE, 0.0
 
 
-def decide(
-    subject: ValueEvidence, values: Sequence[ValueEvidence], negated: bool = False, restricted: bool = False
-) -> Decision:
+def decide(subject: ValueEvidence, values: Sequence[ValueEvidence], negated: bool, restricted: bool) -> Decision:
     """The verdict of a claim: refuted if a value (or the subject) is, supported if all values are.
 
     A negated claim ("not in 1931") is refuted by what states all its values; that others are stated settles nothing.
