@@ -32,7 +32,7 @@ from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
-from ewe.verification.decision import FEATURES, Probabilities, Reading, far, features, rule_of
+from ewe.verification.decision import FEATURES, Probabilities, Reading, features, rule_of, window_probabilities
 from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
 from ewe.verification.signals import SIGNALS, signals, swaps_names
@@ -97,7 +97,7 @@ def _example(part: str, kind: str, case: Case, readings: Sequence[Reading], labe
     sentence = case.request.sentence
     told = [reading for reading in readings if not (reading.is_near and swaps_names(sentence, reading.window.excerpt))]
     rows = np.array([features(sentence, reading) for reading in told]).reshape(len(told), len(FEATURES))
-    return Example(rows, [r.is_near for r in told], [far(r) for r in told], label, part, kind)
+    return Example(rows, [r.is_near for r in told], [window_probabilities(r) for r in told], label, part, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class SentenceSplitter:
     """
 
     def __init__(self) -> None:
-        self._judge = _Judge()
+        self._rules = _BoundaryRules()
 
     def split(self, text: str) -> list[Span]:
         """Code-point spans of all sentences, without surrounding white space; the last one may be unfinished."""
@@ -100,7 +100,7 @@ class SentenceSplitter:
         for before, after in _gaps(text):
             if before <= start:
                 continue
-            boundary = self._judge.is_boundary(text, start, before, after)
+            boundary = self._rules.is_boundary(text, start, before, after)
             if boundary is None and streaming:
                 break
             if boundary:
@@ -126,7 +126,7 @@ def _gaps(text: str) -> Iterator[Span]:
         yield match.start() if match[1] is None else match.end(1), match.end()
 
 
-class _Judge:
+class _BoundaryRules:
     """Decides one gap at a time, from the words around it."""
 
     def __init__(self) -> None:

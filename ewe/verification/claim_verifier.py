@@ -12,7 +12,7 @@ from ewe.protocols import ClaimExtractor, Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.combination import Decision, JudgedPiece, combine, is_conflict, source_weight
-from ewe.verification.decision import DecisionRule, Reading, evidence_of, tells_of
+from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import Judge
 from ewe.verification.selection import SentenceSelector, Window
@@ -20,8 +20,8 @@ from ewe.verification.selection import SentenceSelector, Window
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
 
-_TOLD_INSTEAD = 4
-"""Pieces shown of what a complete collection tells in place of a claim that nothing in it tells of."""
+_SHOWN_INSTEAD = 4
+"""Pieces of evidence shown for a claim that a complete collection does not mention."""
 
 
 class ClaimVerifier:
@@ -112,8 +112,8 @@ class ClaimVerifier:
             decision = combine(pieces, self._rule.thresholds)
             if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE:
                 weighty = (r for r, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
-                is_told = any(tells_of(one.wording, reading) for reading in weighty)
-                decision = decision if is_told else _untold(pieces)
+                is_mentioned = any(mentions(one.wording, reading) for reading in weighty)
+                decision = decision if is_mentioned else _refuted_as_absent(pieces)
             decided[one] = decision, found
         return decided
 
@@ -143,8 +143,8 @@ class ClaimVerifier:
     def _piece(self, asked: _Asked, reading: Reading) -> JudgedPiece:
         passage = reading.window.passage
         weight = source_weight(passage.veracity) if self._weighting else 1.0
-        said = self._rule.probabilities(asked.wording, reading, asked.claim)
-        return JudgedPiece(passage, reading.window.excerpt, said, weight)
+        probabilities = self._rule.probabilities(asked.wording, reading, asked.claim)
+        return JudgedPiece(passage, reading.window.excerpt, weight, probabilities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ def _wording(claim: Claim, sentence: str) -> str:
     return own if own.strip() == sentence[claim.start :].strip() and claim.end > claim.start else claim.text
 
 
-def _untold(pieces: Sequence[JudgedPiece]) -> Decision:
-    """What becomes of a claim of which nothing in a complete collection tells: refuted, by what is told instead."""
-    told = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_TOLD_INSTEAD])
-    return Decision(Verdict.REFUTED, 1.0, tuple(told))
+def _refuted_as_absent(pieces: Sequence[JudgedPiece]) -> Decision:
+    """The decision on a claim that a complete collection does not mention: refuted, by what it says instead."""
+    shown = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_SHOWN_INSTEAD])
+    return Decision(Verdict.REFUTED, 1.0, tuple(shown))
 
 
 def _result(claims: Sequence[Claim], decided: Sequence[tuple[Decision, list[Passage]]]) -> VerificationResult:
@@ -174,9 +174,7 @@ def _result(claims: Sequence[Claim], decided: Sequence[tuple[Decision, list[Pass
     notes: dict[str, None] = {}
     for claim, (decision, found) in zip(claims, decided, strict=True):
         evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
-        ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        told = replace(claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids)
-        judged.append(replace(told, support=decision.support))
+        judged.append(decision.of(claim))
         notes |= dict.fromkeys(_notes(claim, decision, found))
     return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
 

@@ -12,10 +12,9 @@ The result does not depend on the order of the evidence, and a source of weight 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ewe.errors import ConfigError
-from ewe.types import Evidence, Passage, Verdict
+from ewe.types import Claim, Evidence, Passage, Verdict
 
 _MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 
@@ -29,25 +28,21 @@ class Decision:
     evidence: tuple[Evidence, ...] = ()
     support: float = 0.0
 
+    def of(self, claim: Claim) -> Claim:
+        """The claim with this verdict."""
+        ids = tuple(dict.fromkeys(piece.passage.id for piece in self.evidence))
+        return replace(claim, verdict=self.verdict, score=self.score, evidence_ids=ids, support=self.support)
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What combined evidence must reach for a verdict, in (0, 1]; floor: the probability below which a piece of
     evidence says nothing, in [0, 1).
-
-    Raises ConfigError for values out of range.
     """
 
     supported: float
     refuted: float
-    floor: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name, value in (("supported", self.supported), ("refuted", self.refuted)):
-            if not 0.0 < value <= 1.0:
-                raise ConfigError(f"the threshold for {name} must lie in (0, 1], got {value}")
-        if not 0.0 <= self.floor < 1.0:
-            raise ConfigError(f"the floor must lie in [0, 1), got {self.floor}")
+    floor: float
 
 
 _MOST_CERTAIN = 0.99  # No piece of evidence is beyond all doubt; else two that contradict each other leave nothing.
@@ -56,21 +51,24 @@ _SHOWN = 0.5  # none of less than this share of the weightiest one's mass.
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPiece:
-    """A sentence of a passage with the judge's probabilities (supported, refuted, inconclusive) of the claim.
-
-    weight: how much its source counts, in [0, 1].
-    """
+class Piece:
+    """A sentence of a passage as evidence; weight: how much its source counts, in [0, 1]."""
 
     passage: Passage
     excerpt: str
-    probabilities: tuple[float, float, float]
-    weight: float = 1.0
+    weight: float
 
     @property
     def source(self) -> str:
         """Who says it; passages without a source speak for themselves."""
         return self.passage.source or self.passage.id
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPiece(Piece):
+    """Evidence with the judge's probabilities (supported, refuted, inconclusive) of the claim."""
+
+    probabilities: tuple[float, float, float]
 
     @property
     def stance(self) -> Verdict:

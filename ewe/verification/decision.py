@@ -48,7 +48,7 @@ class Reading:
 
     window: Window
     is_near: bool
-    said: Sequence[float]
+    probabilities: Sequence[float]
 
 
 def evidence_of(wording: str, window: Window) -> tuple[bool, str]:
@@ -80,19 +80,19 @@ class DecisionRule:
             return _NOTHING
         if reading.is_near and swaps_names(wording, window.excerpt):
             return _NOTHING
-        supported, refuted, rest = self._said(wording, reading)
+        supported, refuted, rest = self._fitted(wording, reading)
         if reading.is_near and misplaces_a_name(wording, window.excerpt, window.led):
             return 0.0, refuted, supported + rest
         if not speaks_of_the_same(wording, window.text):
             return supported, 0.0, refuted + rest
         return supported, refuted, rest
 
-    def _said(self, wording: str, reading: Reading) -> Probabilities:
+    def _fitted(self, wording: str, reading: Reading) -> Probabilities:
         if self.weights is None:
-            supported, refuted, rest = map(float, reading.said)
+            supported, refuted, rest = map(float, reading.probabilities)
             return supported, refuted, rest
         if not reading.is_near:
-            return far(reading)
+            return window_probabilities(reading)
         logits = [*(self.weights @ features(wording, reading)).tolist(), 0.0]
         shares = [math.exp(logit - max(logits)) for logit in logits]
         supported, refuted, rest = (share / sum(shares) for share in shares)
@@ -101,24 +101,24 @@ class DecisionRule:
 
 def features(wording: str, reading: Reading) -> NDArray[np.float64]:
     """float64 [features]: what the rule sees of a claim and of a passage that says nearly the same."""
-    own = (_log_odds(reading.said[side]) for side in (SUPPORTED, REFUTED))
+    own = (_log_odds(reading.probabilities[side]) for side in (SUPPORTED, REFUTED))
     return np.array([1.0, *own, *signals(wording, reading.window.excerpt, reading.window.led)])
 
 
-def far(reading: Reading) -> Probabilities:
+def window_probabilities(reading: Reading) -> Probabilities:
     """What a passage says that has other words than the claim: the judge's word on its window above the floor."""
-    sides = (min(reading.said[side], _SUREST) for side in (SUPPORTED, REFUTED))
+    sides = (min(reading.probabilities[side], _SUREST) for side in (SUPPORTED, REFUTED))
     supported, refuted = (max(0.0, side - _FLOOR) / (1.0 - _FLOOR) for side in sides)
     return supported, refuted, 1.0 - supported - refuted
 
 
-def tells_of(wording: str, reading: Reading) -> bool:
-    """Whether a passage tells of a claim: neither the judge nor the words missing in its best sentence say otherwise.
+def mentions(wording: str, reading: Reading) -> bool:
+    """Whether a passage mentions what is claimed, by the judge and by the words missing in its best sentence.
 
     The probability of inconclusive, the share of missing words, and 1 if a name is missing, sum to 1 at most.
     """
     missing = dict(zip(SIGNALS, signals(wording, reading.window.excerpt, reading.window.led), strict=True))
-    return float(reading.said[INCONCLUSIVE]) + missing["words"] + missing["names"] <= 1.0
+    return float(reading.probabilities[INCONCLUSIVE]) + missing["words"] + missing["names"] <= 1.0
 
 
 def _log_odds(probability: float) -> float:

@@ -17,14 +17,10 @@ class PassageFeedback:
     forms: "refuting" and "supporting" give one unit per such passage, under its title, with the sentences that decide,
     the weightiest first: a unit that cannot hold all of them is cut at a sentence, from the end. "instruction" gives
     the line of appendix D. max_units bounds the passages of one result. Refuted claims come first in rank, because
-    their sentences are written again; the best evidence is last, where it stays in memory longest. Raises ValueError
-    for an unknown form.
+    their sentences are written again; the best evidence is last, where it stays in memory longest.
     """
 
     def __init__(self, forms: Sequence[FeedbackForm] = ("refuting", "supporting"), max_units: int = 3) -> None:
-        unknown = set(forms) - {*_STANCE_OF_FORM, "instruction"}
-        if unknown:
-            raise ValueError(f"unknown feedback forms: {', '.join(sorted(unknown))}")
         self._stances = {_STANCE_OF_FORM[form] for form in forms if form in _STANCE_OF_FORM}
         self._instruct = "instruction" in forms
         self._max_units = max_units

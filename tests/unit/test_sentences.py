@@ -121,8 +121,8 @@ def test_spans_are_ordered_tight_and_cover_everything_but_white_space(text):
 def test_long_text_without_spaces_takes_linear_work():
     calls = []
     splitter = SentenceSplitter()
-    original = splitter._judge._breaks
-    splitter._judge._breaks = lambda *window: calls.append(sum(map(len, window[::2]))) or original(*window)
+    original = splitter._rules._breaks
+    splitter._rules._breaks = lambda *window: calls.append(sum(map(len, window[::2]))) or original(*window)
     splitter.split(("x." * 5000 + " ") * 3)
     assert max(calls) < 500
 

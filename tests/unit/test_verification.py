@@ -396,6 +396,23 @@ def test_since_and_until_date_a_period_itself():
     assert check(text, "Ada Byron has been director of Ulm Press since 1990.") is Verdict.REFUTED
 
 
+@pytest.mark.parametrize(
+    ("text", "open_claims", "false_claims"),
+    [
+        ("until 1860", ("before 1850", "by 1850", "in 1850"), ("after 1860", "in 1870")),
+        ("since 1840", ("after 1850", "in 1850"), ("before 1840", "in 1830")),
+        ("from 1840 to 1860", ("in 1850",), ("in 1830", "in 1870", "before 1840", "until 1850")),
+        ("before 1850", ("until 1860",), ("since 1860",)),
+        ("after 1850", ("since 1840",), ("until 1840",)),
+    ],
+)
+def test_an_end_of_a_period_refutes_only_what_lies_outside_it(text, open_claims, false_claims):
+    for when in open_claims:
+        assert check(f"Ada Byron lived in Ulm {text}.", f"Ada Byron lived in Ulm {when}.") is Verdict.INCONCLUSIVE
+    for when in false_claims:
+        assert check(f"Ada Byron lived in Ulm {text}.", f"Ada Byron lived in Ulm {when}.") is Verdict.REFUTED
+
+
 def test_both_of_two_nouns_say_what_somebody_is():
     for trade in ("actor", "rapper"):
         assert check("Jan Holm is an English actor and rapper.", f"Jan Holm is an {trade}.") is Verdict.SUPPORTED

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from ewe.types import Passage
 from ewe.verification.combination import Thresholds
-from ewe.verification.decision import FEATURES, DecisionRule, Reading, evidence_of, far, read_rule, rule_of, tells_of
+from ewe.verification.decision import (
+    FEATURES,
+    DecisionRule,
+    Reading,
+    evidence_of,
+    mentions,
+    read_rule,
+    rule_of,
+    window_probabilities,
+)
 from ewe.verification.selection import SentenceSelector
 from ewe.verification.signals import SIGNALS, says_nearly_the_same, signals, speaks_of_the_same, swaps_names
 
@@ -89,8 +98,8 @@ def test_a_lost_maybe_is_seen_and_so_is_a_negation_unless_the_sentence_says_much
         ("Ada Lind was born with Bo Berg.", 0.2, False),
     ],
 )
-def test_a_passage_tells_of_a_claim_whose_words_it_has_or_that_the_judge_does_not_leave_open(claim, open_, told):
-    assert tells_of(claim, reading((1.0 - open_, 0.0, open_), claim, "Ada Lind was born in Warsaw.")) is told
+def test_a_passage_mentions_a_claim_whose_words_it_has_or_that_the_judge_does_not_leave_open(claim, open_, told):
+    assert mentions(claim, reading((1.0 - open_, 0.0, open_), claim, "Ada Lind was born in Warsaw.")) is told
 
 
 def test_another_degree_is_seen():
@@ -193,14 +202,16 @@ def test_near_passages_are_fitted_and_others_believed_above_the_floor():
     assert rule.probabilities(changed, reading(SUPPORTS, wording=changed))[1] > 0.9
     other = "Ada Lind had studied chemistry, physics and philosophy abroad."
     assert rule.probabilities(other, reading(SUPPORTS, wording=other)) == pytest.approx((0.8, 0.0, 0.2))
-    assert far(reading(OPEN)) == pytest.approx((0.0, 0.0, 1.0))
+    assert window_probabilities(reading(OPEN)) == pytest.approx((0.0, 0.0, 1.0))
 
 
-@pytest.mark.parametrize("name", ["builtin", "default"])
+@pytest.mark.parametrize("name", ["builtin", "base", "default"])
 def test_every_shipped_rule_is_in_range_and_says_where_it_is_from(name):
     table = json.loads(files("ewe.verification").joinpath("decisions.json").read_text())["judges"]
     entry = table[name]
     assert rule_of(name).thresholds == Thresholds(entry["supported"], entry["refuted"], entry["floor"])
+    assert 0 <= entry["floor"] < 1
+    assert all(0 < entry[side] <= 1 for side in ("supported", "refuted"))
     assert len(entry["provenance"]) > 20
     assert all(set(side) <= set(FEATURES) for side in entry.get("weights", {}).values())
     assert rule_of("/some/folder") == rule_of("default")

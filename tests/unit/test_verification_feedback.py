@@ -88,8 +88,3 @@ def test_a_passage_without_an_excerpt_comes_whole():
     [unit] = PassageFeedback().build(VerificationResult(evidence=(evidence("r", Verdict.REFUTED, 0.5),)))
     assert unit.id == "r"
     assert unit.text.startswith("Long text of r.")
-
-
-def test_unknown_forms_are_refused():
-    with pytest.raises(ValueError, match="poem"):
-        PassageFeedback(("poem",))

@@ -63,17 +63,13 @@ class Head:
         return result
 
 
-def read_head(
-    names: Mapping[int, str], model: str, labels: Mapping[str, str] | None = None, temperature: float = 1.0
-) -> Head:
+def read_head(names: Mapping[int, str], model: str, labels: Mapping[str, str] | None = None) -> Head:
     """The head of a model whose outputs have these names ({index: label}); `labels` maps names to verdicts.
 
     A label that only denies support ("not_entailment", "hallucinated") counts as inconclusive: it does not tell what
     is refuted from what is open. Raises JudgeError if a label's meaning is not known, if none means supported, or if
     `labels` names labels or verdicts that there are not.
     """
-    if not temperature > 0:
-        raise JudgeError(f"{model}: the temperature must be positive, got {temperature}")
     given = _given(names, model, labels or {})
     columns = [given.get(name, _COLUMN_OF_NAME.get(_normal(name))) for _, name in sorted(names.items())]
     unknown = [name for (_, name), column in zip(sorted(names.items()), columns, strict=True) if column is None]
@@ -87,7 +83,7 @@ def read_head(
         raise JudgeError(f"{model} has no output for supported claims ({', '.join(names.values())}), so it is no judge")
     if len(columns) > 1 and len(set(columns)) == 1:
         raise JudgeError(f"{model}: all of its outputs are taken for supported; one must stand for something else")
-    return Head(tuple(column for column in columns if column is not None), temperature)
+    return Head(tuple(column for column in columns if column is not None))
 
 
 def _given(names: Mapping[int, str], model: str, labels: Mapping[str, str]) -> dict[str, int]:

@@ -46,9 +46,7 @@ class CrossEncoderJudge:
         self._lock = threading.Lock()  # A fast tokenizer keeps the truncation of the last call as its own state.
 
     @classmethod
-    def load(
-        cls, name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None, temperature: float = 1.0
-    ) -> CrossEncoderJudge:
+    def load(cls, name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> CrossEncoderJudge:
         """The judge in a folder or on the hub; safetensors only, no code of its own is run.
 
         labels: its label names as supported, refuted or inconclusive, where they do not say so. Raises JudgeError if
@@ -56,7 +54,7 @@ class CrossEncoderJudge:
         """
         config = _read(AutoConfig, name)
         check_head(config.problem_type, name)
-        head = read_head({int(index): text for index, text in config.id2label.items()}, name, labels, temperature)
+        head = read_head({int(index): text for index, text in config.id2label.items()}, name, labels)
         tokenizer = _read(AutoTokenizer, name)
         model, report = _read(
             AutoModelForSequenceClassification, name, use_safetensors=True, output_loading_info=True, dtype="auto"

@@ -12,7 +12,7 @@ from ewe.errors import ConfigError, JudgeError
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError
-from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair, checked
+from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair
 
 _log = logging.getLogger(__name__)
 _MAX_EVIDENCE = 8000  # Code points of evidence in a prompt.
@@ -54,7 +54,7 @@ class LLMJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """float32 [pairs, 3], one-hot; raises JudgeError if the model cannot be asked or never gives a verdict."""
-        rows = np.zeros((len(pairs), 3))
+        rows = np.zeros((len(pairs), 3), np.float32)
         asked = [index for index, pair in enumerate(pairs) if self._can_ask(pair)]
         verdicts = self._ask(asked, [fill_prompt(*pairs[index]) for index in asked])
         again = [index for index in asked if verdicts[index] is None]
@@ -67,7 +67,7 @@ class LLMJudge:
         for index in range(len(pairs)):
             verdict = verdicts.get(index)
             rows[index, INCONCLUSIVE if verdict is None else verdict] = 1.0
-        return checked(rows, len(pairs), self._name)
+        return rows
 
     def _can_ask(self, pair: Pair) -> bool:
         evidence, claim = pair

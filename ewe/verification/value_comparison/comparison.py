@@ -8,7 +8,7 @@ only for a collection that is taken to be complete about what it covers (partial
 this relation for this subject, it knows all).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ewe.verification.value_comparison.clauses import MODIFIER, Argument, Clause
@@ -20,13 +20,14 @@ from ewe.verification.value_comparison.lexicon import (
     SYMMETRIC,
     NameKind,
 )
-from ewe.verification.value_comparison.values import Agreement, Moment, Name, Quantity, Value, compare
+from ewe.verification.value_comparison.values import Agreement, Bound, Moment, Name, Quantity, Value, compare
 
 _SUBJECT = "subject"  # In the place of the preposition.
 _RESULTS = frozenset({"", "of"})
 _PLACES = frozenset({"in", "at", "from"})
 _MAKERS = frozenset({_SUBJECT, "by"})
 _STARTS, _ENDS = frozenset({"from", "since"}), frozenset({"until", "to"})
+_ENDPOINTS = _STARTS | _ENDS
 
 
 class Stance(StrEnum):
@@ -152,6 +153,7 @@ class _Pair:
             if MODIFIER not in (argument.preposition, rival.preposition)
             and compare(argument.value, rival.value) is Agreement.DIFFERENT
             and not any(_is(rival.value, value) for value in mine)  # a date that a bound admits is none it states
+            and not _may_both_hold(argument, rival)
         ]
 
     def _values(self, argument: Argument) -> list[Argument]:
@@ -188,6 +190,23 @@ def _same_place(argument: Argument, rival: Argument) -> bool:
 
 def _is_other_end(one: str, other: str) -> bool:
     return (one in _STARTS and other in _ENDS) or (one in _ENDS and other in _STARTS)
+
+
+def _may_both_hold(argument: Argument, rival: Argument) -> bool:
+    """Whether a date and an end of a period are both true: "in 1850" or "before 1850", and "until 1860".
+
+    The end of the claim's period is compared with a single date as it is: "since 1990" is wrong of what began in 1994.
+    """
+    is_bound = isinstance(rival.value, Moment) and rival.value.bound is not None
+    return _leaves_open(rival, argument) or (is_bound and _leaves_open(argument, rival))
+
+
+def _leaves_open(end: Argument, date: Argument) -> bool:
+    """Whether a period with this beginning or end ("since 1840", "until 1860") may have lasted at another date."""
+    if not isinstance(end.value, Moment) or end.preposition not in _ENDPOINTS or date.preposition in _ENDPOINTS:
+        return False
+    lasted = replace(end.value, bound=Bound.AFTER if end.preposition in _STARTS else Bound.BY)
+    return compare(lasted, date.value) is not Agreement.DIFFERENT
 
 
 def _is(value: Value, other: Value) -> bool:

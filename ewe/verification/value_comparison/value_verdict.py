@@ -1,10 +1,9 @@
 """From what single sentences say about the values of a claim to its verdict."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from ewe.types import Evidence, Passage, Verdict
-from ewe.verification.combination import Decision
+from ewe.types import Evidence, Verdict
+from ewe.verification.combination import Decision, Piece
 from ewe.verification.value_comparison.comparison import Finding, Stance
 from ewe.verification.value_comparison.values import Agreement, Value, compare
 
@@ -12,21 +11,7 @@ _PREVAILS = 1.5  # One side wins if its weight is this many times the other's; i
 _MAX_EVIDENCE = 3  # Pieces of evidence per value that a verdict carries.
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A sentence of a passage that says something about a value; weight: how much its source counts, in [0, 1]."""
-
-    passage: Passage
-    sentence: str
-    weight: float
-
-    @property
-    def source(self) -> str:
-        """Who says it; passages without a source speak for themselves."""
-        return self.passage.source or self.passage.id
-
-
-class Balance:
+class ValueEvidence:
     """What all evidence says about one value.
 
     Other values in a slot that may hold several count against the claim only where the collection is taken to be
@@ -78,26 +63,26 @@ class Balance:
         return Verdict.INCONCLUSIVE, 0.0
 
 
-def decide(subject: Balance, values: Sequence[Balance], negated: bool = False, restricted: bool = False) -> Decision:
+def decide(subject: ValueEvidence, values: Sequence[ValueEvidence], negated: bool, restricted: bool) -> Decision:
     """The verdict of a claim: refuted if a value (or the subject) is, supported if all values are.
 
     A negated claim ("not in 1931") is refuted by what states all its values; that others are stated settles nothing.
     Nothing settles a restricted one ("only").
     """
-    found = [balance.verdict() for balance in (subject, *values)]
+    found = [value.verdict() for value in (subject, *values)]
     supported = bool(values) and all(verdict is Verdict.SUPPORTED for verdict, _ in found[1:])
     if restricted or (negated and not supported):
         return Decision(Verdict.INCONCLUSIVE)
     refuting = [share for verdict, share in found if verdict is Verdict.REFUTED]
     if refuting:
         score = max(refuting)
-        pieces = (piece for balance in (subject, *values) for piece in _best(balance, Verdict.REFUTED))
+        pieces = (piece for value in (subject, *values) for piece in _best(value, Verdict.REFUTED))
         return Decision(Verdict.REFUTED, score, _evidence(pieces, Verdict.REFUTED, score))
     if not supported:
         return Decision(Verdict.INCONCLUSIVE)
     verdict = Verdict.REFUTED if negated else Verdict.SUPPORTED
     score = min(share for _, share in found[1:])
-    pieces = (piece for balance in values for piece in _best(balance, Verdict.SUPPORTED))
+    pieces = (piece for value in values for piece in _best(value, Verdict.SUPPORTED))
     return Decision(verdict, score, _evidence(pieces, verdict, score))
 
 
@@ -109,15 +94,15 @@ def _weights(pieces: Sequence[Piece]) -> list[float]:
     return list(best.values())
 
 
-def _best(balance: Balance, verdict: Verdict) -> list[Piece]:
-    """The weightiest pieces behind a balance's verdict, if it is this one."""
-    if balance.verdict()[0] is not verdict:
+def _best(value: ValueEvidence, verdict: Verdict) -> list[Piece]:
+    """The weightiest pieces behind a value's verdict, if it is this one."""
+    if value.verdict()[0] is not verdict:
         return []
-    pieces = balance.opposing() if verdict is Verdict.REFUTED else balance.supports
+    pieces = value.opposing() if verdict is Verdict.REFUTED else value.supports
     return sorted(pieces, key=lambda piece: -piece.weight)[:_MAX_EVIDENCE]
 
 
 def _evidence(pieces: Iterable[Piece], verdict: Verdict, score: float) -> tuple[Evidence, ...]:
     """The deciding sentences, each once."""
-    unique = {(piece.passage.id, piece.sentence): piece for piece in pieces}
-    return tuple(Evidence(p.passage, verdict, score * p.weight, p.sentence) for p in unique.values())
+    unique = {(piece.passage.id, piece.excerpt): piece for piece in pieces}
+    return tuple(Evidence(p.passage, verdict, score * p.weight, p.excerpt) for p in unique.values())

@@ -4,7 +4,6 @@ The last resort where no model can run, and the measure that a model has to beat
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +12,12 @@ from ewe.config import VerificationConfig
 from ewe.protocols import Retriever
 from ewe.text.sentences import SentenceSplitter
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.combination import Decision, source_weight
-from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair, checked
+from ewe.verification.combination import Decision, Piece, source_weight
+from ewe.verification.judges.protocol import COLUMNS, INCONCLUSIVE, Pair
 from ewe.verification.value_comparison.claims import ParsedClaim, extract_claims
 from ewe.verification.value_comparison.comparison import checkable_arguments, compare_statements
 from ewe.verification.value_comparison.evidence_finder import EvidenceFinder, ReadSentence, read_sentences
-from ewe.verification.value_comparison.value_verdict import Balance, Piece, decide
+from ewe.verification.value_comparison.value_verdict import ValueEvidence, decide
 
 
 class ValueVerifier:
@@ -69,18 +68,18 @@ def make_value_verifier(
 
 def _decide(
     claim: ParsedClaim, pieces: Iterable[tuple[Piece, ReadSentence]], assume_complete: bool
-) -> tuple[Decision, Sequence[Balance]]:
+) -> tuple[Decision, Sequence[ValueEvidence]]:
     """The verdict of a claim from sentences, and what they say of each of its values."""
     statement = claim.statement
-    balances = [Balance(assume_complete) for _ in range(1 + len(checkable_arguments(statement)))]
+    found = [ValueEvidence(assume_complete) for _ in range(1 + len(checkable_arguments(statement)))]
     for piece, sentence in pieces:
         for stated in sentence.statements:
-            for balance, finding in zip(balances, compare_statements(statement, stated), strict=True):
-                balance.add(piece, finding)
-    return decide(balances[0], balances[1:], statement.negated, statement.restricted), balances[1:]
+            for value, finding in zip(found, compare_statements(statement, stated), strict=True):
+                value.add(piece, finding)
+    return decide(found[0], found[1:], statement.negated, statement.restricted), found[1:]
 
 
-def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[Balance]) -> bool:
+def _is_unstated(claim: ParsedClaim, decision: Decision, values: Sequence[ValueEvidence]) -> bool:
     """Whether nothing credible states a value of a plain claim that has no verdict."""
     plain = decision.verdict is Verdict.INCONCLUSIVE and not (claim.statement.negated or claim.statement.restricted)
     return plain and any(not any(piece.weight > 0 for piece in value.supports) for value in values)
@@ -93,8 +92,7 @@ def _result(judged: Sequence[tuple[ParsedClaim, Decision]]) -> VerificationResul
     for claim, decision in judged:
         for piece in decision.evidence:
             evidence.setdefault((piece.passage.id, piece.stance, piece.excerpt), piece)
-        ids = tuple(dict.fromkeys(piece.passage.id for piece in decision.evidence))
-        claims.append(replace(claim.claim, verdict=decision.verdict, score=decision.score, evidence_ids=ids))
+        claims.append(decision.of(claim.claim))
     return VerificationResult(tuple(claims), tuple(evidence.values()))
 
 
@@ -112,10 +110,10 @@ class ValueJudge:
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """float32 [pairs, 3], one-hot: supported, refuted, inconclusive."""
-        rows = np.zeros((len(pairs), 3))
+        rows = np.zeros((len(pairs), 3), np.float32)
         for index, (evidence, claim) in enumerate(pairs):
             rows[index, COLUMNS.index(self._verdict(evidence, claim))] = 1.0
-        return checked(rows, len(pairs), "values")
+        return rows
 
     def _verdict(self, evidence: str, claim: str) -> Verdict:
         claims = extract_claims(VerificationRequest("", "", claim), self._splitter)
