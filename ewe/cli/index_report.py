@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ewe.retrieval.ingest import Progress as Reading
     from ewe.retrieval.ingest import Report
 
-_NAMED = 10  # files of unknown kind; then a count
+_NAMED = 10  # paths that are left out; then a count
 
 
 @contextmanager
@@ -41,6 +41,8 @@ def indexing(what: str = "indexing") -> Iterator[Callable[[int, int], None]]:
 
 def tell(report: Report, store: Path) -> None:
     """Prints what came of the files, the problems on standard error."""
+    from ewe.retrieval.ingest.files import KINDS
+
     counts = report.counts
     were = "was" if report.skipped == 1 else "were"
     skipped = f" ({report.skipped:,} {were} there already)" if report.skipped else ""
@@ -51,16 +53,17 @@ def tell(report: Report, store: Path) -> None:
     if counts.empty:
         print(f"{counted(counts.empty, 'document')} without text")
     if report.unknown:
-        print(clean(_left_out(report.unknown)))
+        files = counted(len(report.unknown), "file")
+        print(clean(f"{files} of unknown kind left out: {_names(report.unknown)}; known are {', '.join(KINDS)}"))
+    if report.links:
+        links = counted(len(report.links), "link")
+        print(clean(f"{links} to a folder or to nothing left out: {_names(report.links)}; name a folder to read it"))
     for problem in report.problems:
         say(clean(problem))
     if counts.problems > len(report.problems):
         say(f"{counted(counts.problems - len(report.problems), 'more problem')}; see 'ewe index info {store}'")
 
 
-def _left_out(unknown: Sequence[str]) -> str:
-    from ewe.retrieval.ingest.files import KINDS
-
-    more = [f"{len(unknown) - _NAMED:,} more"] if len(unknown) > _NAMED else []
-    names = ", ".join([*unknown[:_NAMED], *more])
-    return f"{counted(len(unknown), 'file')} of unknown kind left out: {names}; known are {', '.join(KINDS)}"
+def _names(paths: Sequence[str]) -> str:
+    more = [f"{len(paths) - _NAMED:,} more"] if len(paths) > _NAMED else []
+    return ", ".join([*paths[:_NAMED], *more])

@@ -116,7 +116,7 @@ def read_evidence(sources: Sequence[str]) -> list[Passage]:
     reading = ReadOptions()
     worker = Worker(WorkRules(reading, ChunkRules(), dedup="off"))
     passages: list[Passage] = []
-    for file in find_files(sources, leave_out=Path())[0]:
+    for file in find_files(sources, leave_out=Path()).files:
         for block in read_blocks(file, reading):
             outcome = None if isinstance(block, Problem) else worker(block)
             problems = [block] if outcome is None else outcome.problems

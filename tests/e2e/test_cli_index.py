@@ -47,6 +47,7 @@ def documents(tmp_path: Path) -> Path:
     rows = [{"key": f"k{i}", "body": f"Town {i} has {i * 7} wells.", "from": "wells.example"} for i in range(5)]
     (folder / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "elsewhere").symlink_to(tmp_path)
     return folder
 
 
@@ -59,6 +60,7 @@ def test_build_search_info_remove_add_verify(documents: Path, tmp_path: Path) ->
     assert f"7 passages from 3 files are in {store}" in built.stdout
     assert "searched by BM25" in built.stdout
     assert f"1 file of unknown kind left out: {documents / 'picture.png'}; known are .txt, " in built.stdout
+    assert f"1 link to a folder or to nothing left out: {documents / 'elsewhere'}; name a folder" in built.stdout
 
     found = ewe("search", store, "Where does Oslo lie?", "-k", 1, "--json")
     [result] = json.loads(found.stdout)

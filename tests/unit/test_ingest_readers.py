@@ -378,11 +378,25 @@ class TestFiles:
         for name in ("b.txt", "a.md", "sub/c.html", "sub/picture.png", ".hidden.txt", ".git/x.txt", "ds/left.txt"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             written(tmp_path / name, "x")
-        files, unknown = find_files(
-            [str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "**/*.html")], tmp_path / "ds"
-        )
-        assert [file.label for file in files] == [str(tmp_path / name) for name in ("b.txt", "a.md", "sub/c.html")]
-        assert unknown == [str(tmp_path / "sub/picture.png")]
+        found = find_files([str(tmp_path / "b.txt"), str(tmp_path), str(tmp_path / "**/*.html")], tmp_path / "ds")
+        assert [file.label for file in found.files] == [
+            str(tmp_path / name) for name in ("b.txt", "a.md", "sub/c.html")
+        ]
+        assert found.unknown == [str(tmp_path / "sub/picture.png")]
+
+    def test_links_that_lead_to_no_file_are_named_and_left_out(self, tmp_path: Path) -> None:
+        folder = tmp_path / "docs"
+        (folder / "sub").mkdir(parents=True)
+        for target, link in (("sub", "to_folder"), ("gone", "to_nothing"), ("gone.txt", "to_nothing.txt")):
+            (folder / link).symlink_to(target)
+        (folder / "again.txt").symlink_to(written(folder / "sub" / "a.txt", "x"))
+        found = find_files([str(folder), str(folder / "sub")], tmp_path / "ds")
+        assert [file.path.name for file in found.files] == ["a.txt"]
+        assert found.links == [str(folder / name) for name in ("to_folder", "to_nothing", "to_nothing.txt")]
+        assert not found.unknown
+        assert [file.label for file in find_files([str(folder / "to_folder")], tmp_path / "ds").files] == [
+            str(folder / "to_folder" / "a.txt")
+        ]
 
     def test_what_cannot_be_meant_is_refused(self, tmp_path: Path) -> None:
         written(tmp_path / "a.doc", "x")

@@ -44,11 +44,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of the files of a request, over all runs; unknown: paths of files of unknown kind in folders; skipped:
-    how many files an earlier run had read already."""
+    """What came of the files of a request, over all runs.
+
+    unknown, links: paths in folders that were left out, files of unknown kind and links to a folder or to nothing.
+    skipped: how many files an earlier run had read already.
+    """
 
     counts: Counts
     unknown: tuple[str, ...]
+    links: tuple[str, ...]
     skipped: int
     problems: tuple[Problem, ...]
 
@@ -109,15 +113,6 @@ def _open_or_create(path: Path) -> PassageStore:
     return PassageStore.create(path)
 
 
-@dataclass(slots=True)
-class _Step:
-    """One thing to commit: a block of a file, a problem with it, or its end (neither)."""
-
-    record: FileRecord
-    size: int = 0
-    problem: Problem | None = None
-
-
 class _Run:
     def __init__(self, store: PassageStore, ledger: Ledger, request: Request, on_progress: OnProgress | None) -> None:
         rules = ledger.settings()["rules"]
@@ -130,18 +125,18 @@ class _Run:
 
     def all(self) -> Report:
         """Reads everything that was not read yet."""
-        files, unknown = find_files(self._request.sources, self._store.folder)
+        found = find_files(self._request.sources, self._store.folder)
         with self._store.transaction():
-            records = [self._ledger.begin(file, self._state(file)) for file in files]
+            records = [self._ledger.begin(file, self._state(file)) for file in found.files]
         to_read = [record for record in records if not record.finished]
         sizes = {record.number: record.file.path.stat().st_size for record in to_read}
         self._total = sum(sizes.values())
         self._done = sum(min(record.bytes, sizes[record.number]) for record in to_read)
-        group: list[tuple[_Step, Outcome | None]] = []
+        group: list[tuple[FileRecord, Outcome]] = []
         begun = time.monotonic()
-        for step in work_in_order(self._steps(to_read), self._rules, self._processes()):
-            group.append(step)
-            passages = sum(len(outcome.prepared) for _, outcome in group if outcome is not None)
+        for part in work_in_order(self._parts(to_read), self._rules, self._processes()):
+            group.append(part)
+            passages = sum(len(outcome.prepared) for _, outcome in group)
             late = time.monotonic() - begun > _GROUP_S
             if passages >= _GROUP_PASSAGES or len(group) >= _GROUP_BLOCKS or late:
                 self._commit(group)
@@ -149,7 +144,8 @@ class _Run:
         self._commit(group)
         chosen = {record.number for record in records}
         skipped = len(records) - len(to_read)
-        return Report(self._ledger.counts(chosen), tuple(unknown), skipped, tuple(self._ledger.problems(20, chosen)))
+        problems = tuple(self._ledger.problems(20, chosen))
+        return Report(self._ledger.counts(chosen), tuple(found.unknown), tuple(found.links), skipped, problems)
 
     def _state(self, file: SourceFile) -> str:
         """What a file and the way to read it are; if it differs later, the file is read again from its beginning."""
@@ -165,38 +161,33 @@ class _Run:
             return self._request.processes
         return 1 if self._total - self._done < _SMALL else min(_MOST_PROCESSES, usable_cpus())
 
-    def _steps(self, records: Sequence[FileRecord]) -> Iterator[tuple[_Step, Block | None]]:
-        """The blocks that were not committed yet, then the end of each file."""
+    def _parts(self, records: Sequence[FileRecord]) -> Iterator[tuple[FileRecord, Block | Outcome]]:
+        """Of each file the blocks that were not committed yet, then its end or what keeps the rest from being read."""
         for record in records:
             committed = record.blocks
+            end = Outcome(ends=True)
             for number, found in enumerate(read_blocks(record.file, self._request.read)):
                 if record.number in self._given_up:
                     break
                 if isinstance(found, Problem):
-                    yield _Step(record, problem=found), None
+                    end.problems.append(found)
                 elif number >= committed:
-                    yield _Step(record, found.size), found
-            yield _Step(record), None
+                    yield record, found
+            yield record, end
 
-    def _commit(self, group: Sequence[tuple[_Step, Outcome | None]]) -> None:
+    def _commit(self, group: Sequence[tuple[FileRecord, Outcome]]) -> None:
         if not group:
             return
         with self._store.transaction():
-            for step, outcome in group:
-                self._one(step, outcome)
+            for record, outcome in group:
+                if outcome.ends:
+                    self._ledger.report(record, outcome.problems)
+                    self._ledger.finish(record)
+                elif record.number not in self._given_up:
+                    self._write(record, outcome)
         self._on_progress(Progress(min(self._done, self._total), self._total, self._added))
 
-    def _one(self, step: _Step, outcome: Outcome | None) -> None:
-        record = step.record
-        if step.problem is not None:
-            self._ledger.report(record, [step.problem])
-            self._ledger.finish(record)
-        elif outcome is None:
-            self._ledger.finish(record)
-        elif record.number not in self._given_up:
-            self._write(record, step.size, outcome)
-
-    def _write(self, record: FileRecord, size: int, outcome: Outcome) -> None:
+    def _write(self, record: FileRecord, outcome: Outcome) -> None:
         """The passages of one block, the keys of their duplicates and the progress, in the transaction that is open."""
         kept = self._dedup.unique(outcome.prepared) if self._dedup else outcome.prepared
         result = self._store.add(item.passage for item in kept)
@@ -213,8 +204,8 @@ class _Run:
             problems.append(Problem(record.file.label, "nothing at its beginning can be read: the rest is left out"))
         record.blocks += 1
         duplicates = len(outcome.prepared) - len(added) - len(result.conflicts)
-        self._ledger.advance(record, size, [row for row, _ in added], duplicates, outcome.empty, problems)
-        self._done += size
+        self._ledger.advance(record, outcome.size, [row for row, _ in added], duplicates, outcome.empty, problems)
+        self._done += outcome.size
         self._added += len(added)
 
 

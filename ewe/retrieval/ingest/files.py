@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ewe.errors import DatastoreError
@@ -30,27 +31,42 @@ KINDS = {
 }
 
 
-def find_files(sources: Sequence[str], leave_out: Path) -> tuple[list[SourceFile], list[str]]:
-    """The files that paths, folders and patterns stand for, each once, and the paths of those of unknown kind.
+@dataclass(slots=True)
+class Found:
+    """What paths, folders and patterns stand for, each once.
 
-    Folders are searched in depth, in the order of names, without hidden files and links to folders; `leave_out` is the
-    folder of the datastore itself. Raises DatastoreError for what does not exist, a pattern that fits nothing, and a
-    file of unknown kind that was named itself.
+    unknown: paths of files of unknown kind; links: paths of links in folders that lead to a folder or to nothing.
+    """
+
+    files: list[SourceFile]
+    unknown: list[str]
+    links: list[str]
+
+
+def find_files(sources: Sequence[str], leave_out: Path) -> Found:
+    """The files that paths, folders and patterns stand for.
+
+    Folders are searched in depth, in the order of names, without hidden files; links to folders in them are not
+    followed, so that no file is read twice. `leave_out` is the folder of the datastore itself. Raises DatastoreError
+    for what does not exist, a pattern that fits nothing, and a file of unknown kind that was named itself.
     """
     found: dict[Path, SourceFile] = {}
     unknown: dict[Path, str] = {}
+    links: dict[str, None] = {}
     for source in sources:
         for path, named in _expand(source, leave_out.resolve()):
             kind = KINDS.get(path.suffix.lower())
-            if kind is None and named:
+            if path.is_symlink() and not path.is_file():
+                links[str(path)] = None
+            elif kind is None and named:
                 raise DatastoreError(f"{path}: unknown kind of file; known are {', '.join(KINDS)}")
-            if kind is None:
+            elif kind is None:
                 unknown.setdefault(path.resolve(), str(path))
             else:
                 found.setdefault(path.resolve(), SourceFile(path.resolve(), str(path), kind))
     if not found:
         raise DatastoreError(f"no readable file in {', '.join(sources)}; known are {', '.join(KINDS)}")
-    return list(found.values()), list(unknown.values())
+    return Found(list(found.values()), list(unknown.values()), list(links))
 
 
 def _expand(source: str, leave_out: Path) -> Iterator[tuple[Path, bool]]:
@@ -73,7 +89,8 @@ def _walk(folder: Path, leave_out: Path) -> Iterator[Path]:
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and Path(place, name).resolve() != leave_out
         )
-        yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        yield from (Path(place, name) for name in sorted([*files, *links]) if not name.startswith("."))
 
 
 def _refuse(error: OSError) -> None:

@@ -1,7 +1,7 @@
 """Reading HTML: what a reader of the page would read.
 
 What a page says stays; menus, the site's header and footer, asides, controls, reference marks and what is hidden go.
-trafilatura, tried here, drops text that stands outside of paragraphs and takes dates from running text.
+trafilatura 2.3, tried here, loses more of what pages say, keeps some menus, and takes dates from running text.
 """
 
 import re

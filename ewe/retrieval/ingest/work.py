@@ -45,11 +45,16 @@ class Prepared:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a block gave; empty counts documents without text."""
+    """What a part of a file gave; size: bytes of the file that are done with it. empty counts documents without text.
+
+    ends: nothing of the file comes after it.
+    """
 
     prepared: list[Prepared] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     empty: int = 0
+    size: int = 0
+    ends: bool = False
 
 
 class Worker:
@@ -61,7 +66,7 @@ class Worker:
 
     def __call__(self, block: Block) -> Outcome:
         """The passages, problems and empty texts of a block."""
-        outcome = Outcome()
+        outcome = Outcome(size=block.size)
         for found in read_documents(block, self._rules.read):
             if found is None:
                 outcome.empty += 1
@@ -101,22 +106,22 @@ _worker: Worker | None = None
 
 
 def work_in_order(
-    items: Iterator[tuple[T, Block | None]], rules: WorkRules, processes: int
-) -> Iterator[tuple[T, Outcome | None]]:
-    """Each item with the outcome of its block (None without a block), in order.
+    items: Iterator[tuple[T, Block | Outcome]], rules: WorkRules, processes: int
+) -> Iterator[tuple[T, Outcome]]:
+    """Each item with the outcome of its block, or the one that it came with, in order.
 
     At most a few blocks per process are held. Raises DatastoreError if a process dies.
     """
     if processes == 1:
         worker = Worker(rules)
         for item, block in items:
-            yield item, worker(block) if block is not None else None
+            yield item, worker(block) if isinstance(block, Block) else block
         return
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (rules,))
-    waiting: deque[tuple[T, Future[Outcome] | None]] = deque()
+    waiting: deque[tuple[T, Future[Outcome] | Outcome]] = deque()
     try:
         for item, block in items:
-            waiting.append((item, pool.submit(_work, block) if block is not None else None))
+            waiting.append((item, pool.submit(_work, block) if isinstance(block, Block) else block))
             if len(waiting) > _AHEAD * processes:
                 yield _result(*waiting.popleft())
         while waiting:
@@ -129,8 +134,8 @@ def work_in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _result(item: T, future: Future[Outcome] | None) -> tuple[T, Outcome | None]:
-    return item, future.result() if future is not None else None
+def _result(item: T, outcome: Future[Outcome] | Outcome) -> tuple[T, Outcome]:
+    return item, outcome.result() if isinstance(outcome, Future) else outcome
 
 
 def _begin(rules: WorkRules) -> None:
