@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_a_complete_file_starts_no_engine(monkeypatch: pytest.MonkeyPatch, tmp_p
     result = generate(monkeypatch, llm, output)
     assert llm.calls == []
     assert "7 of 7 prompts are in" in result.stderr
+
+
+def test_an_output_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    output = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as server:
+        monkeypatch.chdir(tmp_path)  # addresses of sockets are short
+        server.bind("socket")
+        result = generate(monkeypatch, FakeLLM(), output)
+    assert result.exit_code == 2
+    assert "is no file" in " ".join(result.stderr.split())
 
 
 def test_an_interrupt_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
