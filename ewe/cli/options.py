@@ -29,6 +29,14 @@ def place_for_a_file(path: Path | None) -> Path | None:
     return path
 
 
+def _place_for_results(path: Path | None) -> Path | None:
+    """Also refuses a device, which may have no end: what is there is read, so that a run can go on."""
+    path = place_for_a_file(path)
+    if path is not None and path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{path} is no file")
+    return path
+
+
 ConfigFile = Annotated[
     Path | None, _setting("--config", help="Settings (YAML).", exists=True, dir_okay=False, show_default=False)
 ]
@@ -91,7 +99,7 @@ OutputFile = Annotated[
     result(
         "--output",
         help="Write results to this JSONL file; run again to go on after the last one.",
-        callback=place_for_a_file,
+        callback=_place_for_results,
     ),
 ]
 

@@ -56,9 +56,7 @@ class ResultFile:
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
-    """Raises InvalidRequestError for a file that an earlier run wrote with other settings, and for what is no file."""
-    if path.exists() and not path.is_file():  # a device may have no end
-        raise InvalidRequestError(f"{path} is no file; choose another --output")
+    """Raises InvalidRequestError for a file that an earlier run wrote with other settings."""
     beside = settings_path(path)
     if not (path.exists() and path.stat().st_size and beside.exists()):
         return
