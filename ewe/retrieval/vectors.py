@@ -114,7 +114,7 @@ def is_made_by(encoder: Encoder, note: Mapping[str, Any]) -> bool:
         stored = np.array(note.get("probe") or [], dtype=np.float64)
     except (ValueError, TypeError):
         return False
-    return is_same_probe(stored, probe_of(encoder))
+    return bool(stored.size) and is_same_probe(stored, probe_of(encoder))
 
 
 def encoder_note(encoder: Encoder) -> dict[str, Any]:

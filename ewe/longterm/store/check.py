@@ -62,12 +62,12 @@ def _invalid(session: MemorySession) -> list[str]:
         try:
             memory = memory_of(Scope(), values)
             _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
-            for stored, *revision in session.query(
+            for noted, *revision in session.query(
                 f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
                 (number,),
             ):
                 revision_of(memory.id, revision)
-                _compare(stored, checksum(revision), f"a revision of memory {memory.id!r}")
+                _compare(noted, checksum(revision), f"a revision of memory {memory.id!r}")
         except (InvalidRequestError, ValueError, TypeError) as error:
             found.append(f"{session.name} is damaged: {error}")
     return found

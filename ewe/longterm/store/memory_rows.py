@@ -72,9 +72,8 @@ def memory_checksum(values: Sequence[Any]) -> int:
 
 def checksum(values: Sequence[Any]) -> int:
     """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
-    plain = [
-        value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values
-    ]  # -0.0 is 0.0
+    # Adding 0.0 makes 0.0 of -0.0.
+    plain = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]
     return zlib.crc32(json.dumps(plain).encode())
 
 
