@@ -29,7 +29,6 @@ from ewe.types import Claim, Passage, Verdict, VerificationRequest
 from ewe.verification import load_judge
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.decision import rule_of
-from ewe.verification.value_comparison.verifier import ValueVerifier
 
 _SENTENCES_PER_PASSAGE = 5  # of WiCE's pages, which come as lists of sentences
 _BATCH = 64
@@ -105,11 +104,8 @@ def passages_of(topic: str, passages: Sequence[Passage]) -> list[Passage]:
 
 
 def open_verifier(judge: str, passages: Sequence[Passage]) -> Verifier:
-    """The verifier of a judge over these passages; "comparison" is the one without claims and judges."""
-    retriever = BM25Retriever(passages)
-    if judge == "comparison":
-        return ValueVerifier(retriever)
-    return ClaimVerifier(retriever, WholeFacts(), load_judge(judge), rule_of(judge))
+    """The verifier of a judge over these passages."""
+    return ClaimVerifier(BM25Retriever(passages), WholeFacts(), load_judge(judge), rule_of(judge))
 
 
 def verdicts(facts: Sequence[Fact], verifier: Verifier) -> Iterator[tuple[Fact, Verdict]]:
@@ -149,7 +145,7 @@ def _plain(text: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What this benchmark asks beside the common arguments."""
-    parser.add_argument("--judge", action="append", help="a judge of load_judge, or comparison; repeatable")
+    parser.add_argument("--judge", action="append", help="a judge of load_judge; repeatable")
     parser.add_argument("--pool-facts", type=int, default=300, help="facts of people without a passage")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the data sets")
 
@@ -169,7 +165,7 @@ def main() -> None:
         "facts_without_a_passage": len(without),
         "passages_of_people": sum(map(len, own.values())),
     }
-    for judge in arguments.judge or ["comparison", "values", *([] if arguments.smoke else ["builtin"])]:
+    for judge in arguments.judge or ["builtin"]:
         found: list[tuple[Fact, Verdict]] = []
         for topic in dict.fromkeys(fact.topic for fact in covered):
             verifier = open_verifier(judge, own[topic])

@@ -1,4 +1,4 @@
-"""How well judges judge: the built-in one, the comparison of values, and any cross-encoder named with --judge.
+"""How well judges judge: the built-in one, and any cross-encoder named with --judge.
 
 Sets: people of the built-in world who are in no training (always there), and, where ../shared/data is, FEVER as held
 back by the training (scripts/judge_training/sources.py), FEVER-Symmetric dev, and two mixes with a third of retrieved
@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__, add)
     sets = read_sets(arguments.data, arguments.smoke)
     table = {}
-    for name in ["builtin", "values", *arguments.judge]:
+    for name in ["builtin", *arguments.judge]:
         judge = load_judge(name, device=arguments.device)
         table[name] = figures_of(partial(ask, judge), sets)
     print_table(table)

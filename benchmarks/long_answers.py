@@ -158,14 +158,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _setup(arguments: argparse.Namespace) -> tuple[Config, LoadedModel, PassageSource]:
-    """Settings, model and passages; in a smoke run random weights, a made-up passage and the judge "values"."""
+    """Settings, model and passages; in a smoke run random weights, a made-up passage and the built-in judge."""
     config = Config.from_mapping({"model": {"name": arguments.model}}).override(arguments.set)
     if not arguments.smoke:
         return config, load_model(config.model), open_source(WIKIPEDIA_SAMPLE)
     loaded = load_synthetic(SMOKE, arguments.device)
     loaded.tokenizer.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
-    arguments.judge = "values"
-    tiny = ["retrieval.retriever=bm25", "verification.judge=values", f"memory.unit_tokens={SMOKE.unit_tokens}"]
+    arguments.judge = "builtin"
+    tiny = ["retrieval.retriever=bm25", f"memory.unit_tokens={SMOKE.unit_tokens}"]
     return config.override(tiny), loaded, as_source([Passage("a", "Oslo has 3 ports.", "Oslo")])
 
 

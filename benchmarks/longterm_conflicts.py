@@ -204,7 +204,7 @@ def main() -> None:
 
     arguments = parse_arguments(__doc__, add)
     sets = made_up() if arguments.smoke else read(arguments.data / "conflictqa" / "gpt4.jsonl")
-    built_in = Remembering(load_judge("values" if arguments.smoke else "builtin", device=arguments.device))
+    built_in = Remembering(load_judge("builtin", device=arguments.device))
     judges: dict[str, Judge] = {"judge": built_in, "told": Told()}
     figures = by_hand(built_in)
     for kind, pairs in sets.items():

@@ -112,7 +112,7 @@ def main() -> None:
     turns = [Turn(*one) for one in _MADE_UP] if arguments.smoke else read(file)
     if arguments.turns is not None:
         turns = Random(0).sample(turns, arguments.turns)
-    judge = load_judge("values" if arguments.smoke else arguments.judge, device=arguments.device)
+    judge = load_judge(arguments.judge, device=arguments.device)
     extractors: dict[str, Extractor] = {"rules": facts_by_rules}
     if arguments.model is not None:
         from ewe import LLM

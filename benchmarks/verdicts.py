@@ -5,7 +5,8 @@ and with one number, name or negation changed. contrast: up to 100 sentences for
 paraphrase: the same for 6 kinds of edit that leave them true. fever: FEVER's claims against the texts of all of its
 evidence. summary: statements about documents of about 900 words, each summary good and with one false statement; the
 documents are taken to be complete, so that what nothing in them tells of is refuted. written: sentences in words of
-their own about paragraphs of Wikipedia, written for this benchmark.
+their own about paragraphs of Wikipedia, written for this benchmark. claims: claims in words of their own against whole
+articles, true, false and open. answers: what small models wrote about these articles, labelled by reading.
 Beside them the time per checked sentence, 32 in a call, and how far the scores of verdicts are from their being right.
 
 A share comes with the ends of its 95% interval (Wilson) and the number of sentences. Tune on
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, Sections, parse_arguments
+from benchmarks.verdicts_claims import answers, claims
 from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, running, summary, written
 from benchmarks.verdicts_texts import Half
 from ewe.config import VerificationConfig
@@ -39,8 +41,19 @@ PARTS: Mapping[str, Callable[[Path, Half, int], Part]] = {
     "fever": fever,
     "summary": summary,
     "written": written,
+    "claims": claims,
+    "answers": answers,
 }
-_LIMITS = {"running": 150, "contrast": 40, "paraphrase": 40, "fever": 300, "summary": 200, "written": 1000}
+_LIMITS = {
+    "running": 150,
+    "contrast": 40,
+    "paraphrase": 40,
+    "fever": 300,
+    "summary": 200,
+    "written": 1000,
+    "claims": 1000,
+    "answers": 1000,
+}
 _BATCH = 32
 _Z = 1.96  # of a 95% interval
 
@@ -67,6 +80,9 @@ def figures_of(name: str, part: Part, results: Sequence[VerificationResult], sec
         total = sum(verdicts.values())
         for verdict in (Verdict.SUPPORTED, Verdict.REFUTED):
             figures |= shares(f"{name}: {kind}: {verdict.value}", verdicts[verdict], total)
+    for verdict, mark in ((Verdict.SUPPORTED, "ticks"), (Verdict.REFUTED, "crosses")):
+        given = [case for case, result in zip(part.cases, results, strict=True) if result.verdict is verdict]
+        figures |= shares(f"{name}: {mark} right", sum(case.expected is verdict for case in given), len(given))
     right = sum(result.verdict is case.expected for case, result in zip(part.cases, results, strict=True))
     wrong = sum(_is_wrong(case, result) for case, result in zip(part.cases, results, strict=True))
     figures |= shares(f"{name}: right", right, len(results)) | shares(f"{name}: wrong", wrong, len(results))

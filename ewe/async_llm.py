@@ -31,9 +31,12 @@ class AsyncLLM:
         documents: Batch[Document] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> list[Generation]:
         """The `n` answers to one prompt; raises as LLM.generate does."""
-        return await self._run([Request(prompt, params or SamplingParams(), documents, memory=memory, adapter=adapter)])
+        chosen = params or SamplingParams()
+        request = Request(prompt, chosen, documents, memory=memory, adapter=adapter, closed_world=closed_world)
+        return await self._run([request])
 
     async def chat(
         self,
@@ -44,10 +47,12 @@ class AsyncLLM:
         tools: Batch[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as LLM.chat gives them."""
         use = self.llm.tool_use(tools, tool_choice)
-        answers = await self._run(self.llm.chat_requests(messages, params, documents, memory, use, adapter))
+        requests = self.llm.chat_requests(messages, params, documents, memory, use, adapter, closed_world)
+        answers = await self._run(requests)
         return answers if use is None else [use.read(answer) for answer in answers]
 
     async def stream(
@@ -59,6 +64,7 @@ class AsyncLLM:
         question: str = "",
         memory: MemoryOptions | None = None,
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Events of one answer as it is written, as LLM.stream yields them."""
         params = params or SamplingParams()
@@ -73,7 +79,16 @@ class AsyncLLM:
 
         listener = partial(_post, loop, events)
         request = Request(
-            prompt, params, documents, question, memory, None, listener, add_special_tokens, adapter=adapter
+            prompt,
+            params,
+            documents,
+            question,
+            memory,
+            None,
+            listener,
+            add_special_tokens,
+            adapter=adapter,
+            closed_world=closed_world,
         )
         sequence = self.llm.client.build(request)
         finished = False

@@ -4,12 +4,27 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
+from ewe.types import Claim, Evidence, Passage, Sentence, Verdict, VerificationResult
 
 NO_CLAIM = "no checkable claim"
-"""The reason of a sentence that was read and holds nothing to check; any other reason is a failure."""
+"""How the reason of a sentence begins that was read and holds nothing to check; any other reason is a failure."""
+
+CODE = f"{NO_CLAIM}: code"
+"""The reason of what stands in a fence of code."""
 
 _DECIDED = frozenset({Verdict.SUPPORTED, Verdict.REFUTED})
+
+
+def why_no_claim(result: VerificationResult) -> str:
+    """The reason of a sentence with this result: empty with claims, else that it has none, and why if that is known."""
+    if result.claims:
+        return ""
+    return f"{NO_CLAIM}: {result.reason}" if result.reason else NO_CLAIM
+
+
+def is_failure(reason: str) -> bool:
+    """Whether a sentence's reason tells of something that went wrong."""
+    return bool(reason) and reason != NO_CLAIM and not reason.startswith(f"{NO_CLAIM}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +43,9 @@ class CheckedSentence:
 
     @property
     def deciding(self) -> Evidence | None:
-        """The strongest evidence on the side of the sentence's verdict, if it has any."""
-        own = [item for item in self.evidence if item.stance is self.sentence.verdict]
+        """The strongest evidence on the side of the sentence's verdict, if it has any; none against the unsupported."""
+        unsupported = {claim.text for claim in self.sentence.claims if claim.reason}
+        own = [i for i in self.evidence if i.stance is self.sentence.verdict and i.claim not in unsupported]
         return max(own, key=lambda item: item.score, default=None)
 
     def is_conflicting(self, claim: Claim) -> bool:
@@ -74,7 +90,7 @@ class CheckedText:
     @property
     def num_failed(self) -> int:
         """How many sentences could not be checked, those without claims left out."""
-        return sum(item.sentence.reason not in ("", NO_CLAIM) for item in self.sentences)
+        return sum(is_failure(item.sentence.reason) for item in self.sentences)
 
     def count_sentences(self) -> dict[Verdict, int]:
         """How many sentences have each verdict; every verdict is a key."""

@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ewe.checked import NO_CLAIM, CheckedSentence, CheckedText
+from ewe.checked import CODE, CheckedSentence, CheckedText, why_no_claim
 from ewe.engine import workers
-from ewe.engine.request import check_unicode
+from ewe.engine.request import check_closed_world, check_unicode
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import Verifier
 from ewe.text.sentences import SentenceSplitter, Span, code_blocks, is_inside
@@ -22,24 +22,31 @@ Progress = Callable[[int, int], None]
 
 
 def check_text(
-    text: str, verifier: Verifier, prompt: str = "", batch_size: int = 32, on_progress: Progress | None = None
+    text: str,
+    verifier: Verifier,
+    prompt: str = "",
+    batch_size: int = 32,
+    on_progress: Progress | None = None,
+    closed_world: bool | None = None,
 ) -> CheckedText:
     """Every sentence of `text` with its verdict and evidence.
 
     Code in fences holds no claims. prompt: what the text answers; a pronoun may stand for a name in it. batch_size:
-    sentences per call of the verifier. on_progress: called with (sentences done, all sentences) after each call. A
+    sentences per call of the verifier. on_progress: called with (sentences done, all sentences) after each call.
+    closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the verifier was made. A
     verifier that raises costs the sentences of that call their verdict, `error` holds the first reason, and after two
     failed calls in a row the rest is not tried. Raises InvalidRequestError for a text without any words, or that is no
     Unicode.
     """
     _refuse_odd(text, prompt)
+    check_closed_world(closed_world)
     spans = SentenceSplitter().split(text)
     unasked = _unasked(text, spans)
     patient = _PatientVerifier(verifier)
     sentences: list[CheckedSentence] = []
     for first in range(0, len(spans), batch_size):
         batch = range(first, min(first + batch_size, len(spans)))
-        sentences += _check(text, prompt, spans, batch, unasked, patient)
+        sentences += _check(text, prompt, spans, batch, unasked, patient, closed_world)
         if on_progress is not None:
             on_progress(len(sentences), len(spans))
     return CheckedText(text, tuple(sentences), prompt, patient.error)
@@ -80,7 +87,7 @@ def _unasked(text: str, spans: Sequence[Span]) -> dict[int, str]:
     code = code_blocks(text)
     long = f"longer than {LONGEST_SENTENCE} characters"
     reasons = {index: long for index, (start, end) in enumerate(spans) if end - start > LONGEST_SENTENCE}
-    return reasons | {index: NO_CLAIM for index, (start, _) in enumerate(spans) if is_inside(start, code)}
+    return reasons | {index: CODE for index, (start, _) in enumerate(spans) if is_inside(start, code)}
 
 
 def _check(
@@ -90,12 +97,17 @@ def _check(
     batch: range,
     unasked: Mapping[int, str],
     verifier: _PatientVerifier,
+    closed_world: bool | None,
 ) -> Iterator[CheckedSentence]:
     """The sentences of one batch in order; `batch` holds indices of `spans`."""
     asked = [index for index in batch if index not in unasked]
     requests = [
         VerificationRequest(
-            prompt, _preceding(text, spans, index), text[slice(*spans[index])], _following(text, spans, index)
+            prompt,
+            _preceding(text, spans, index),
+            text[slice(*spans[index])],
+            _following(text, spans, index),
+            closed_world,
         )
         for index in asked
     ]
@@ -131,6 +143,6 @@ def _checked(sentence: Sentence, result: VerificationResult) -> CheckedSentence:
         score=result.score,
         claims=result.claims,
         source_ids=tuple(ids),
-        reason="" if result.claims else NO_CLAIM,
+        reason=why_no_claim(result),
     )
     return CheckedSentence(found, result.evidence, result.notes)

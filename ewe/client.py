@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ewe.components import Components
 from ewe.config import Config
+from ewe.engine.request import Request, check_closed_world
 from ewe.engine.status import EngineStatus, status_of
 from ewe.errors import EngineDeadError
 from ewe.loading import LoadStep, OnLoad
@@ -24,7 +25,6 @@ from ewe.types import Generation
 if TYPE_CHECKING:
     from ewe.engine.core import EngineCore
     from ewe.engine.loader import LoadedModel
-    from ewe.engine.request import Request
     from ewe.engine.sequence import Sequence
     from ewe.engine.stream_events import StreamEvent
     from ewe.pipelines.driver import PipelineDriver
@@ -140,6 +140,8 @@ class EngineClient:
 
     def build(self, request: Request) -> Sequence:
         """The sequence of a checked request that has not been submitted; raises InvalidRequestError."""
+        summary = self.components.summary
+        check_closed_world(request.closed_world, summary.unchecked if summary is not None else "")
         if self._pipeline is not None and not request.is_plain:
             self._pipeline.check(request.prompt, request.params, request.tools)
         return self.engine.input_processor.build(f"request-{next(self._numbers)}", request)

@@ -183,11 +183,9 @@ def open_checker(config: Config, retriever: Retriever, is_complete: bool | None 
 
 
 def writing_judge(config: Config) -> str | None:
-    """By whose word sentences are checked while they are written, None where the settings have nothing checked."""
+    """The judge by whose word sentences are checked while they are written, None where no judge checks them."""
     chosen = _chosen(config.verifier, config.datastore is not None, config)
-    if chosen == NONE or not verifies(config.policy):
-        return None
-    return config.verification.judge if chosen == _UNASKED else "values"
+    return config.verification.judge if chosen == _UNASKED and verifies(config.policy) else None
 
 
 def _is_given(source: Any) -> bool:

@@ -48,9 +48,8 @@ class Config(Settings):
 
     datastore: None or "none", "builtin", "wikipedia-sample", a folder made by `ewe index build`, a JSONL file, or the
         address of a store that `ewe index push` filled.
-    verifier: "claims" (any text), "values" (names, numbers and dates compared), "builtin" (the same, for the built-in
-    world), "none" or "auto", which is "claims" wherever there are a datastore, a policy that checks and room for what
-    is found.
+    verifier: "claims" (any text), "builtin" (sentences of the built-in world, read by its grammar), "none" or "auto",
+    which is "claims" wherever there are a datastore, a policy that checks and room for what is found.
     """
 
     model: ModelConfig = ModelConfig()

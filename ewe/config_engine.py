@@ -108,8 +108,8 @@ class FeedbackConfig(Settings):
     """When the engine pauses and what it does with what it finds (ewe.txt 3.1, appendices B and D).
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
-    datastore tells everything, so that a claim that nothing in it states is refuted. nest_*: by the paper's letters,
-    with the number of passages and the longest span.
+    datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
+    nest_*: by the paper's letters, with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)

@@ -39,8 +39,8 @@ class LLM:
     """A model with its working memory, retriever and verifier, ready to write.
 
     model: "builtin", "smollm2", a directory, a GGUF file or a hub id. datastore: "builtin", "none", a folder made by
-    `ewe index build`, a JSONL file, a Datastore or a Retriever. verifier: "auto", "claims", "values", "builtin", "none"
-    or a Verifier; without a word as the settings say, whose default "auto" has sentences checked wherever there is a
+    `ewe index build`, a JSONL file, a Datastore or a Retriever. verifier: "auto", "claims", "builtin", "none" or a
+    Verifier; without a word as the settings say, whose default "auto" has sentences checked wherever there is a
     datastore. longterm: the folder of a store of memories (as `longterm.path`), or a service over one, which stays the
     caller's. config: a Config, a YAML file or a mapping; without one the built-in model brings its own settings.
     loaded: a model that is already in memory. on_load: called with each `LoadStep` while it opens.
@@ -102,17 +102,22 @@ class LLM:
         on_result: Callable[[int, Generation], None] | None = None,
         memory: MemoryOptions | None = None,
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> list[Generation]:
         """Answers to one prompt or many, in order; with n > 1 a prompt's answers follow each other.
 
         prompts: strings or token ids. params: one for all or one per prompt. documents: texts or passages that fill the
         memory of every prompt at the start. on_result: called with the prompt's number and each answer as it finishes.
         memory: whose long-term memories they may use; None: those that the settings name. adapter: the name of a LoRA
-        adapter of `model.adapters`; empty for none. Raises InvalidRequestError before anything is computed.
+        adapter of `model.adapters`; empty for none. closed_world: whether what the datastore does not bear is refuted
+        as unsupported; None: as `feedback.closed_world` says. Raises InvalidRequestError before anything is computed.
         """
         listed = as_prompts(prompts)
         jobs = zip(listed, as_params(params, len(listed)), strict=True)
-        requests = [Request(prompt, own, documents, memory=memory, adapter=adapter) for prompt, own in jobs]
+        requests = [
+            Request(prompt, own, documents, memory=memory, adapter=adapter, closed_world=closed_world)
+            for prompt, own in jobs
+        ]
         return self.client.run(requests, on_result)
 
     def chat(
@@ -125,6 +130,7 @@ class LLM:
         tools: Batch[Mapping[str, Any]] | None = None,
         tool_choice: ToolChoice = "auto",
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> list[Generation]:
         """Answers to one conversation or many, in order, as `generate` gives them.
 
@@ -135,7 +141,7 @@ class LLM:
         computed.
         """
         use = self.tool_use(tools, tool_choice)
-        requests = self.chat_requests(messages, params, documents, memory, use, adapter)
+        requests = self.chat_requests(messages, params, documents, memory, use, adapter, closed_world)
         if use is None:
             return self.client.run(requests, on_result)
         tell = None if on_result is None else lambda number, answer: on_result(number, use.read(answer))
@@ -164,6 +170,7 @@ class LLM:
         memory: MemoryOptions | None = None,
         tools: ToolUse | None = None,
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> list[Request]:
         """The requests of conversations, one each; what `chat` of both interfaces runs."""
         conversations = as_conversations(messages)
@@ -178,6 +185,7 @@ class LLM:
                 tools,
                 add_special_tokens=False,
                 adapter=adapter,
+                closed_world=closed_world,
             )
             for conversation, own in zip(conversations, per_conversation, strict=True)
         ]
@@ -195,6 +203,7 @@ class LLM:
         question: str = "",
         memory: MemoryOptions | None = None,
         adapter: str = "",
+        closed_world: bool | None = None,
     ) -> Iterator[StreamEvent]:
         """Events of one answer as it is written; "text" events are final and add up to the answer's text.
 
@@ -206,7 +215,16 @@ class LLM:
             raise InvalidRequestError("a stream carries one answer: set n to 1")
         events: queue.SimpleQueue[StreamEvent | EngineDeadError] = queue.SimpleQueue()
         request = Request(
-            prompt, params, documents, question, memory, None, events.put, add_special_tokens, adapter=adapter
+            prompt,
+            params,
+            documents,
+            question,
+            memory,
+            None,
+            events.put,
+            add_special_tokens,
+            adapter=adapter,
+            closed_world=closed_world,
         )
         return self.client.events(self.client.build(request), events)
 

@@ -40,7 +40,8 @@ class ClaimExtractor(Protocol):
         """Per request, in order, the claims of its sentence, none where nothing can be checked, or why it has none.
 
         `Claim.text` stands alone (pronouns resolved), without a verdict yet; start and end are code points of the
-        request's sentence, 0 <= start < end <= len(sentence). Raises EWEError where no sentence could be read.
+        request's sentence, 0 <= start < end <= len(sentence). `SentenceClaims` may say why there are none. Raises
+        EWEError where no sentence could be read.
         """
 
 

@@ -21,13 +21,18 @@ class Registry:
 
     what: the kind, in messages. group: the entry points with which a package adds to it. builtin: name ->
     "module:attribute", imported when it is asked for; a plugin cannot take such a name. others: what the setting
-    accepts beside names of factories.
+    accepts beside names of factories. removed: names of earlier versions -> what to use in their place.
     """
 
     def __init__(
-        self, what: str, group: str, builtin: Mapping[str, str], others: Registry | tuple[str, ...] = ()
+        self,
+        what: str,
+        group: str,
+        builtin: Mapping[str, str],
+        others: Registry | tuple[str, ...] = (),
+        removed: Mapping[str, str] | None = None,
     ) -> None:
-        self._what, self._group, self._others = what, group, others
+        self._what, self._group, self._others, self._removed = what, group, others, dict(removed or {})
         self._builtin = dict(builtin)
         self._registered: dict[str, Factory] = {}
 
@@ -56,8 +61,18 @@ class Registry:
     def check(self, name: str) -> str:
         """The name itself; raises ConfigError with the known ones if the setting does not accept it."""
         if name not in self and name not in self._others:
-            raise ConfigError(unknown(self._what, name, self.names))
+            raise ConfigError(self.unknown(name))
         return name
+
+    def unknown(self, name: object) -> str:
+        """What to tell who named something that is not known, or not any more."""
+        if name in self._removed:
+            return f"the {self._what} {name!r} was removed: use {self._removed[str(name)]}"
+        return unknown(self._what, name, self.names)
+
+    def is_removed(self, name: object) -> bool:
+        """Whether an earlier version had this name and nothing has it now."""
+        return name in self._removed and name not in self
 
     def get(self, name: str) -> Factory:
         """The factory of this name, imported if it is not yet. Raises ConfigError for an unknown name."""
@@ -81,7 +96,7 @@ class Registry:
     def _load(self, name: str) -> Factory:
         plugin = self._plugins().get(name)
         if plugin is None:
-            raise ConfigError(unknown(self._what, name, self.names))
+            raise ConfigError(self.unknown(name))
         try:
             factory: Factory = plugin.load()
         except Exception as error:  # a plugin is anybody's code
@@ -107,10 +122,10 @@ VERIFIERS = Registry(
     "ewe.verifiers",
     {
         "claims": "ewe.verification.open_verifier:make_claim_verifier",
-        "values": "ewe.verification.value_comparison.verifier:make_value_verifier",
-        "builtin": "ewe.verification.value_comparison.verifier:make_value_verifier",
+        "builtin": "ewe.world.verifier:make_world_verifier",
     },
     (AUTO, NONE),
+    {"values": "claims"},
 )
 EXTRACTORS = Registry(
     "extractor",
@@ -124,9 +139,9 @@ JUDGES = Registry(
     {
         "builtin": "ewe.verification.judges.builtin_judge:load_builtin",
         "base": "ewe.verification.judges.base:load_base",
-        "values": "ewe.verification.value_comparison.verifier:ValueJudge",
     },
     ("a model's folder or hub id", "openai:MODEL@URL"),
+    {"values": "builtin"},
 )
 SCORERS = Registry(
     "scorer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from ewe.engine.request import Request
 from ewe.errors import JudgeError
 from ewe.sampling import SamplingParams
 from ewe.types import Generation, MemoryOptions
-from ewe.verification.judges.checkpoints import base_adapter_path, base_model_path
+from ewe.verification.judges.checkpoints import base_adapter_path, base_model_path, read_settings
 from ewe.vocabulary import AUTO
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ class SharedJudge:
 
     def attach(self, run: Run, loaded: LoadedModel) -> None:
         """run: gives the answers to requests. Raises JudgeError if the adapter is damaged."""
-        from ewe.verification.judges.base import MAX_TOKENS, CausalJudge, read_temperature
+        from ewe.verification.judges.base import CausalJudge
 
-        self._run, temperature = run, read_temperature(self.adapters[_ADAPTER])
-        most = min(MAX_TOKENS, loaded.max_model_len - 1)
+        self._run, settings = run, read_settings(self.adapters[_ADAPTER])
+        settings = replace(settings, max_tokens=min(settings.max_tokens, loaded.max_model_len - 1))
         # Its own: whether special tokens are split is a state of a tokenizer, which other threads would meet.
-        self._judge = CausalJudge(self._score, copy.deepcopy(loaded.tokenizer), temperature, most)
+        self._judge = CausalJudge(self._score, copy.deepcopy(loaded.tokenizer), settings)
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive; waits for the engine.

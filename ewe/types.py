@@ -1,6 +1,6 @@
 """Plain data that every layer may hold: passages, claims, sentences, generations."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -98,6 +98,7 @@ class Claim:
     """A checkable statement; start and end are code points of the sentence it was taken from.
 
     support: how much of the evidence's weight supports it, in [0, 1], whatever the verdict; 0 where nobody weighed it.
+    reason: why it is refuted although no passage contradicts it; empty otherwise.
     """
 
     text: str
@@ -107,6 +108,15 @@ class Claim:
     score: float = 0.0
     evidence_ids: tuple[str, ...] = ()
     support: float = 0.0
+    reason: str = ""
+
+
+class SentenceClaims(list[Claim]):
+    """The claims of one sentence; reason: why there are none ("question"), where it is known."""
+
+    def __init__(self, claims: Iterable[Claim] = (), reason: str = "") -> None:
+        super().__init__(claims)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +124,27 @@ class VerificationRequest:
     """One sentence to check.
 
     preceding: the text before it (for pronouns); following: the next sentence, empty while it is not written yet.
+    closed_world: whether what the datastore does not bear is refuted as unsupported; None: as the verifier was made.
     """
 
     prompt: str
     preceding: str
     sentence: str
     following: str = ""
+    closed_world: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """Claims with their verdicts, the evidence behind them, and notes on how they came about."""
+    """Claims with their verdicts, the evidence behind them, and notes on how they came about.
+
+    reason: why the sentence holds no claim ("question"), where it is known.
+    """
 
     claims: tuple[Claim, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -31,11 +31,13 @@ from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, ru
 from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
-from ewe.verification.claim_verifier import EVIDENCE_TOP_K, ClaimVerifier
+from ewe.verification.claim_verifier import EVIDENCE_TOP_K
 from ewe.verification.decision import FEATURES, Probabilities, Reading, features, rule_of, window_probabilities
 from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
+from ewe.verification.reading import StatedClaim
 from ewe.verification.signals import SIGNALS, signals, swaps_names
+from ewe.verification.window_reader import WindowReader
 
 ROOT = Path(__file__).resolve().parents[1]
 _TABLE = ROOT / "ewe" / "verification" / "decisions.json"
@@ -67,11 +69,13 @@ class Example:
 
 def examples_of(name: str, part: Part, judge: Judge, groups: dict[str, str]) -> list[Example]:
     """The sentences of a part, and a third of them once more without the passages that tell of them."""
-    verifier = ClaimVerifier(BM25Retriever(part.passages), WholeSentences(), judge, rule_of("default"))
-    extracted = WholeSentences().extract([case.request for case in part.cases])
+    extracted = WholeSentences(clauses=False).extract([case.request for case in part.cases])
     stated = [(case, claims[0].text) for case, claims in zip(part.cases, extracted, strict=True) if claims]
+    claims = [StatedClaim(claim, case.request.sentence) for case, claim in stated]
+    found = BM25Retriever(part.passages).retrieve([claim.text for claim in claims], EVIDENCE_TOP_K)
+    passages = [[one.passage for one in group] for group in found]
+    read = WindowReader(judge, rule_of("default"), by_veracity=False).readings(claims, passages)
     examples = []
-    read = verifier.read([(claim, case.request.sentence) for case, claim in stated])
     for (case, _), readings in zip(stated, read, strict=True):
         examples.append(_example(name, case.kind, case, readings, _label(case)))
         if name in ("running", "fever", "summary") and share_of(case.request.sentence, "withheld") < 1 / 3:

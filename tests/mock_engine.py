@@ -176,9 +176,11 @@ class Bench:
         params: SamplingParams | None = None,
         documents: Any = None,
         listener: Callable[[StreamEvent], None] | None = None,
+        closed_world: bool | None = None,
     ) -> EngineSequence:
         sequence = self.engine.input_processor.build(
-            name, Request(prompt, params or SamplingParams(), documents, listener=listener)
+            name,
+            Request(prompt, params or SamplingParams(), documents, listener=listener, closed_world=closed_world),
         )
         self.core.add(sequence)
         return sequence

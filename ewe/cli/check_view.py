@@ -63,6 +63,8 @@ def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterato
     """The claim, unless it is the whole sentence and said already, and its evidence, the deciding side first."""
     if not is_whole:
         yield mark(claim.verdict).append(" ").append(clean(claim.text)), 4
+    if claim.reason:
+        yield Text(clean(claim.reason), style="bright_black"), 6
     if item.is_conflicting(claim):
         yield Text("sources disagree", style="yellow"), 6
     found = item.evidence_of(claim)
@@ -70,16 +72,21 @@ def _claim_lines(item: CheckedSentence, claim: Claim, is_whole: bool) -> Iterato
     for side in sides:
         said = {piece.excerpt or piece.passage.text: piece for piece in reversed(found) if piece.stance is side}
         for piece in sorted(said.values(), key=lambda piece: -piece.score)[:_MOST_PIECES]:
-            yield _evidence_line(piece, piece == item.deciding), 6
+            yield _evidence_line(piece, "found instead" if claim.reason else _side(piece, item)), 6
 
 
-def _evidence_line(piece: Evidence, decides: bool) -> Text:
+def _side(piece: Evidence, item: CheckedSentence) -> str:
+    stance = _STANCES.get(piece.stance, "undecided")
+    return f"decided {stance}" if piece == item.deciding else stance
+
+
+def _evidence_line(piece: Evidence, side: str) -> Text:
     passage = piece.passage
     origin = passage.title or passage.id
     source = f" ({clean(passage.source)})" if passage.source and passage.source != origin else ""
-    side = f"{'decided ' if decides else ''}{_STANCES.get(piece.stance, 'undecided')}"
     line = Text(f"{side} ", style=f"{MARKS[piece.stance][1]}")
-    line.append(f"{piece.score:.2f} ", style="bright_black")
+    if piece.score:
+        line.append(f"{piece.score:.2f} ", style="bright_black")
     line.append(f"{clean(origin)}{source}: ", style="bright_black")
     return line.append(f"“{clean(' '.join((piece.excerpt or passage.text).split()))}”", style="default")
 

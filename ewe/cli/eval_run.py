@@ -36,9 +36,7 @@ class Judges:
 
     judge: Annotated[
         str,
-        _judging(
-            help="Grades claims: builtin, base, values, a folder or hub id, or openai:MODEL@URL.", show_default=False
-        ),
+        _judging(help="Grades claims: builtin, base, a folder or hub id, or openai:MODEL@URL.", show_default=False),
     ] = ""
     claims: Annotated[
         str | None,

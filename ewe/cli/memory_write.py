@@ -46,7 +46,7 @@ def add(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="Score it, and mark what it contradicts, by this judge: builtin, base, values, a folder or hub id, or "
+            help="Score it, and mark what it contradicts, by this judge: builtin, base, a folder or hub id, or "
             "openai:MODEL@URL.",
             show_default="as it is given",
         ),

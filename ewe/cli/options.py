@@ -63,7 +63,16 @@ Datastore = Annotated[
     ),
 ]
 Verifier = Annotated[
-    str | None, _setting(help="What checks sentences: claims (default with a datastore), values, builtin, none.")
+    str | None, _setting(help="What checks sentences: claims (default with a datastore), builtin, none.")
+]
+
+ClosedWorld = Annotated[
+    bool | None,
+    _setting(
+        "--closed-world/--open-world",
+        help="Whether what the datastore does not bear is unsupported: refuted, though nothing contradicts it.",
+        show_default="feedback.closed_world",
+    ),
 ]
 
 
@@ -129,9 +138,7 @@ EncoderName = Annotated[
     str | None, typer.Option("--encoder", help="Sentence encoder (folder or hub id).", show_default="the built-in one")
 ]
 Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
-JudgeName = Annotated[
-    str, typer.Option("--judge", help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
-]
+JudgeName = Annotated[str, typer.Option("--judge", help="builtin, base, a folder or hub id, or openai:MODEL@URL.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,7 @@ class EngineOptions:
     adapter: Adapter = None
     datastore: Datastore = None
     verifier: Verifier = None
+    closed_world: ClosedWorld = None
     policy: Policy = None
     config: ConfigFile = None
     settings: Settings = None
@@ -150,7 +158,8 @@ class EngineOptions:
     def assignments(self) -> list[str]:
         """`key=value` for what was given beside the file, in the order in which it counts."""
         named = {name: getattr(self, name) for name in ("datastore", "verifier", "policy")}
-        return [*as_assignments({"model.adapter": self.adapter, **named}), *(self.settings or ())]
+        of_groups = {"model.adapter": self.adapter, "feedback.closed_world": self.closed_world}
+        return [*as_assignments({**of_groups, **named}), *(self.settings or ())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,9 @@ def verify(
     documents: Annotated[
         list[str] | None, _evidence(help="A document, folder or pattern to check against. Repeatable.")
     ] = None,
+    closed_world: options.ClosedWorld = None,
     prompt: Annotated[str, typer.Option(help="What the texts answer; pronouns may stand for names in it.")] = "",
-    judge: Annotated[
-        str | None, typer.Option(help="builtin, base, values, a folder or hub id, or openai:MODEL@URL.")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="builtin, base, a folder or hub id, or openai:MODEL@URL.")] = None,
     k: Annotated[
         float | None,
         typer.Option("--k", help="K of VeriScore: supported claims of a full answer.", show_default="the median"),
@@ -60,7 +59,7 @@ def verify(
         raise InvalidRequestError(f"--k must be positive, got {k}")
     expected = _expected(expect, export_errors)
     sources = files_or_stdin(files)
-    verifier, against = open_verifier(config, settings, datastore, documents, judge)
+    verifier, against = open_verifier(config, settings, datastore, documents, judge, closed_world)
     run = CheckRun(verifier, against, k, as_json, html, expected, export_errors)
     raise typer.Exit(run.check(sources, prompt, encoding))
 
@@ -80,6 +79,7 @@ def open_verifier(
     datastore: str | None,
     documents: Sequence[str] | None,
     judge: str | None,
+    closed_world: bool | None = None,
 ) -> tuple[Verifier, str]:
     """The verifier of a configuration file, changed by the options; where its evidence comes from, in words.
 
@@ -88,7 +88,7 @@ def open_verifier(
     """
     if datastore and documents:
         raise InvalidRequestError("give --datastore or --documents, not both: add documents to a datastore instead")
-    chosen = as_assignments({"verification.judge": judge})
+    chosen = as_assignments({"verification.judge": judge, "feedback.closed_world": closed_world})
     config = (Config.from_yaml(file) if file else Config()).override([*chosen, *(assignments or ())])
     source = Datastore(read_evidence(documents)) if documents else datastore or config.datastore
     if source is None:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
-from ewe.checked import NO_CLAIM
+from ewe.checked import CODE
 from ewe.config import FeedbackConfig
 from ewe.engine.output import publish
 from ewe.engine.policies import Decision, Policy, View
@@ -159,7 +160,7 @@ class Pauses:
         """Sentences that the policy looked at are final where it wants no check, and where they are code."""
         for index in range(begin, sequence.feedback.verified):
             if index not in verify:
-                reason = NO_CLAIM if index in wanted else "the trigger did not ask for a check"
+                reason = CODE if index in wanted else "the trigger did not ask for a check"
                 sequence.feedback.set_state(index, SentenceState(reason=reason))
 
     def _settle_unverified(self, sequence: Sequence) -> None:
@@ -175,10 +176,11 @@ class Pauses:
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self.verification is not None
         text, spans = sequence.output_text.text, sequence.output_text.sentences
+        asked = partial(VerificationRequest, closed_world=sequence.request.asked.closed_world)
         requests = []
         for index in sentences:
             start, end = spans[index].start, spans[index].end
-            requests.append(VerificationRequest(sequence.request.question, text[:start], text[start:end]))
+            requests.append(asked(sequence.request.question, text[:start], text[start:end]))
             attempt = sequence.feedback.attempt_at(start)
             sequence.record("checking", number=index + 1, start=start, end=end, text=text[start:end], attempt=attempt)
         job = self.verification.submit(requests, self.config.timeout)

@@ -26,7 +26,8 @@ class Request:
     empty for none. shared_prefix: how the prompt begins, if others do, too: without memory, this is encoded once for
     all. kept: special tokens whose texts are not left out, by id. is_plain: only decoding, whatever the policy.
     label_token_ids: the answer is the likeliest of these tokens, its `top_logprobs` those of all of them (if `logprobs`
-    are asked for); the prompt goes before all others.
+    are asked for); the prompt goes before all others. closed_world: whether what the datastore does not bear is refuted
+    as unsupported; None: as the settings say.
     """
 
     prompt: Prompt
@@ -43,6 +44,7 @@ class Request:
     kept: Mapping[int, str] = field(default_factory=dict)
     is_plain: bool = False
     label_token_ids: tuple[int, ...] = ()
+    closed_world: bool | None = None
 
     def passages(self, capacity: int, has_tokenizer: bool) -> list[Passage]:
         """The documents as passages, those without a name numbered.
@@ -128,6 +130,14 @@ def as_params(
     if len(params) != count:
         raise InvalidRequestError(f"{len(params)} SamplingParams for {count} {asked}: give one, or one for each")
     return list(params)
+
+
+def check_closed_world(closed_world: object, unchecked: str = "") -> None:
+    """Raises InvalidRequestError for what is no bool or None, and for True where nothing is checked, which says why."""
+    if closed_world is not None and not isinstance(closed_world, bool):
+        raise InvalidRequestError(f"closed_world: this must be True, False or None, got {closed_world!r}")
+    if closed_world and unchecked:
+        raise InvalidRequestError(f"closed_world: sentences are not checked here: {unchecked}")
 
 
 def check_unicode(where: str, text: str) -> None:

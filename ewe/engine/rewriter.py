@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from ewe.checked import NO_CLAIM
+from ewe.checked import why_no_claim
 from ewe.config import FeedbackConfig
 from ewe.engine.output_text import Span
 from ewe.engine.refresh import MemoryKeeper
@@ -44,7 +44,7 @@ class Rewriter:
         sequence.stats.verifications += 1
         for position, index in enumerate(check.sentences):
             result = VerificationResult() if job.error else job.result[position]
-            reason = job.error or ("" if result.claims else NO_CLAIM)
+            reason = job.error or why_no_claim(result)
             state = SentenceState(result.verdict, result.score, result.claims, reason)
             self._record(sequence, index, result)
             if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):

@@ -58,7 +58,13 @@ def described(result: VerificationResult) -> dict[str, Any]:
         for item in result.evidence
     ]
     claims = [
-        {"text": claim.text, "verdict": claim.verdict.value, "score": claim.score, "evidence": claim.evidence_ids}
+        {
+            "text": claim.text,
+            "verdict": claim.verdict.value,
+            "score": claim.score,
+            "evidence": claim.evidence_ids,
+            "reason": claim.reason,
+        }
         for claim in result.claims
     ]
     return {"verdict": result.verdict.value, "score": result.score, "claims": claims, "evidence": evidence}

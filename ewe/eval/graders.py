@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ewe.checked import NO_CLAIM, CheckedSentence
+from ewe.checked import CheckedSentence, is_failure
 from ewe.checking import check_text
 from ewe.errors import JudgeError
 from ewe.eval.prompt_sets import Item, PromptSet
@@ -97,7 +97,7 @@ def _claim(fact: Fact, verdict: Verdict) -> Claim:
 
 def _is_unread(checked: CheckedSentence) -> bool:
     """Whether a sentence without claims has none because something went wrong."""
-    return not checked.sentence.claims and (checked.sentence.reason != NO_CLAIM or bool(checked.notes))
+    return not checked.sentence.claims and (is_failure(checked.sentence.reason) or bool(checked.notes))
 
 
 def compare(completer: Completer, pairs: Sequence[Pair]) -> list[list[float] | CompletionError]:

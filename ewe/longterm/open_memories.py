@@ -17,7 +17,6 @@ from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
 from ewe.verification.judges.protocol import Judge
-from ewe.verification.value_comparison.verifier import ValueVerifier
 
 
 def open_memories(
@@ -46,11 +45,7 @@ def _configured(config: Config, trusted: Retriever | None, verifier: Verifier | 
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     judge = _judge(config, verifier)
-    # Whoever has sentences compared by their values has passages held against memories in the same way.
-    by_values = load_judge("values") if isinstance(verifier, ValueVerifier) else None
-    return open_service(
-        settings.path, settings, judge, evidence_judge=by_values, trusted=trusted, encoder=config.retrieval.encoder
-    )
+    return open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
 
 
 def open_service(
@@ -58,13 +53,12 @@ def open_service(
     settings: LongTermConfig,
     judge: Judge,
     *,
-    evidence_judge: Judge | None = None,
     trusted: Retriever | None = None,
     encoder: str | None = None,
 ) -> MemoryService:
     """The service over the store in a folder or behind a URL, open for writing; made, empty, where there is none.
 
-    judge, evidence_judge, trusted: as `MemoryService` takes them. encoder: a sentence encoder (None: the built-in one
+    judge, trusted: as `MemoryService` takes them. encoder: a sentence encoder (None: the built-in one
     if it is installed); vectors are made in a thread, which `MemoryService.close` ends. Raises DatastoreError for the
     store (another process writes to it, say), ConfigError for an encoder that cannot be had or made other vectors.
     """
@@ -76,7 +70,6 @@ def open_service(
         return MemoryService(
             store,
             judge=judge,
-            evidence_judge=evidence_judge,
             trusted=trusted,
             encoder=chosen,
             in_background=True,
@@ -117,4 +110,6 @@ def _judge(config: Config, verifier: Verifier | None) -> Judge:
     if isinstance(verifier, ClaimVerifier):
         return verifier.judge
     settings = config.verification
-    return CachedJudge(load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels))
+    return CachedJudge(
+        load_judge(settings.judge, device=config.model.device, labels=settings.judge_labels, model=settings.judge_model)
+    )

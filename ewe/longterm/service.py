@@ -67,10 +67,10 @@ class MemoryService(MemoryWriter):
     """Decides about the memories of a store, which must be open for writing; the store stays the caller's to close.
 
     judge: finds contradictions and reads evidence; without one, memories are believed as their sources are, until
-    there is feedback. evidence_judge: reads evidence in its place. trusted: passages to check memories by. encoder:
-    that of the store's vectors, which are made at once or, `in_background`, a moment later. clock: seconds since 1970.
-    Safe to call from several threads. Raises InvalidRequestError for memories that are not there or are none,
-    DatastoreError as the store does, JudgeError as the judge does.
+    there is feedback. trusted: passages to check memories by. encoder: that of the store's vectors, which are made at
+    once or, `in_background`, a moment later. clock: seconds since 1970. Safe to call from several threads. Raises
+    InvalidRequestError for memories that are not there or are none, DatastoreError as the store does, JudgeError as the
+    judge does.
     """
 
     def __init__(
@@ -78,7 +78,6 @@ class MemoryService(MemoryWriter):
         store: MemoryStore,
         *,
         judge: Judge | None = None,
-        evidence_judge: Judge | None = None,
         trusted: Retriever | None = None,
         encoder: Encoder | None = None,
         in_background: bool = False,
@@ -87,11 +86,11 @@ class MemoryService(MemoryWriter):
     ) -> None:
         rules = rules or MemoryRules()
         search = MemorySearch(store, encoder)
-        evidence = EvidenceBook(store, evidence_judge or judge, clock, rules.update)
+        evidence = EvidenceBook(store, judge, clock, rules.update)
         super().__init__(store, search, judge, evidence, clock, rules.first)
         self._encoder, self._trusted, self._reviews = encoder, trusted, rules.reviews
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
-        self._models = (judge, evidence_judge, encoder)
+        self._models = (judge, encoder)
         self._recaller = Recaller(store, search, evidence, self, rules, trusted, clock)
 
     def warm(self) -> None:

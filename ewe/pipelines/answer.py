@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from ewe.checked import why_no_claim
 from ewe.engine.output import sentence_data
 from ewe.engine.sentence_checks import described
 from ewe.engine.sequence import Sequence
@@ -120,5 +121,5 @@ def _sentence(words: str, start: int, step: Write) -> Sentence:
         source_ids=tuple(dict.fromkeys(id_ for claim in claims for id_ in claim.evidence_ids)),
         attempts=len(removed) + 1,
         removed=removed,
-        reason="" if claims else "; ".join(result.notes) or "no checkable claim",
+        reason="" if claims else "; ".join(result.notes) or why_no_claim(result),
     )

@@ -194,7 +194,8 @@ class Run:
         worker = self._engine.verification
         if worker is None:
             return [VerificationResult(notes=("no verifier",))] * len(step.requests)
-        self._submit(worker, [list(step.requests)], self._checked)
+        closed_world = self.request.request.asked.closed_world
+        self._submit(worker, [[replace(one, closed_world=closed_world) for one in step.requests]], self._checked)
         return []
 
     def _checked(self, jobs: list[Job]) -> list[VerificationResult]:

@@ -166,6 +166,7 @@ class Service:
             memory=self.tenants.options(key, wanted.memory, llm.config.longterm),
             tools=order.tools,
             adapter=adapter,
+            closed_world=wanted.ewe.closed_world,
         )
         count = order.count * params.n
         in_batch = bool(request.scope["state"].get("in_batch"))

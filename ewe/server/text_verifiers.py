@@ -71,7 +71,8 @@ class TextVerifiers:
     def against(self, documents: Sequence[Passage]) -> TimedVerifier:
         """A verifier that looks into these documents alone, to be closed by the caller.
 
-        What they do not tell stays open, whatever the settings say of the datastore. Raises JudgeError.
+        What they do not tell stays open, whatever the settings say of the datastore, unless a request has it otherwise.
+        Raises JudgeError.
         """
         retriever = open_retriever(Datastore(documents), RetrievalConfig(retriever="bm25"))
         with self._making:
@@ -86,5 +87,8 @@ class TextVerifiers:
         """A verifier over these passages; is_complete: whether they tell everything. All share one judge."""
         if isinstance(self._made, ClaimVerifier):
             return self._made.over(retriever, is_complete)
-        self._made = open_checker(self._config, retriever, is_complete)
+        config = self._config
+        if config.verifier == "builtin":  # it reads the built-in world only, and whatever is asked about is none of it
+            config = config.model_copy(update={"verifier": "claims"})
+        self._made = open_checker(config, retriever, is_complete)
         return self._made

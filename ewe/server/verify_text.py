@@ -22,11 +22,16 @@ _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot b
 
 
 class VerifyRequest(schemas.RequestModel):
-    """A text to check; prompt: what it answers; documents: what to check against instead of the datastore."""
+    """A text to check; prompt: what it answers; documents: what to check against instead of the datastore.
+
+    closed_world: whether what is not borne out there is refuted as unsupported; null: for the datastore as the settings
+    say, for documents not.
+    """
 
     text: schemas.FullText
     prompt: schemas.Text = ""
     documents: Annotated[list[schemas.Document | schemas.Text], Field(min_length=1, max_length=1000)] | None = None
+    closed_world: bool | None = None
 
 
 class VerifyEvidence(schemas.AnswerModel):
@@ -87,7 +92,10 @@ def _check(verifiers: TextVerifiers, body: VerifyRequest, cancellation: Cancella
 
 
 def _run(verifier: TimedVerifier, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:
-    return check_text(body.text, verifier, body.prompt, _BATCH, lambda done, total: cancellation.check())
+    def on_progress(done: int, total: int) -> None:
+        cancellation.check()
+
+    return check_text(body.text, verifier, body.prompt, _BATCH, on_progress, body.closed_world)
 
 
 def _response(checked: CheckedText) -> VerifyResponse:

@@ -1,4 +1,4 @@
-"""Words of English: crude stems, and words by what they do in a sentence (function words, numerals, hedges)."""
+"""Words of English: crude stems, and words by what they do in a sentence (function words, numerals)."""
 
 import re
 from functools import lru_cache
@@ -83,9 +83,6 @@ january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|se
 november nov|december dec"""
 MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
 """{name or short name: 1 to 12}."""
-TIME_NOUNS = words_of(
-    "year years time times day days month months life age childhood youth spring summer autumn winter century decades"
-)
 WEEKDAYS = words_of("monday tuesday wednesday thursday friday saturday sunday")
 _BELOW_TWENTY = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
@@ -94,21 +91,3 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth el
 NUMBER_WORDS = {word: value for value, word in enumerate(_BELOW_TWENTY.split())}
 NUMBER_WORDS |= {word: value * 10 for value, word in enumerate(_TENS.split(), 2)}
 ORDINALS = {word: value for value, word in enumerate(_ORDINALS.split(), 1)}
-MAGNITUDES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "dozen": 12}
-HEDGES = words_of(
-    """about around approximately roughly nearly almost over under circa c ca some least most than up fewer estimated"""
-)
-"""Words before a number that make it a bound or an approximation."""
-NEGATIONS = words_of(
-    """not never no neither nor without cannot didn't wasn't isn't doesn't hasn't weren't unable incapable failed
-    refused"""
-)
-RESTRICTIONS = words_of(
-    """only just barely hardly merely solely rarely no neither nor without unable incapable failed refused"""
-)
-"""Words that say less, or more, than the sentence without them."""
-EVALUATIONS = words_of(
-    """famous notable great renowned celebrated prominent influential important distinguished acclaimed popular
-    known major leading respected remarkable brilliant beloved legendary noted prolific talented successful"""
-)
-"""Adjectives that nothing can check."""

@@ -1,4 +1,4 @@
-"""Verification of real text: claims, passages found with them, a judge's word on each, and what it adds up to."""
+"""Verification of real text: claims, passages found with them, what a judge reads in these together, and a verdict."""
 
 from __future__ import annotations
 
@@ -10,32 +10,37 @@ from itertools import chain
 from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import ClaimExtractor, Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
-from ewe.types import Claim, Evidence, Passage, Verdict, VerificationRequest, VerificationResult
-from ewe.verification.combination import Decision, JudgedPiece, combine, is_conflict, source_weight
-from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
+from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
+from ewe.verification.combination import UNSUPPORTED, Decision, combine, is_conflict
+from ewe.verification.decision import DecisionRule
+from ewe.verification.extraction.context import previous_sentence
+from ewe.verification.joint_reader import JointReader
 from ewe.verification.judges.cached import CachedJudge
-from ewe.verification.judges.protocol import Judge
-from ewe.verification.selection import SentenceSelector, Window
+from ewe.verification.judges.protocol import Judge, window_of
+from ewe.verification.reading import ClaimReader, ClaimReading, StatedClaim
+from ewe.verification.window_reader import WindowReader
 
 EVIDENCE_TOP_K = 4
 """Passages per claim: with more of them more are misjudged than found (scripts/calibrate_verdicts.py)."""
 
 _SHOWN_INSTEAD = 4
-"""Pieces of evidence shown for a claim that a complete collection does not mention."""
+"""Pieces of evidence shown for a claim that a complete collection does not bear."""
 
 
 class ClaimVerifier:
     """Judges the claims of sentences by the passages that a retriever finds with each claim as query.
 
     evidence_top_k: passages per claim. rule: what a judge's words on a passage add up to. veracity_weighting: whether
-    a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count. assume_complete:
-    whether the collection tells everything, so that a claim that nothing in it tells of is refuted.
+    a source counts by its veracity, or all above 0 count fully; passages of veracity 0 never count.
+    assume_complete: whether the collection tells everything, so that a claim that it does not bear is refuted as
+    unsupported; a request's own `closed_world` comes first.
 
-    Of a passage the judge reads the best sentence, if it says nearly the same as the claim, or else the window of
-    sentences that speak of it. Identical claims of a call are judged once, and identical pairs of evidence and claim
-    once as long as they are remembered. What passages say is data; the notes of a result name conflicts, and passages
-    that give orders to their reader. A call of `verify` raises JudgeError for an answer that is none, or what extractor
-    and retriever raise; it gives no verdicts then.
+    A judge with a reading window reads the best of all passages together, after them the sentence before the claim;
+    any other one reads of each passage the best sentence, or the window of sentences that speak of the claim. Identical
+    claims of a call are judged once, and identical pairs of evidence and claim once as long as they are remembered.
+    What passages say is data; the notes of a result name conflicts, and passages that give orders to their reader. A
+    call of `verify` raises JudgeError for an answer that is none, or what extractor and retriever raise; it gives no
+    verdicts then.
     """
 
     def __init__(
@@ -56,12 +61,16 @@ class ClaimVerifier:
         self._judge = CachedJudge(judge)
         self._rule = rule
         self._top_k = evidence_top_k
-        self._weighting = veracity_weighting
         self._assume_complete = assume_complete
-        self._selector = SentenceSelector()
+        window = window_of(judge)
+        self._reader: ClaimReader = (
+            WindowReader(self._judge, rule, veracity_weighting)
+            if window is None
+            else JointReader(self._judge, window, veracity_weighting)
+        )
 
     def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
-        """The same extractor, judge and rule over another collection."""
+        """The same extractor, judge and thresholds over another collection."""
         other = copy(self)
         other._retriever, other._assume_complete = retriever, assume_complete
         return other
@@ -76,7 +85,7 @@ class ClaimVerifier:
         self._judge.warm()
 
     def verify(self, requests: Sequence[VerificationRequest]) -> list[VerificationResult]:
-        """One result per request, in order; extractor, retriever and judge are called once for all of them.
+        """One result per request, in order; extractor and retriever are called once for all of them.
 
         A sentence that the extractor fails at has no claims and a note that says why; raises the extractor's error
         where it fails at every sentence.
@@ -88,101 +97,98 @@ class ClaimVerifier:
         if failed and len(failed) == len(extracted):
             raise failed[0]
         claims = [() if isinstance(one, EWEError) else one for one in extracted]
-        asked = [
-            [_Asked(claim.text, _wording(claim, request.sentence)) for claim in group]
+        stated = [
+            [
+                StatedClaim(claim.text, _wording(claim, request.sentence, len(group) == 1), previous_sentence(request))
+                for claim in group
+            ]
             for group, request in zip(claims, requests, strict=True)
         ]
-        decisions = self._decide(list(dict.fromkeys(chain(*asked))))
+        decided = self._decide(list(dict.fromkeys(chain(*stated))))
         return [
             VerificationResult(notes=(f"not checked: {one}",))
             if isinstance(one, EWEError)
-            else _result(one, [decisions[claim] for claim in group])
-            for one, group in zip(extracted, asked, strict=True)
+            else _result(one, [decided[claim].seen(self._is_complete(request)) for claim in group])
+            for one, group, request in zip(extracted, stated, requests, strict=True)
         ]
 
-    def read(self, claims: Sequence[tuple[str, str]]) -> list[list[Reading]]:
-        """Per (claim, wording in its sentence) what the judge says of the passages found; it is called once."""
-        return [readings for readings, _ in self._read([_Asked(*claim) for claim in claims])]
+    def _is_complete(self, request: VerificationRequest) -> bool:
+        """Whether the collection tells everything, as this request sees it."""
+        return self._assume_complete if request.closed_world is None else request.closed_world
 
-    def _decide(self, asked: Sequence[_Asked]) -> dict[_Asked, tuple[Decision, list[Passage]]]:
-        """Per distinct claim the decision, and all passages that were found for it."""
-        decided = {}
-        for one, (readings, found) in zip(asked, self._read(asked), strict=True):
-            pieces = [self._piece(one, reading) for reading in readings]
-            decision = combine(pieces, self._rule.thresholds)
-            if self._assume_complete and decision.verdict is Verdict.INCONCLUSIVE:
-                weighty = (r for r, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
-                is_mentioned = any(mentions(one.wording, reading) for reading in weighty)
-                decision = decision if is_mentioned else _refuted_as_absent(pieces)
-            decided[one] = decision, found
-        return decided
+    def _retrieve(self, claims: Sequence[StatedClaim]) -> list[list[Passage]]:
+        found = self._retriever.retrieve([claim.text for claim in claims], self._top_k) if claims else []
+        return [[scored.passage for scored in group if scored.passage.veracity > 0] for group in found]
 
-    def _read(self, asked: Sequence[_Asked]) -> list[tuple[list[Reading], list[Passage]]]:
-        """Per claim the judged evidence, and all passages that were found and may count."""
-        claims = [one.claim for one in asked]
-        passages = [
-            [scored.passage for scored in found if scored.passage.veracity > 0]
-            for found in (self._retriever.retrieve(claims, self._top_k) if claims else [])
-        ]
-        windows = [self._windows(claim, group) for claim, group in zip(claims, passages, strict=True)]
-        chosen = [
-            [(window, *evidence_of(one.wording, window)) for window in group]
-            for one, group in zip(asked, windows, strict=True)
-        ]
-        pairs = [(text, claim) for claim, group in zip(claims, chosen, strict=True) for _, _, text in group]
-        rows = iter(self._judge.judge(pairs).tolist())
-        readings = [[Reading(window, is_near, next(rows)) for window, is_near, _ in group] for group in chosen]
-        return list(zip(readings, passages, strict=True))
+    def _decide(self, claims: Sequence[StatedClaim]) -> dict[StatedClaim, _Decided]:
+        """Per distinct claim the decision, and all passages that were found for it.
 
-    def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
-        """What the judge reads of the passages; copies of one text of one source once, empty ones not at all."""
-        windows = (self._selector.select(claim, passage) for passage in passages)
-        unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
-        return list(unique.values())
+        What is refuted by several passages together is read again, passage by passage: only then is it known which of
+        them refutes it, and whether another one supports it.
+        """
+        passages = self._retrieve(claims)
+        readings = self._reader.read(claims, passages)
+        decisions = [combine(one.pieces, self._rule.thresholds) for one in readings]
+        again = [at for at, one in enumerate(decisions) if one.verdict is Verdict.REFUTED and readings[at].is_joint]
+        if again:
+            apart = self._reader.read_apart([claims[at] for at in again], [passages[at] for at in again])
+            for at, reading in zip(again, apart, strict=True):
+                decisions[at] = self._explained(decisions[at], reading)
+        rows = zip(claims, decisions, readings, passages, strict=True)
+        return {claim: _Decided(decision, reading, found) for claim, decision, reading, found in rows}
 
-    def _piece(self, asked: _Asked, reading: Reading) -> JudgedPiece:
-        passage = reading.window.passage
-        weight = source_weight(passage.veracity) if self._weighting else 1.0
-        probabilities = self._rule.probabilities(asked.wording, reading, asked.claim)
-        return JudgedPiece(passage, reading.window.excerpt, weight, probabilities)
+    def _explained(self, joint: Decision, apart: ClaimReading) -> Decision:
+        """A refutation by passages together with the evidence of each alone; theirs, if one of them supports."""
+        single = combine(apart.pieces, self._rule.thresholds)
+        if any(piece.stance is Verdict.SUPPORTED for piece in single.evidence):
+            return single
+        return replace(joint, evidence=single.evidence or joint.evidence)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A claim that stands alone, and how the sentence words it."""
+class _Decided:
+    """The decision on a claim, what was read for it, and the passages that were found."""
 
-    claim: str
-    wording: str
+    decision: Decision
+    reading: ClaimReading
+    passages: list[Passage]
+
+    def seen(self, is_complete: bool) -> _Decided:
+        """The same where the collection tells everything: what nothing in it mentions is refuted, with what it says
+        instead.
+        """
+        if not is_complete or self.decision.verdict is not Verdict.INCONCLUSIVE or self.reading.is_mentioned:
+            return self
+        pieces = self.reading.pieces[:_SHOWN_INSTEAD]
+        shown = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces)
+        return replace(self, decision=Decision(Verdict.REFUTED, 1.0, tuple(shown), reason=UNSUPPORTED))
 
 
-def _wording(claim: Claim, sentence: str) -> str:
-    """The sentence's own words where they are the claim, with a name in the place of a pronoun; else the claim's."""
+def _wording(claim: Claim, sentence: str, is_only: bool) -> str:
+    """The sentence's own words where its only claim has them, but for a pronoun that is named; else the claim's."""
+    if not is_only:
+        return claim.text  # a clause may lack its subject
     own = sentence[claim.start : claim.end]
     return own if own.strip() == sentence[claim.start :].strip() and claim.end > claim.start else claim.text
 
 
-def _refuted_as_absent(pieces: Sequence[JudgedPiece]) -> Decision:
-    """The decision on a claim that a complete collection does not mention: refuted, by what it says instead."""
-    shown = (Evidence(piece.passage, Verdict.REFUTED, 0.0, piece.excerpt) for piece in pieces[:_SHOWN_INSTEAD])
-    return Decision(Verdict.REFUTED, 1.0, tuple(shown))
-
-
-def _result(claims: Sequence[Claim], decided: Sequence[tuple[Decision, list[Passage]]]) -> VerificationResult:
+def _result(claims: Sequence[Claim], decided: Sequence[_Decided]) -> VerificationResult:
     """The claims of one sentence with their verdicts, and the evidence of each claim."""
     judged = []
     evidence: dict[Evidence, None] = {}
     notes: dict[str, None] = {}
-    for claim, (decision, found) in zip(claims, decided, strict=True):
-        evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in decision.evidence)
-        judged.append(decision.of(claim))
-        notes |= dict.fromkeys(_notes(claim, decision, found))
-    return VerificationResult(tuple(judged), tuple(evidence), tuple(notes))
+    for claim, one in zip(claims, decided, strict=True):
+        evidence |= dict.fromkeys(replace(piece, claim=claim.text) for piece in one.decision.evidence)
+        judged.append(one.decision.of(claim))
+        notes |= dict.fromkeys(_notes(claim, one))
+    reason = claims.reason if isinstance(claims, SentenceClaims) and not judged else ""
+    return VerificationResult(tuple(judged), tuple(evidence), tuple(notes), reason)
 
 
-def _notes(claim: Claim, decision: Decision, found: Sequence[Passage]) -> Iterator[str]:
-    if is_conflict(decision):
+def _notes(claim: Claim, decided: _Decided) -> Iterator[str]:
+    if is_conflict(decided.decision):
         yield f"the evidence is in conflict: {claim.text}"
-    for passage in found:
+    for passage in decided.passages:
         if addresses_the_reader(passage.text):
             yield f"passage {passage.id} gives orders to its reader; the orders were left out"
         if spells_control_tokens(passage.text):

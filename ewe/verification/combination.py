@@ -16,22 +16,36 @@ from dataclasses import dataclass, replace
 
 from ewe.types import Claim, Evidence, Passage, Verdict
 
+UNSUPPORTED = "refuted for lack of support, not by contradiction"
+"""The reason of a claim that a datastore which tells everything does not bear."""
+
 _MOST_CREDIBLE = 0.99  # Nobody is believed without any doubt.
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict, how clear it is in [0, 1], the evidence that decided, and the share of its weight in support."""
+    """A verdict, how clear it is in [0, 1], the evidence that decided, and the share of its weight in support.
+
+    reason: that of `Claim`.
+    """
 
     verdict: Verdict
     score: float = 0.0
     evidence: tuple[Evidence, ...] = ()
     support: float = 0.0
+    reason: str = ""
 
     def of(self, claim: Claim) -> Claim:
         """The claim with this verdict."""
         ids = tuple(dict.fromkeys(piece.passage.id for piece in self.evidence))
-        return replace(claim, verdict=self.verdict, score=self.score, evidence_ids=ids, support=self.support)
+        return replace(
+            claim,
+            verdict=self.verdict,
+            score=self.score,
+            evidence_ids=ids,
+            support=self.support,
+            reason=self.reason,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +80,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPiece(Piece):
-    """Evidence with the judge's probabilities (supported, refuted, inconclusive) of the claim."""
+    """Evidence with the judge's probabilities (supported, refuted, inconclusive) of the claim.
+
+    confirms: whether it may make a claim supported; else its support only speaks against a refutation.
+    """
 
     probabilities: tuple[float, float, float]
+    confirms: bool = True
 
     @property
     def stance(self) -> Verdict:
@@ -89,7 +107,8 @@ def combine(pieces: Sequence[JudgedPiece], thresholds: Thresholds) -> Decision:
     supported, refuted, _ = combined(pieces, thresholds.floor)
     verdict, share = Verdict.INCONCLUSIVE, 0.0
     if supported > refuted and supported >= thresholds.supported:
-        verdict, share = Verdict.SUPPORTED, supported
+        if combined(map(_confirmed, pieces), thresholds.floor)[0] >= thresholds.supported:
+            verdict, share = Verdict.SUPPORTED, supported
     elif refuted > supported and refuted >= thresholds.refuted:
         verdict, share = Verdict.REFUTED, refuted
     score = thresholds.floor + (1.0 - thresholds.floor) * share if share else 0.0
@@ -120,6 +139,12 @@ def combined(pieces: Iterable[JudgedPiece], floor: float) -> tuple[float, float,
         support, refutation, unknown = support * (1 - b), refutation * (1 - a), unknown * (1 - a - b)
     total = support - unknown + (refutation - unknown) + unknown
     return (support - unknown) / total, (refutation - unknown) / total, unknown / total
+
+
+def _confirmed(piece: JudgedPiece) -> JudgedPiece:
+    """The piece without support that does not count."""
+    supported, refuted, rest = piece.probabilities
+    return piece if piece.confirms else replace(piece, probabilities=(0.0, refuted, rest + supported))
 
 
 def _masses(piece: JudgedPiece, floor: float) -> tuple[float, float]:

@@ -23,6 +23,7 @@ from ewe.verification.selection import Window
 from ewe.verification.signals import (
     SIGNALS,
     misplaces_a_name,
+    repeats_the_words,
     says_nearly_the_same,
     signals,
     speaks_of_another,
@@ -62,11 +63,17 @@ class DecisionRule:
     """What a passage says of a claim, and what all passages together must say for a verdict.
 
     weights: float64 [2, features], the log-odds of supported and of refuted against inconclusive; None believes the
-    judge as it is.
+    judge as it is. copies_only: whether a passage makes a claim supported only if its best sentence, under its title,
+    has all content words of it: for judges whose word on other wordings is right too seldom.
     """
 
     thresholds: Thresholds
     weights: NDArray[np.float64] | None = None
+    copies_only: bool = False
+
+    def confirms(self, wording: str, window: Window) -> bool:
+        """Whether a passage may make a claim supported."""
+        return not self.copies_only or repeats_the_words(wording, window.led)
 
     def probabilities(self, wording: str, reading: Reading, claim: str = "") -> Probabilities:
         """Of one passage; wording: the claim as it was written; claim: with its pronoun named, where it has one.
@@ -136,8 +143,8 @@ def rule_of(judge: str) -> DecisionRule:
 def read_rule(entry: Mapping[str, object]) -> DecisionRule:
     """A rule from its entry in the file; a feature that the entry does not name has the weight 0."""
     thresholds = Thresholds(*(float(str(entry[name])) for name in ("supported", "refuted", "floor")))
-    weights = entry.get("weights")
+    weights, copies_only = entry.get("weights"), entry.get("copies_only") is True
     if not isinstance(weights, Mapping):
-        return DecisionRule(thresholds)
+        return DecisionRule(thresholds, None, copies_only)
     sides = [[float(weights[side].get(name, 0.0)) for name in FEATURES] for side in ("supported", "refuted")]
-    return DecisionRule(thresholds, np.array(sides))
+    return DecisionRule(thresholds, np.array(sides), copies_only)

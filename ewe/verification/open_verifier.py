@@ -52,7 +52,7 @@ def make_claim_verifier(
     return ClaimVerifier(
         retriever,
         open_extractor(settings.extractor),
-        judge or load_judge(settings.judge, device=device, labels=settings.judge_labels),
+        judge or load_judge(settings.judge, device=device, labels=settings.judge_labels, model=settings.judge_model),
         rule_of(settings.judge),
         evidence_top_k=settings.evidence_top_k or EVIDENCE_TOP_K,
         veracity_weighting=veracity_weighting,

@@ -37,6 +37,19 @@ class Window:
     led: str
 
 
+class CleanSentences:
+    """The sentences of passages without control tokens, and without those that give orders to their reader."""
+
+    def __init__(self) -> None:
+        self._splitter = SentenceSplitter()
+        self.of = lru_cache(maxsize=_CACHED_PASSAGES)(self._split)
+
+    def _split(self, text: str) -> tuple[str, ...]:
+        sentences = (text[start:end] for start, end in self._splitter.split(text))
+        clean = (without_control_tokens(sentence).strip() for sentence in sentences)
+        return tuple(sentence for sentence in clean if sentence and not addresses_the_reader(sentence))
+
+
 class SentenceSelector:
     """Cuts passages down to windows of at most max_characters, whole sentences, in the order of the passage.
 
@@ -48,12 +61,11 @@ class SentenceSelector:
 
     def __init__(self, max_characters: int = 500) -> None:
         self._max_characters = max_characters
-        self._splitter = SentenceSplitter()
-        self._sentences = lru_cache(maxsize=_CACHED_PASSAGES)(self._split)
+        self._sentences = CleanSentences()
 
     def select(self, claim: str, passage: Passage) -> Window:
         """The window of a passage for a claim; empty where the passage states nothing."""
-        sentences = self._sentences(passage.text)
+        sentences = self._sentences.of(passage.text)
         if not sentences:
             return Window(passage, "", "", "", "")
         led = [_with_lead(sentences, index) for index in range(len(sentences))]
@@ -64,17 +76,12 @@ class SentenceSelector:
         whole, sentence, with_lead = (under_title(passage.title, text) for text in texts)
         return Window(passage, whole, best if passage.title else best_led, sentence, with_lead)
 
-    def _split(self, text: str) -> tuple[str, ...]:
-        sentences = (text[start:end] for start, end in self._splitter.split(text))
-        clean = (without_control_tokens(sentence).strip() for sentence in sentences)
-        return tuple(sentence for sentence in clean if sentence and not addresses_the_reader(sentence))
-
     def _chosen(self, sentences: Sequence[str], ranked: Sequence[int]) -> list[str]:
         """The best sentences that fit together; the very best always, cut by the judge if it must be."""
         room = self._max_characters
         chosen: set[int] = set()
         for index in ranked:
-            lead = [index - 1] if index > 0 and _LEAD_IN.match(sentences[index]) else []
+            lead = [index - 1] if index > 0 and needs_lead(sentences[index]) else []
             new = {*lead, index} - chosen
             length = sum(len(sentences[number]) + 1 for number in new)
             if chosen and length > room:
@@ -86,8 +93,13 @@ class SentenceSelector:
 
 def _with_lead(sentences: Sequence[str], index: int) -> str:
     """The sentence, led by the one before it if it begins with a pronoun."""
-    first = index - 1 if index > 0 and _LEAD_IN.match(sentences[index]) else index
+    first = index - 1 if index > 0 and needs_lead(sentences[index]) else index
     return " ".join(sentences[first : index + 1])
+
+
+def needs_lead(sentence: str) -> bool:
+    """Whether a sentence begins with a word that the one before it explains."""
+    return _LEAD_IN.match(sentence) is not None
 
 
 def under_title(title: str, text: str) -> str:

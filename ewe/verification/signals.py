@@ -99,6 +99,12 @@ def says_nearly_the_same(claim: str, sentence: str, led: str) -> bool:
     return is_whole or not _says_much_more(own, said)
 
 
+def repeats_the_words(claim: str, led: str) -> bool:
+    """Whether a claim has no content word or number that a sentence of evidence lacks; led: as of `signals`."""
+    said = _read(claim)
+    return said.content | said.numbers <= _read(led).stems
+
+
 def _says_much_more(own: _Text, said: _Text) -> bool:
     """Whether most of a sentence's content words are not in the claim."""
     return len(own.content - said.content) > _MORE * len(own.content)

@@ -1,21 +1,10 @@
 """Exact grading of answers: what facts a text states, and which of them are true in the world."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from ewe.world.people import Fact, Person, relation_of
-from ewe.world.wording import Phrasing, catalogue
+from ewe.world.grammar import read_sentence, sentences_of
+from ewe.world.people import Fact
 from ewe.world.world import World, WorldPrompt
-
-_WORD = r"[A-Z][a-z]+"
-_NAMES = rf"{_WORD}(?: {_WORD})*"
-_PRONOUNS = {"S": "[Hh]e|[Ss]he|[Tt]hey", "O": "him|her|them", "P": "[Hh]is|[Hh]er|[Tt]heir"}
-_GRAMMAR = {"was": "was|were", "he": "he|she|they", "his": "his|her|their"}
-LEAD_INS = ("In comparison, ", "By contrast, ")
-"""What may stand before the second sentence of a comparison."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,58 +57,10 @@ def grade(world: World, prompt: WorldPrompt, text: str) -> Grade:
     """
     current = prompt.subjects[0]
     sentences = []
-    for sentence in filter(None, _SENTENCE_END.split(text.strip())):
-        facts, current = read_sentence(sentence, prompt.subjects, current)
-        true = tuple(fact for fact in facts if fact in world.facts)
-        sentences.append(SentenceGrade(sentence, true, tuple(fact for fact in facts if fact not in world.facts)))
+    for _, sentence in sentences_of(text):
+        reading = read_sentence(sentence, prompt.subjects, current)
+        current = reading.subject
+        true = tuple(fact for fact in reading.facts if fact in world.facts)
+        false = tuple(fact for fact in reading.facts if fact not in world.facts)
+        sentences.append(SentenceGrade(sentence, true, false))
     return Grade(tuple(sentences), frozenset(prompt.facts))
-
-
-def read_sentence(sentence: str, subjects: Sequence[str] = (), current: str = "") -> tuple[tuple[Fact, ...], str]:
-    """The facts that one sentence states, true or not, and whom it speaks of; none and `current` if not understood.
-
-    subjects, current: full names that a surname or pronoun may stand for, and the one that a pronoun stands for now.
-    """
-    for lead_in in LEAD_INS:
-        sentence = sentence.removeprefix(lead_in)
-    for phrasing, pattern in _patterns():
-        if match := pattern.fullmatch(sentence):
-            subject = _resolve(match["person"], subjects, current)
-            person = Person(subject, {slot: match[slot] for slot in phrasing.slots})
-            return tuple(person.fact(slot) for slot in phrasing.slots), subject
-    return (), current
-
-
-def _resolve(reference: str, subjects: Sequence[str], current: str) -> str:
-    """The full name that a name, surname or pronoun stands for; a name nobody bears comes back as it is."""
-    if any(re.fullmatch(pattern, reference) for pattern in _PRONOUNS.values()):
-        return current
-    named = [subject for subject in (current, *subjects) if reference in (subject, subject.rsplit(" ", 1)[-1])]
-    return named[0] if named else reference
-
-
-@cache
-def _patterns() -> tuple[tuple[Phrasing, re.Pattern[str]], ...]:
-    """Every phrasing with the pattern that reads it back, the ones with most slots first."""
-    ordered = sorted(catalogue(), key=lambda phrasing: -len(phrasing.slots))
-    return tuple((phrasing, re.compile(_pattern(phrasing))) for phrasing in ordered)
-
-
-def _pattern(phrasing: Phrasing) -> str:
-    pattern = ""
-    for literal, place in phrasing.parts:
-        pattern += re.escape(literal)
-        if place in _PRONOUNS:
-            name = rf"{_NAMES}(?='s)" if place == "P" else _NAMES
-            pattern += f"(?P<person>{_PRONOUNS[place]}|{name})" + ("(?:'s)?" if place == "P" else "")
-        elif place in _GRAMMAR:
-            pattern += f"(?:{_GRAMMAR[place]})"
-        elif place:
-            pattern += f"(?P<{place}>{_value_pattern(place)})"
-    return pattern
-
-
-def _value_pattern(slot: str) -> str:
-    if slot.endswith("_year"):
-        return r"\d+"
-    return "[a-z]+" if relation_of(slot) == "occupation" else _NAMES

@@ -1,6 +1,7 @@
 """Made-up names, put together from a small set of syllables and words."""
 
 import zlib
+from collections.abc import Iterable
 from random import Random
 from typing import Literal
 
@@ -70,9 +71,20 @@ def gender_of(full_name: str) -> Gender:
     """The pronoun of a person, told by the ending of the first name. Raises ValueError for a name not made here."""
     first = full_name.split(" ", 1)[0]
     for gender, endings in _FIRST_ENDINGS.items():
-        if any(first.removesuffix(ending) in _STARTS for ending in endings if first.endswith(ending)):
+        if _is_made_of(first, endings):
             return gender
     raise ValueError(f"{full_name!r} is not a name of this world")
+
+
+def is_person_name(text: str) -> bool:
+    """Whether a text of two words may be a person's full name."""
+    first, _, surname = text.partition(" ")
+    firsts = (ending for endings in _FIRST_ENDINGS.values() for ending in endings)
+    return _is_made_of(first, firsts) and _is_made_of(surname, _SURNAME_TAILS)
+
+
+def _is_made_of(word: str, endings: Iterable[str]) -> bool:
+    return any(word.endswith(ending) and word.removesuffix(ending) in _STARTS for ending in endings)
 
 
 def person_name(rng: Random, split: Split, surname: str | None = None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from ewe.world.grader import LEAD_INS
+from ewe.world.grammar import LEAD_INS
 from ewe.world.people import TOPIC_OF_SLOT, Person, relation_of
 from ewe.world.wording import Phrasing, Reference, Wording, catalogue, phrasings
 from ewe.world.world import WorldPrompt

@@ -86,13 +86,14 @@ def _names(sentences: Sequence[str]) -> list[str]:
     return sorted(name for name in found if 3 < len(name) < 40 and (" " in name or name.lower() not in common))
 
 
-def _prose(sentences: Sequence[str]) -> list[str]:
+def prose(sentences: Sequence[str]) -> list[str]:
+    """The sentences that are running text, by their length and without marks of web pages."""
     return [text for text in sentences if _WORDS[0] <= len(text.split()) <= _WORDS[1] and not _NO_PROSE.search(text)]
 
 
 def _fever(fever: Fever) -> list[Text]:
     texts = dict.fromkeys(pair.evidence for pair in fever.train)
-    found = (("", _prose(sentences_of(text))) for text in texts)
+    found = (("", prose(sentences_of(text))) for text in texts)
     return [text for text in found if text[1]]
 
 
@@ -103,7 +104,7 @@ def _fool_me_twice(data: Path) -> list[Text]:
         if fool_me_twice_in_training(int(share_of("fm2/" + row["page"], "folds") * FOLDS)):
             kept = pages.setdefault(row["page"], {})
             texts = [*sentences_of(clean(row["evidence"])), *map(clean, row["retrieved"])]
-            kept.update(dict.fromkeys(text for text in _prose(texts) if text[0].isalnum()))
+            kept.update(dict.fromkeys(text for text in prose(texts) if text[0].isalnum()))
     return [(page, list(kept)) for page, kept in pages.items() if len(kept) > 1]
 
 
@@ -114,7 +115,7 @@ def _wice(data: Path) -> list[Text]:
         title = sentences[0].removeprefix("(meta data) TITLE: ") if sentences[0].startswith("(meta") else ""
         if wice_in_training("wice/" + title):
             kept = [text for text in sentences[1:] if len(text) > 40 and text.endswith((".", '"'))]
-            found.append(("", _prose(kept)))
+            found.append(("", prose(kept)))
     return [text for text in found if len(text[1]) > 3]
 
 
@@ -132,5 +133,5 @@ def _musique(data: Path) -> list[Text]:
     for row in json.loads((data / "musique" / "musique_s.json").read_text()):
         for context in row["ctxs"]:
             text = re.sub(r"\s*([-/'])\s*", r"\1", clean(context["text"]))
-            found.append(("", _prose(_LOWER_CASE_END.split(text)[1:-1])))
+            found.append(("", prose(_LOWER_CASE_END.split(text)[1:-1])))
     return [text for text in found if len(text[1]) > 2]

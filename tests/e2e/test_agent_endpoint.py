@@ -73,7 +73,7 @@ class Endpoint:
 @pytest.fixture
 def memories(tmp_path: Path) -> Iterator[MemoryService]:
     with MemoryStore.create(tmp_path / "memories") as store:
-        yield MemoryService(store, judge=load_judge("values"))
+        yield MemoryService(store, judge=load_judge("builtin"))
 
 
 @pytest.fixture

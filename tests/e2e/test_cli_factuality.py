@@ -59,7 +59,7 @@ def names(tmp_path: Path) -> Path:
 
 def evaluation(names: Path, *more: object) -> list[object]:
     command = ["eval", "factuality", "--set", "biography", "--prompts", names, "--model", "tiny", "--max-tokens", 6]
-    return [*command, "--policies", "plain,rag", "--datastore", "builtin", "--judge", "values", *TINY, *more]
+    return [*command, "--policies", "plain,rag", "--datastore", "builtin", "--judge", "builtin", *TINY, *more]
 
 
 def test_the_world_is_one_more_set_with_an_exact_grader(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ WRONG = {
     "both": (["--set", "good.txt", "--sweep", "good.txt", "--policies", "plain"], "not both"),
     "shard": (["--set", "good.txt", "--shard", "3/2"], "--shard must be i/n"),
     "baseline": (["--set", "good.txt", "--policies", "rag", "--baseline", "plain"], "unknown baseline 'plain'"),
-    "same judge": (["--set", "good.txt", "--policies", "ewe"], "choose another --judge"),
+    "same judge": (["--set", "good.txt", "--policies", "ewe", "--verifier", "claims"], "choose another --judge"),
 }
 
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(
     Path("talk.jsonl").write_text('{"messages": [{"role": "user", "content": "Who?"}]}\n')
     Path("empty.jsonl").write_text('{"prompt": "Who?"}\n{"prompt": " "}\n')
     arguments, reason = WRONG[case]
-    told = {"--judge": "values", "--datastore": "builtin", "--output": "out.jsonl"}
+    told = {"--judge": "builtin", "--datastore": "builtin", "--output": "out.jsonl"}
     rest = [item for pair in told.items() if pair[0] not in arguments for item in pair]
     result = ewe("eval", "factuality", *arguments, *rest)
     assert result.exit_code == 2, result.output

@@ -70,7 +70,7 @@ def test_lines_of_standard_input_become_memories(store: Path) -> None:
 
 
 def test_with_a_judge_contradictions_are_found_while_adding(store: Path) -> None:
-    options = ("--user", "ann", "--source", "user:ann", "--reliability", "0.7", "--judge", "values")
+    options = ("--user", "ann", "--source", "user:ann", "--reliability", "0.7", "--judge", "builtin")
     lines = "The bridge of Lyon was opened in 1923.\nThe bridge of Lyon was opened in 1932.\n"
     told = ewe("add", store, "-", *options, text=lines)
     first, second = told.stdout.split()
@@ -182,7 +182,7 @@ def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path
     wrong = "The bridge of Lyon was opened in 1923."
     with MemoryStore.create(store) as opened:  # long ago
         opened.add([Memory("x", wrong), Memory("x", wrong, scope=Scope("ann"))])
-    options = ("--datastore", passages, "--judge", "values")
+    options = ("--datastore", passages, "--judge", "builtin")
     shown = done("review", store, *options)
     assert "1 memory reviewed: 1 believed less" in shown
     assert all(part in shown for part in ("The bridge of Lyon was opened in 1923. (x)", "0.50 -> 0.", "passage:p"))
@@ -199,7 +199,7 @@ def test_a_review_moves_a_memory_by_trusted_passages(store: Path, tmp_path: Path
 def test_a_review_without_anything_due_says_why_and_can_be_forced(store: Path, tmp_path: Path) -> None:
     passages = tmp_path / "trusted.jsonl"
     passages.write_text(json.dumps({"id": "p", "text": "The bridge of Lyon was opened in 1932."}) + "\n")
-    options = ("--datastore", passages, "--judge", "values")
+    options = ("--datastore", passages, "--judge", "builtin")
     with MemoryStore.create(store):
         pass
     assert "0 memories reviewed: there are none of this user and agent (--all" in done("review", store, *options)
@@ -244,7 +244,7 @@ def test_reviews_go_on_round_after_round_while_others_write(
 
     free = MemoryStore.open
     monkeypatch.setattr("ewe.cli.memory_review._sleep", rest)
-    result = ewe("review", store, "--datastore", passages, "--judge", "values", "--budget", 1, "--every", 60, "--json")
+    result = ewe("review", store, "--datastore", passages, "--judge", "builtin", "--budget", 1, "--every", 60, "--json")
     assert (result.exit_code, rounds) == (130, [60.0] * 3)
     found = [[one["memory_id"] for one in json.loads(line)["reviewed"]] for line in result.stdout.splitlines()]
     assert found == [["a"], [], ["b"]]

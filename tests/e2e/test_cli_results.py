@@ -135,7 +135,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, output: Path, *options: str) -> str
         ([], ["--temperature", "0.5"], ["sampling.temperature was 0.0, is now 0.5"]),
         (["-n", "2"], [], ["sampling.n was 2, is now 1"]),
         (["--model", "old"], ["--model", "new"], ['model.name was "old", is now "new"']),
-        (["--verifier", "values"], ["--verifier", "claims"], ['verifier was "values", is now "claims"']),
+        (["--verifier", "builtin"], ["--verifier", "claims"], ['verifier was "builtin", is now "claims"']),
         ([], ["--policy", "rag"], ['policy was "ewe", is now "rag"']),
         (["--system", "S"], ["--raw"], ["prompts.raw was false, is now true", 'prompts.system was "S", is now ""']),
         (

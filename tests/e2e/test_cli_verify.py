@@ -241,7 +241,7 @@ def test_a_text_is_checked_against_documents_or_a_datastore_made_of_them(tmp_pat
         assert built.exit_code == 0, built.output
         evidence = ["--datastore", store]
     text = "Ada Lovelace was born in London in 1815. She died in 1870."
-    result = ewe(*evidence, "--set", "verifier=values", "--set", "retrieval.retriever=bm25", "--json", stdin=text)
+    result = ewe(*evidence, "--set", "retrieval.retriever=bm25", "--json", stdin=text)
     assert result.exit_code == 1, result.output
     [found] = documents(result)
     assert [sentence["verdict"] for sentence in found["sentences"]] == ["supported", "refuted"]

@@ -29,7 +29,7 @@ PAGES = {
 }
 
 
-MODELS = ("LLM(", "OpenAI(", 'load_judge("builtin")')
+MODELS = ("LLM(", "OpenAI(", 'load_judge("builtin")', 'open_verifier("claims"')
 
 
 def needs_model(code: str) -> bool:

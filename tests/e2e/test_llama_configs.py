@@ -58,7 +58,7 @@ def test_the_configurations_for_llama_write_with_dummy_weights(tmp_path: Path, s
     assert (config.feedback.retrieve_every, config.feedback.verify_every) == (1, 8)
     here = [f"model.name={model_folder(tmp_path / 'model')}", "model.load_format=dummy", "model.device=cpu"]
     # Contriever is no part of the tests, and the passages are too few for a judge to matter.
-    here += ["retrieval.retriever=bm25", "retrieval.encoder=null", "verifier=values", "cache.num_blocks=600"]
+    here += ["retrieval.retriever=bm25", "retrieval.encoder=null", "verifier=builtin", "cache.num_blocks=600"]
     with LLM(config=config.override([*here, f"datastore={store(tmp_path)}"])) as llm:
         [answer] = llm.generate("Where is the city of C?", SamplingParams(max_tokens=12, ignore_eos=True))
     assert len(answer.token_ids) == 12

@@ -95,7 +95,7 @@ def test_chat_applies_the_template_and_adds_no_second_bos(monkeypatch: pytest.Mo
         ({"feedback": {"mode": "sometimes"}}, ["feedback.mode"]),
         ({"policy": "magic"}, ["policy"]),
         ({"verifier": "builtin", "memory": {"verification_units": 0}}, ["memory.verification_units"]),
-        ({"verifier": "oracle"}, ["verifier: unknown verifier 'oracle'", "claims, values, builtin, auto, none"]),
+        ({"verifier": "oracle"}, ["verifier: unknown verifier 'oracle'", "claims, builtin, auto, none"]),
         ({"verifier": "builtin"}, ["datastore"]),
         ({"memory": {"unit_tokens": 64}, "scheduler": {"max_num_batched_tokens": 64}}, ["max_num_batched_tokens"]),
         ({"cache": {"memory_gib": 1e-9}}, ["cache.memory_gib"]),

@@ -196,7 +196,7 @@ def test_a_service_of_ones_own(loaded: LoadedModel, tmp_path: Path) -> None:
 
 def test_memories_are_judged_as_sentences_are(open_llm: Callable[..., LLM]) -> None:
     book = Datastore([Passage("p", "Nurim Nurner was born in 1801.")])
-    llm = open_llm("verification.judge=values", "retrieval.retriever=bm25", datastore=book, verifier="claims")
+    llm = open_llm("verification.judge=builtin", "retrieval.retriever=bm25", datastore=book, verifier="claims")
     true, wrong = tell(llm, "Nurim Nurner was born in 1801."), tell(llm, LIE, "bob")
     for user in ("ann", "bob"):
         llm.memories.recall([Query("When was Nurim Nurner born?", MemoryOptions(user, threshold=0.9))])

@@ -17,7 +17,7 @@ from ewe.cli.main import app
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.verification.value_comparison.verifier import ValueJudge
+from ewe.verification.judges.load import load_judge
 from tests.unit.longterm_parts import new_store
 
 MISSING = "the package mcp is not installed (pip install 'ewe-engine[mcp]')"
@@ -50,7 +50,7 @@ def have(talk: Talk, server: Any) -> None:
 
 
 def serve(store: MemoryStore, talk: Talk, user: str = "ann", agent: str = "") -> None:
-    service = MemoryService(store, judge=ValueJudge())
+    service = MemoryService(store, judge=load_judge("builtin"))
     have(talk, mcp_app(MemoryServer(service, user, agent, MemorySource("model", "mcp"))))
 
 
@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> MemoryStore:
 
 
 def test_the_command_serves_over_its_pipes(tmp_path: Path) -> None:
-    arguments = ["-m", "ewe.cli.main", "memory", "mcp", str(tmp_path), "--judge", "values", "--user", "ann"]
+    arguments = ["-m", "ewe.cli.main", "memory", "mcp", str(tmp_path), "--judge", "builtin", "--user", "ann"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
     async def talk(tools: Tools) -> None:
@@ -145,5 +145,5 @@ def test_others_memories_are_out_of_reach(store: MemoryStore) -> None:
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    told = CliRunner().invoke(app, ["memory", "mcp", str(tmp_path), "--judge", "values"])
+    told = CliRunner().invoke(app, ["memory", "mcp", str(tmp_path), "--judge", "builtin"])
     assert (told.exit_code, "pip install 'ewe-engine[mcp]'" in told.output) == (2, True)

@@ -161,7 +161,7 @@ def test_the_server_keeps_facts_of_a_chat(llm: LLM, store: MemoryStore) -> None:
 
 def remember(store: Path, file: Path, *model: str) -> Result:
     return CliRunner().invoke(
-        app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "values", *model]
+        app, ["memory", "remember", str(store), str(file), "--user", "ann", "--judge", "builtin", *model]
     )
 
 

@@ -195,23 +195,29 @@ def test_an_answer_is_given_the_memories_of_its_user_alone(client: Client, chat:
     client.add("Nurim Nurner likes plums, Bob says.", "bob")
     client.add("Nurim Nurner is known to all.")
     own = {"ann": "Nurim Nurner likes figs, Ann says.", "bob": "Nurim Nurner likes plums, Bob says."}
+    # Checks of the answers before move how far the memories are believed: a low threshold lets all of them pass.
     shared = {"Nurim Nurner is known to all."}
     for user in ("ann", "bob", "ann"):
-        asked = {"memory": {"user": user}, "ewe": {"events": True}}
+        asked = {"memory": {"user": user, "threshold": 0.1}, "ewe": {"events": True}}
         answer = chat.chat.completions.create(**CHAT, extra_body=asked)
         assert remembered(answer) == {own[user]} | shared
         response = chat.responses.create(
-            model="builtin", input=PROMPT, max_output_tokens=20, extra_body={"memory": {"user": user, "scope": "own"}}
+            model="builtin",
+            input=PROMPT,
+            max_output_tokens=20,
+            extra_body={"memory": {"user": user, "scope": "own", "threshold": 0.1}},
         )
         assert remembered(response) == {own[user]}
         stream = httpx.post(f"{url}/v1/chat/completions", json={**CHAT, "stream": True, **asked}, timeout=LONG).text
         assert own[user] in stream
         assert own["bob" if user == "ann" else "ann"] not in stream
         assert events_of(stream)[-1] == "[DONE]"
-    assert remembered(chat.chat.completions.create(**CHAT)) == shared
+    everybody = {"memory": {"threshold": 0.1}}
+    assert remembered(chat.chat.completions.create(**CHAT, extra_body=everybody)) == shared
     assert remembered(chat.chat.completions.create(**CHAT, extra_body={"memory": {"scope": "none"}})) == set()
     [unit] = [s for s in answer.ewe["sources"] if s["text"] == own["ann"]]
-    assert (unit["source"], unit["veracity"], unit["score"]) == ("user:ann", 0.7, unit["score"])
+    assert unit["source"] == "user:ann"
+    assert 0 < unit["veracity"] <= 0.7
     assert 0 < unit["score"] <= 1
 
 

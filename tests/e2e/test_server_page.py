@@ -233,11 +233,14 @@ def test_settings_are_sent_and_kept(page: Any, played: Played) -> None:
     page.locator("#set-max_tokens").fill("40")
     page.locator("#set-temperature").fill("0.7")
     page.locator("#set-seed").fill("5")
+    page.locator("#set-closed_world").select_option("is unsupported")
     page.locator("#set-documents").fill("# A title\nA passage.\n\nAnother one,\nof two lines.")
     assert "max tokens 40" in page.locator("#changed").inner_text()
+    assert "what is not borne out is unsupported" in page.locator("#changed").inner_text()
     ask_and_wait(page)
     request = played.requests[-1]
     assert (request["max_tokens"], request["temperature"], request["seed"]) == (40, 0.7, 5)
+    assert request["ewe"] == {"events": True, "closed_world": True}
     assert request["documents"] == [
         {"title": "A title", "text": "A passage."},
         {"text": "Another one,\nof two lines."},
@@ -250,6 +253,7 @@ def test_settings_are_sent_and_kept(page: Any, played: Played) -> None:
     assert page.locator("#set-max_tokens").input_value() == "256"
     ask_and_wait(page)
     assert "seed" not in played.requests[-1]
+    assert played.requests[-1]["ewe"] == {"events": True}
     assert "documents" not in played.requests[-1]
 
 
@@ -331,6 +335,21 @@ def test_a_text_can_be_checked(page: Any, played: Played) -> None:
     assert "sources disagree" in evidence
     assert "0% of the claims supported" in page.locator("#chips").inner_text()
     assert not page.locator("#memory").is_visible()
+
+
+def test_texts_are_checked_as_the_settings_have_it_where_answers_are_not_checked(page: Any, played: Played) -> None:
+    played.engine |= {"unchecked": "verifier none"}
+    page.reload()
+    expect(page.locator("#engine")).to_contain_text("not checked")
+    page.locator("#settings-toggle").click()
+    page.locator("#set-closed_world").select_option("is unsupported")
+    ask_and_wait(page)
+    page.get_by_text("Check a text", exact=True).click()
+    page.locator("#prompt-input").fill("She was born in Lund.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#chips")).to_contain_text("of the claims supported")
+    assert played.requests[0]["ewe"] == {"events": True}  # the server would refuse more
+    assert played.requests[1] == {"text": "She was born in Lund.", "closed_world": True}
 
 
 def words_of(browser: Any, played: Played, **engine: Any) -> str:

@@ -23,7 +23,8 @@ from ewe.types import Evidence as Proof
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")
 
-MESSAGES: Any = [{"role": "user", "content": PROMPT}]
+MESSAGES: Any = [{"role": "user", "content": "Who was Valo Burstone?"}]
+"""A question whose answer the built-in model writes again somewhere."""
 LENGTH = 40
 CHECKED_ALWAYS = ["feedback.verify_every=1", "feedback.max_attempts=3"]
 PATHS = {
@@ -236,7 +237,7 @@ def test_without_asking_nobody_sees_a_draft() -> None:
 
 def test_counts_of_then_go_with_drafts() -> None:
     with server() as client:
-        body = {**CHAT, "max_tokens": LENGTH, "stream": True, "ewe": {"stream": "draft"}}
+        body = {**CHAT, "messages": MESSAGES, "max_tokens": LENGTH, "stream": True, "ewe": {"stream": "draft"}}
         usage = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
         records = client.post("/v1/chat/completions", json={**body, **usage}).text.split("\n\n")
         chunks = [json.loads(item[6:]) for item in records if item.startswith("data: {")]

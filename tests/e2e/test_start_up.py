@@ -122,7 +122,7 @@ print(json.dumps([found, heavy()]))
 def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Path) -> None:
     store, notes, answer = tmp_path / "store", tmp_path / "notes.txt", tmp_path / "answer.txt"
     notes.write_text("The old bridge over the Lind was built in 1932.\n")
-    answer.write_text("The old bridge over the Lind was built in 1940.\n")
+    answer.write_text("Luran Holmer was born in 1841.\n")
     settings = tmp_path / "settings.yaml"
     settings.write_text("datastore: builtin\nserver: {port: 8001}\n")
     bm25 = ["--set", "retrieval.retriever=bm25"]
@@ -132,7 +132,7 @@ def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Pat
         ["validate", settings],
         ["index", "build", notes, "--out", store, *bm25],
         ["index", "search", store, "old bridge", *bm25],
-        ["verify", answer, "--datastore", store, "--judge", "values", *bm25],
+        ["verify", answer, "--datastore", store, "--set", "verifier=builtin", *bm25],
     ]
     refused = [
         ["serve", "/nowhere/model", "--datastore", store],

@@ -58,8 +58,8 @@ def test_a_datastore_alone_has_sentences_checked(source: Any) -> None:
 
 
 def test_a_path_is_known_by_its_last_name(notes: Path) -> None:
-    on = summary(datastore=notes, verifier="values")
-    assert str(on) == "policy ewe; datastore notes.jsonl (1 passage, BM25); verifier values; long-term memory off"
+    on = summary(datastore=notes, verifier="builtin")
+    assert str(on) == "policy ewe; datastore notes.jsonl (1 passage, BM25); verifier builtin; long-term memory off"
     assert str(summary({"datastore": str(notes), "verifier": "none"})) == (
         "policy ewe; datastore notes.jsonl (1 passage, BM25); sentences are not checked: verifier none; "
         "long-term memory off"
@@ -67,7 +67,7 @@ def test_a_path_is_known_by_its_last_name(notes: Path) -> None:
 
 
 def test_sentences_of_an_answer_have_verdicts_with_a_datastore_alone(notes: Path) -> None:
-    with tiny_llm({**AUTO, "verification": {"judge": "values"}}, datastore=notes) as llm:
+    with tiny_llm({**AUTO, "verification": {"judge": "builtin"}}, datastore=notes) as llm:
         [answer] = llm.generate("The sea", SamplingParams(max_tokens=24, ignore_eos=True))
         assert [event for event in answer.trace if event.kind == "verification"]
     with tiny_llm(AUTO, datastore=notes, verifier="none") as llm:
@@ -101,7 +101,7 @@ def test_no_datastore_and_objects() -> None:
 
 
 UNKNOWN = [
-    ({"verifier": "claim"}, r"did you mean claims\? known: claims, values, builtin, auto, none"),
+    ({"verifier": "claim"}, r"did you mean claims\? known: claims, builtin, auto, none"),
     (
         {"datastore": "buildin"},
         r"did you mean builtin\? known: builtin, wikipedia-sample, none, a folder .*, a JSONL",
@@ -110,7 +110,7 @@ UNKNOWN = [
     ({"config": {**AUTO, "retrieval": {"retriever": "bm52"}}}, r"retriever: .* did you mean bm25\? known: bm25, dense"),
     (
         {"datastore": Shelf(), "config": {**AUTO, "verification": {"judge": " "}}},
-        "known: builtin, base, values, a",
+        "known: builtin, base, a",
     ),
 ]
 
@@ -124,7 +124,7 @@ def test_an_unknown_name_is_answered_with_all_that_are_known(given: dict[str, An
 @pytest.fixture
 def client(notes: Path, request: Any) -> Iterator[Any]:
     """A server with a datastore; what the test asks for on top is its parameter."""
-    config = {**AUTO, "verification": {"judge": "values"}, **getattr(request, "param", {})}
+    config = {**AUTO, "verification": {"judge": "builtin"}, **getattr(request, "param", {})}
     settings = ServerSettings(api_key=config.pop("api_key", None))
     with tiny_llm(config, datastore=notes) as llm, serving(create_app(llm, settings)) as url:
         yield httpx.Client(base_url=url, timeout=LONG)
@@ -136,7 +136,7 @@ def test_health_and_the_page_say_what_is_on(client: Any) -> None:
         "policy": "ewe",
         "datastore": {"name": "notes.jsonl", "passages": 1, "search": "BM25"},
         "verifier": "claims",
-        "judge": "values",
+        "judge": "builtin",
         "unchecked": "",
         "longterm_memory": False,
     }
@@ -165,9 +165,9 @@ def test_without_a_datastore_a_text_needs_documents() -> None:
 
 
 def test_the_log_says_what_is_on(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tiny_llm({**AUTO, "verification": {"judge": "values"}}, datastore=notes) as llm:
+    with tiny_llm({**AUTO, "verification": {"judge": "builtin"}}, datastore=notes) as llm:
         report_engine(llm, 0.1)
-    on = "engine policy ewe; datastore notes.jsonl (1 passage, BM25); verifier claims (judge values); long-term memory"
+    on = "engine policy ewe; datastore notes.jsonl (1 passage, BM25); verifier claims (judge builtin); long-term memory"
     assert on in capsys.readouterr().err
 
 

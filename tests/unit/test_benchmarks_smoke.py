@@ -13,7 +13,7 @@ from benchmarks.run_all import BENCHMARKS, CPU_LIMITS, GPU_LIMITS
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # What scripts share; no benchmarks by themselves.
 SHARED = {"__init__", "common", "plots", "rig", "run_all", "sessions", "shapes", "session_figures"}
-SHARED |= {"verdicts_changes", "verdicts_edits", "verdicts_sets", "verdicts_texts", "verdicts_words", "longterm_pairs"}
+SHARED |= {f"verdicts_{name}" for name in ("changes", "claims", "edits", "sets", "texts", "words")} | {"longterm_pairs"}
 SHARED |= {
     "attention_peers",
     "attention_problem",

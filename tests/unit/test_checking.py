@@ -67,7 +67,7 @@ def test_code_is_no_claim_and_what_follows_it_keeps_its_place() -> None:
     verifier = Verifier()
     first, *inside, last = check_text(text, verifier).sentences
     assert [request.sentence for call in verifier.calls for request in call] == ["One is right:", "That is wrong."]
-    assert {(item.sentence.verdict, item.sentence.reason) for item in inside} == {(N, "no checkable claim")}
+    assert {(item.sentence.verdict, item.sentence.reason) for item in inside} == {(N, "no checkable claim: code")}
     assert (first.sentence.verdict, last.sentence.verdict) == (S, R)
     assert text[last.sentence.start : last.sentence.end] == "That is wrong."
 

@@ -3,6 +3,7 @@ import threading
 import numpy as np
 import pytest
 
+from ewe.checking import check_text
 from ewe.config import VerificationConfig
 from ewe.errors import ConfigError, DatastoreError, EWEError, InvalidRequestError, JudgeError
 from ewe.protocols import Verifier
@@ -10,10 +11,11 @@ from ewe.types import Claim, Passage, ScoredPassage, Verdict, VerificationReques
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.combination import Thresholds
 from ewe.verification.decision import DecisionRule
+from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import checked
 from ewe.verification.open_verifier import open_verifier
-from ewe.verification.value_comparison.verifier import ValueVerifier
+from ewe.world.verifier import WorldVerifier
 
 RULE = DecisionRule(Thresholds(0.6, 0.6, 1 / 3))
 BORN = Passage("born", "She was born in Warsaw.", title="Ada Lind")
@@ -266,15 +268,16 @@ def test_threads_may_share_a_verifier():
 
 
 def test_verifiers_by_name():
-    assert isinstance(open_verifier("builtin", Found()), ValueVerifier)
-    assert isinstance(open_verifier("values", Found()), ValueVerifier)
-    checker = open_verifier("claims", Found(BORN), VerificationConfig(judge="values"))
+    assert isinstance(open_verifier("builtin", Found()), WorldVerifier)
+    with pytest.raises(ConfigError, match="use claims"):
+        open_verifier("values", Found())
+    checker = open_verifier("claims", Found(BORN), VerificationConfig(judge="builtin"))
     assert ask(checker, "Ada Lind was born in Warsaw.")[0].verdict is Verdict.SUPPORTED
     with pytest.raises(ConfigError, match=r"'poem'.*claims"):
         open_verifier("poem", Found())
     for extractor in ("poem", "openai:model", "openai:@http://x"):
         with pytest.raises(ConfigError, match="openai:MODEL@URL"):
-            open_verifier("claims", Found(), VerificationConfig(extractor=extractor, judge="values"))
+            open_verifier("claims", Found(), VerificationConfig(extractor=extractor, judge="builtin"))
     endpoint = "openai:model@http://127.0.0.1:9/v1"
     asking = open_verifier("claims", Found(), VerificationConfig(extractor=endpoint, judge=endpoint))
     assert isinstance(asking, ClaimVerifier)
@@ -301,3 +304,14 @@ def test_an_extractor_that_fails_at_every_sentence_is_an_error():
     verifier = ClaimVerifier(Found(BORN), FailsAtSome(), WordJudge(), RULE)
     with pytest.raises(EWEError, match="nonsense"):
         verifier.verify([VerificationRequest("", "", "bad")])
+
+
+def test_a_sentence_without_a_claim_says_why_if_its_extractor_does():
+    checker = ClaimVerifier(Found(BORN), WholeSentences(), WordJudge(), RULE)
+    told, stated = ask(checker, "The passages do not say.", "Ada Lind was born in Warsaw.")
+    assert (told.verdict, told.reason) == (Verdict.NOT_CHECKED, "abstention")
+    assert (stated.verdict, stated.reason) == (Verdict.SUPPORTED, "")
+    checked_text = check_text("The passages do not say.", checker)
+    assert (checked_text.sentences[0].sentence.reason, checked_text.num_failed) == ("no checkable claim: abstention", 0)
+    [silent] = ask(verifier(BORN), "")
+    assert silent.reason == ""

@@ -66,7 +66,7 @@ def test_code_is_not_checked_while_it_is_written(monkeypatch: pytest.MonkeyPatch
     generation = write(config(), words("Aa.\n~~~\nBb. Cc.\n~~~\nDd."), verifier)
     assert [request.sentence for request in verifier.seen] == ["Aa.", "Dd."]
     reasons = {sentence.text: sentence.reason for sentence in generation.sentences}
-    assert (reasons["Aa."], reasons["Bb."], reasons["Dd."]) == ("", "no checkable claim", "")
+    assert (reasons["Aa."], reasons["Bb."], reasons["Dd."]) == ("", "no checkable claim: code", "")
 
 
 def test_only_refuted_claims_cause_a_rewrite() -> None:

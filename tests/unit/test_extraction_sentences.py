@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.types import VerificationRequest
+from ewe.verification.extraction.context import previous_sentence
 from ewe.verification.extraction.whole_sentences import WholeSentences
 
 EXTRACTOR = WholeSentences()
@@ -13,10 +14,26 @@ def claims(sentence, preceding="", prompt=""):
     return found
 
 
+def reason(sentence, preceding="", prompt=""):
+    found = claims(sentence, preceding, prompt)
+    assert not found or found.reason == ""
+    return found.reason
+
+
 def test_a_sentence_is_one_claim_with_its_span():
-    [claim] = claims("Ada Lind was born in Oslo and moved to Rome in 1931.")
-    assert claim.text == "Ada Lind was born in Oslo and moved to Rome in 1931."
+    [claim] = claims("Ada Lind was born in Oslo in 1931.")
+    assert claim.text == "Ada Lind was born in Oslo in 1931."
     assert (claim.start, claim.end) == (0, len(claim.text))
+
+
+def test_each_clause_is_a_claim_with_its_span_and_its_subject():
+    sentence = "- However, she was born in Oslo and moved to Rome in 1931."
+    first, second = claims(sentence, "Ada Lind was a weaver. ", "Who was Ada Lind?")
+    assert (first.text, second.text) == ("Ada Lind was born in Oslo.", "Ada Lind moved to Rome in 1931.")
+    own = [sentence[claim.start : claim.end] for claim in (first, second)]
+    assert own == ["she was born in Oslo", "moved to Rome in 1931."]
+    [whole] = WholeSentences(clauses=False).extract([VerificationRequest("", "", sentence)])[0]
+    assert whole.text == "She was born in Oslo and moved to Rome in 1931."
 
 
 def test_what_only_introduces_is_left_out():
@@ -24,62 +41,6 @@ def test_what_only_introduces_is_left_out():
     [claim] = claims(sentence)
     assert claim.text == "The bridge opened in 1931."
     assert sentence[claim.start : claim.end] == "the bridge opened in 1931."
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "",
-        "Who was born in Oslo in 1931?",
-        "I was born in Oslo in 1931.",
-        "Then I moved to Oslo in 1931.",
-        "We hope that Ada Lind was in Oslo in 1931.",
-        "In Oslo, Ada Lind's letters came to me.",
-        "If you want to know more, Oslo has a museum.",
-        "You should visit the museum in Oslo.",
-        "You may also be interested in Oslo.",
-        "Be sure to visit the museum in Oslo.",
-        "As an AI language model, Ada Lind is unknown to me.",
-        "Early life and career",
-        "In 1931",
-        "It may be possible.",
-        "She was truly remarkable and inspiring.",
-    ],
-)
-def test_what_states_nothing_is_no_claim(sentence):
-    assert claims(sentence) == []
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "In I Am Sam (2001) she played a girl of seven.",
-        "HT does not engage in jihad, i.e. it works for power.",
-        "Rather You Than Me is an album by Rick Ross.",
-        "Three Protestants were slaughtered in the city.",
-        "Early life ended when war began",
-        "The mother of Elizabeth I was executed.",
-        "It fell after World War I in 1918.",
-        "My Fair Lady is a musical.",
-        "You Belong with Me is a song.",
-    ],
-)
-def test_titles_numbers_and_abbreviations_do_not_hide_a_statement(sentence):
-    assert len(claims(sentence)) == 1
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "You can see the tower from the harbour of Oslo.",
-        "To join the Rangers, you must march 12 miles.",
-        "What we now call gravity was not understood until 1687.",
-        "Your skin turns green if it touches nickel.",
-        "Oslo lies north of our Sun's path.",
-    ],
-)
-def test_a_you_that_means_anybody_does_not_hide_a_statement(sentence):
-    assert len(claims(sentence)) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,3 +68,147 @@ def test_any_text_is_taken_and_spans_lie_inside(sentence, preceding, prompt):
     for claim in claims(sentence, preceding, prompt):
         assert 0 <= claim.start < claim.end <= len(sentence)
         assert claim.text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wanted"),
+    [
+        ("Paris: It is the capital of France.", "Paris is the capital of France."),
+        ("**Eiffel Tower**: It was built in 1889.", "Eiffel Tower was built in 1889."),
+        ("1. **Oslo** - The town was founded in 1048.", "The town was founded in 1048."),
+        ("* **Oslo** lies on a fjord of *Norway*.", "Oslo lies on a fjord of Norway."),
+        ("Assistant: Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("**Answer:** Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("However, Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("In conclusion, Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("According to the passages, Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("Based on the provided context, Oslo is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("Yes, however, the town was founded in 1048.", "The town was founded in 1048."),
+        ("But the town was founded in 1048.", "The town was founded in 1048."),
+        ("Oslo is the capital of Norway [1][2, 3].", "Oslo is the capital of Norway."),
+        ("[Oslo](https://oslo.no) is the capital of Norway.", "Oslo is the capital of Norway."),
+        ("**Capital of Norway**: Oslo has 700,000 people.", "Oslo has 700,000 people."),
+        ("Mission: Impossible is a film of 1996.", "Mission: Impossible is a film of 1996."),
+        ("Alien: Covenant was shot in 2016.", "Alien: Covenant was shot in 2016."),
+        ("The rule was this: Oslo is in Norway.", "The rule was this: Oslo is in Norway."),
+        ("Area is 2 * 3 * 4 of Oslo.", "Area is 2 * 3 * 4 of Oslo."),
+        ("According to Bo Berg, Oslo is in Norway.", "According to Bo Berg, Oslo is in Norway."),
+        ("And Then There Were None is a novel.", "And Then There Were None is a novel."),
+    ],
+)
+def test_what_stands_around_a_claim_is_no_part_of_it(sentence, wanted):
+    [claim] = claims(sentence)
+    assert claim.text == wanted
+    assert sentence[claim.start : claim.end].rstrip("*") == sentence[claim.start :].rstrip("*")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It was Bo Berg that built the tower.",
+        "It was the French who built the tower.",
+        "It was in 1931 that the tower was built.",
+        "It was not until 1931 that the tower opened.",
+        "It was his brother who built the tower in 1931.",
+        "It is known that the tower opened in 1931.",
+        "It is widely believed that Rome was built in a day.",
+        "It's likely that Rome was older.",
+        "It rained in Oslo in 1931.",
+        "It was cold in Oslo in 1931.",
+        "It took ten years to build Rome.",
+        "It is possible to reach Oslo by train.",
+        "It turned out that Rome was older.",
+        "It was 20 years before Rome had a king.",
+    ],
+)
+def test_an_it_that_stands_for_nothing_is_never_named(sentence):
+    assert [
+        claim.text for claim in claims(sentence, "The Eiffel Tower is in Paris. ", "What is the Eiffel Tower?")
+    ] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wanted"),
+    [
+        ("It is a tower that stands in Paris.", "The Eiffel Tower is a tower that stands in Paris."),
+        ("It is the tower that Bo Berg built.", "The Eiffel Tower is the tower that Bo Berg built."),
+        ("It was built to last until 1909.", "The Eiffel Tower was built to last until 1909."),
+        ("It is 330 metres high.", "The Eiffel Tower is 330 metres high."),
+        ("Its height is 330 metres.", "The Eiffel Tower's height is 330 metres."),
+    ],
+)
+def test_an_it_that_stands_for_the_subject_before_is_named(sentence, wanted):
+    assert [claim.text for claim in claims(sentence, "The Eiffel Tower is in Paris. ", "What is it?")] == [wanted]
+
+
+@pytest.mark.parametrize(
+    "preceding",
+    [
+        "Ada Lind married Bo Berg. ",  # either of them
+        "Ada Lind was a weaver. She was born in Oslo. ",  # a woman
+    ],
+)
+def test_a_pronoun_that_may_mean_another_is_left_as_it_is(preceding):
+    [claim] = claims("He died in 1950.", preceding, "Who was Ada Lind?")
+    assert claim.text == "He died in 1950."
+
+
+def test_the_only_other_person_is_meant_where_the_subject_cannot_be():
+    before = "Ada Lind was a weaver. She married Bo Berg. "
+    assert [claim.text for claim in claims("He died in 1950.", before, "Who was Ada Lind?")] == [
+        "Bo Berg died in 1950."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("preceding", "sentence"),
+    [
+        ("Ada Lind was born in Oslo in 1931. Bo Berg died. ", "Ada Lind was born in Oslo in 1931."),
+        ("Ada Lind was born in Oslo in 1931. ", "In 1931, Ada Lind was born in Oslo."),
+        ("Ada Lind was born in Oslo in 1931. ", "She was born in Oslo in 1931."),
+        ("Ada Lind was a weaver. She was born in Oslo. ", "In conclusion, Ada Lind was born in Oslo."),
+        ("Ada Lind was born in Oslo and moved to Rome. ", "Ada Lind moved to Rome."),
+    ],
+)
+def test_a_sentence_that_says_the_same_again_repeats(preceding, sentence):
+    assert reason(sentence, preceding, "Who was Ada Lind?") == "repeats an earlier sentence"
+
+
+@pytest.mark.parametrize(
+    ("preceding", "sentence"),
+    [
+        ("Was Ada Lind born in Oslo? ", "Ada Lind was born in Oslo."),
+        ("Ada Lind was not born in Oslo. ", "Ada Lind was born in Oslo."),
+        ("Ada Lind was born in Oslo in 1931. ", "Ada Lind was born in Oslo in 1932."),
+        ("Bo Berg beat Ada Lind. ", "Ada Lind beat Bo Berg."),
+        ("Ada Lind went to Rome from Oslo. ", "Ada Lind went from Rome to Oslo."),
+        ("Ada Lind was born in Oslo. ", "Ada Lind died in Oslo."),
+        ("I think Ada Lind was born in Oslo. ", "Ada Lind was born in Oslo."),
+    ],
+)
+def test_a_sentence_that_says_something_else_does_not_repeat(preceding, sentence):
+    assert len(claims(sentence, preceding, "Who was Ada Lind?")) == 1
+
+
+def test_the_sentence_before_is_the_last_one_of_the_text_before():
+    assert (
+        previous_sentence(VerificationRequest("Who?", "Ada Lind left. Bo Berg stayed. ", "He slept."))
+        == "Bo Berg stayed."
+    )
+    assert previous_sentence(VerificationRequest("Who?", " ", "He slept.")) == ""
+
+
+PIECES = st.sampled_from(
+    ["**", "It ", "Paris", ": ", "- ", "1. ", "However, ", "he ", "was born", ", and ", "; ", "Answer: ", "in 1931",
+     ".", "\n", "“", "(", "_", "[1]", "The passages do not say", " who ", "é", "中"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=30))
+def test_odd_texts_of_telling_pieces_give_claims_or_a_reason(pieces):
+    sentence = "".join(pieces)
+    found = claims(sentence, sentence, sentence)
+    assert bool(found) != bool(found.reason)
+    for claim in found:
+        assert 0 <= claim.start < claim.end <= len(sentence)
+        assert claim.text.strip()

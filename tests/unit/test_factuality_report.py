@@ -81,7 +81,7 @@ def test_files_that_do_not_belong_together_are_refused() -> None:
     run = run_of({"plain": ["+"]})
     with pytest.raises(InvalidRequestError, match="answered '0' in a file before it"):
         reports_of([run, run])
-    other = replace(run, name="b", settings={**run.settings, "judges": {"judge": "values", "same": False}})
+    other = replace(run, name="b", settings={**run.settings, "judges": {"judge": "builtin", "same": False}})
     with pytest.raises(InvalidRequestError, match=r"run.jsonl and b cannot stand in one table: they differ in judges"):
         reports_of([run, other])
     changed = {"plain": {**about(), "settings": {"model": {"name": "models/tiny"}, "memory": 1}}}

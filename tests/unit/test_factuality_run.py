@@ -224,20 +224,21 @@ def test_a_sweep_has_every_point_on_every_line(tmp_path) -> None:
     assert sweep.systems[2].settings[-1].startswith("x.y=1")  # the last assignment counts
 
 
-def judges(judge: str = "values", **more: object) -> Judges:
+def judges(judge: str = "builtin", **more: object) -> Judges:
     return Judges(**{"judge": judge, "claims": None, "evidence": "builtin", "compare": None, "same": False, **more})  # type: ignore[arg-type]
 
 
 def test_who_checks_the_writing_does_not_grade_it() -> None:
-    checked = Config.from_mapping({"datastore": "builtin", "verifier": "builtin"})
+    checked = Config.from_mapping({"datastore": "builtin", "verifier": "claims"})
     unchecked = [
         Config.from_mapping({"datastore": "builtin", "policy": "rag", "verifier": verifier})
-        for verifier in ("auto", "builtin")
+        for verifier in ("auto", "claims")
     ]
+    unchecked.append(Config.from_mapping({"datastore": "builtin", "verifier": "builtin"}))  # by no judge
     own = judges()
     own.check(unchecked)
     assert not own.same
-    with pytest.raises(ConfigError, match="values also checks sentences while they are written"):
+    with pytest.raises(ConfigError, match="builtin also checks sentences while they are written"):
         judges().check([*unchecked, checked])
     allowed = judges(same=True)
     allowed.check([checked])

@@ -9,7 +9,7 @@ import torch
 from small_causal import write_causal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ewe.checked import NO_CLAIM
+from ewe.checked import is_failure
 from ewe.config import Config
 from ewe.errors import EngineDeadError, JudgeError
 from ewe.known_models import KNOWN_MODELS
@@ -44,7 +44,7 @@ def parts(tmp_path, monkeypatch):
             torch.nn.init.normal_(parameter, std=0.3)
     folder = tmp_path / "adapter"
     wrapped.save_pretrained(folder)
-    (folder / checkpoints.BASE_SETTINGS).write_text(json.dumps({"temperature": TEMPERATURE}))
+    (folder / checkpoints.JUDGE_SETTINGS).write_text(json.dumps({"temperature": TEMPERATURE}))
     monkeypatch.setattr("ewe.verification.judges.base.base_adapter_path", lambda: folder)
     return SimpleNamespace(model=model, wrapped=wrapped, folder=folder, tokenizer=AutoTokenizer.from_pretrained(model))
 
@@ -81,7 +81,7 @@ def test_batches_do_not_change_the_answers(parts, monkeypatch):
 
 
 def test_evidence_is_cut_and_the_claim_is_kept(parts):
-    judge = CausalJudge(load_base("cpu")._score, parts.tokenizer, TEMPERATURE, max_tokens=40)
+    judge = CausalJudge(load_base("cpu")._score, parts.tokenizer, checkpoints.JudgeSettings(TEMPERATURE, max_tokens=40))
     long = "it is true " * 400
     first, other, wordy, empty = judge.judge([(long, "it is"), (long, "is it"), ("it", "it is " * 40), ("it", " ")])
     assert np.abs(first - other).max() > 1e-3
@@ -126,7 +126,7 @@ def test_it_judges_in_the_batch_of_the_engine_that_has_its_model(shared, mode):
         np.testing.assert_allclose(row, expected(shared, *pair), atol=1e-5)
     reasons = [sentence.reason for answer in written for sentence in answer.sentences]
     assert "" in reasons
-    assert not [reason for reason in reasons if reason not in ("", NO_CLAIM)], reasons
+    assert not [reason for reason in reasons if is_failure(reason)], reasons
 
 
 def test_it_is_loaded_where_the_weights_are_not_its_own_or_it_is_faster_alone(shared, monkeypatch):
@@ -169,7 +169,7 @@ def test_what_is_missing_is_named_before_anything_is_loaded(parts, tmp_path, mon
     monkeypatch.setattr(checkpoints, "find_spec", lambda name: None)
     with pytest.raises(JudgeError, match="ewe-engine\\[adapters\\]"):
         load_judge("base")
-    (parts.folder / checkpoints.BASE_SETTINGS).unlink()
+    (parts.folder / checkpoints.JUDGE_SETTINGS).unlink()
     with pytest.raises(JudgeError, match="reinstall the package"):
         load_base("cpu")
 

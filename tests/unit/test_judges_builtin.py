@@ -90,7 +90,7 @@ def test_a_name_that_ends_like_a_scale_is_a_weight(tmp_path):
 
 def test_asking_for_judges_needs_no_model_library():
     code = (
-        "import sys, json; from ewe.verification import load_judge; load_judge('values'); load_judge('builtin');"
+        "import sys, json; from ewe.verification import load_judge; load_judge('builtin');"
         "import ewe.verification.open_verifier;"
         "print(json.dumps([m for m in ('torch', 'transformers') if m in sys.modules]))"
     )
@@ -98,15 +98,6 @@ def test_asking_for_judges_needs_no_model_library():
     assert json.loads(done.stdout) == []
 
 
-def test_the_value_comparison_is_a_judge():
-    rows = load_judge("values").judge(
-        [
-            ("Ada Lind: She was born in Warsaw in 1867.", "Ada Lind was born in 1867."),
-            ("Ada Lind was born in Warsaw in 1867.", "Ada Lind was born in 1901."),
-            ("Roses are red.", "Ada Lind was born in 1867."),
-            ("Ada Lind was born in 1867.", "She is lovely!"),
-            ("", ""),
-        ]
-    )
-    np.testing.assert_array_equal(rows, np.eye(3, dtype=np.float32)[[0, 1, 2, 2, 2]])
-    assert load_judge("values").judge([]).shape == (0, 3)
+def test_the_judge_that_was_removed_says_what_to_use():
+    with pytest.raises(JudgeError, match="the judge 'values' was removed: use builtin"):
+        load_judge("values")

@@ -18,7 +18,7 @@ from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.verification.endpoint.protocol import CompletionError
-from ewe.verification.value_comparison.verifier import ValueJudge
+from ewe.verification.judges.load import load_judge
 
 ANN = Scope("ann")
 
@@ -106,7 +106,7 @@ def test_the_same_fact_is_not_kept_twice(store: MemoryStore) -> None:
 
 
 def test_a_newer_value_takes_the_place_of_an_older_one(store: MemoryStore) -> None:
-    memory = ConversationMemory(MemoryService(store, judge=ValueJudge()))
+    memory = ConversationMemory(MemoryService(store, judge=load_judge("builtin")))
     for city in ("Berlin", "Paris"):
         assert memory.remember(f"I live in {city}.", ANN, "Ann")
     [berlin, paris] = store.scan([ANN])
@@ -115,7 +115,7 @@ def test_a_newer_value_takes_the_place_of_an_older_one(store: MemoryStore) -> No
 
 
 def test_what_the_user_wrote_down_outlasts_a_guess(store: MemoryStore) -> None:
-    service = MemoryService(store, judge=ValueJudge())
+    service = MemoryService(store, judge=load_judge("builtin"))
     service.add("Ann lives in Berlin.", ANN, MemorySource("user", "ann", 0.7))
     ConversationMemory(service).remember("I live in Paris.", ANN, "Ann")
     assert [memory.valid_until for memory in store.scan([ANN])] == [None, None]

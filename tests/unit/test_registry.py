@@ -64,8 +64,24 @@ def test_a_plugin_that_cannot_be_loaded_is_named_with_its_package() -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_an_unknown_name_lists_plugins_too() -> None:
-    with pytest.raises(ConfigError, match=r"did you mean strict\? known: claims, values, builtin, strict, auto, none"):
+    with pytest.raises(ConfigError, match=r"did you mean strict\? known: claims, builtin, strict, auto, none"):
         Config().override(["verifier=stritc"])
+
+
+def test_a_name_that_was_removed_says_what_to_use() -> None:
+    with pytest.raises(ConfigError, match="verifier: the verifier 'values' was removed: use claims"):
+        Config().override(["verifier=values"])
+    for asked in (registry.VERIFIERS.get, registry.VERIFIERS.make):
+        with pytest.raises(ConfigError, match="use claims"):
+            asked("values")
+    assert "values" not in registry.VERIFIERS.names
+
+
+def test_a_removed_name_is_free_for_others() -> None:
+    kind = Registry("colour", "ewe.no_such_group", {}, removed={"red": "blue"})
+    assert kind.is_removed("red")
+    kind.register("red")(dict)
+    assert (kind.is_removed("red"), kind.get("red")) == (False, dict)
 
 
 @pytest.mark.parametrize("kind", REGISTRIES, ids=lambda kind: kind._group)

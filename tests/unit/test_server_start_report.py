@@ -42,5 +42,5 @@ def test_it_repeats_itself_by_itself_until_it_is_closed(monkeypatch: pytest.Monk
 
 
 def test_the_choice_names_what_is_served(capsys: pytest.CaptureFixture[str]) -> None:
-    report_choice(Config.from_mapping({"datastore": "my-notes", "verifier": "values"}))
-    assert capsys.readouterr().err == "model builtin, datastore my-notes, verifier values\n"
+    report_choice(Config.from_mapping({"datastore": "my-notes", "verifier": "claims"}))
+    assert capsys.readouterr().err == "model builtin, datastore my-notes, verifier claims\n"

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -153,3 +155,14 @@ def test_exchanging_the_sides_exchanges_the_verdicts(items):
     turned = [piece(i.probabilities[1], i.probabilities[0], i.weight, i.passage.id) for i in items]
     shares, (refuted, supported, unknown) = combined(items, FLOOR), combined(turned, FLOOR)
     np.testing.assert_allclose(shares, (supported, refuted, unknown), atol=1e-12)
+
+
+def test_support_that_does_not_confirm_leaves_a_claim_open_and_still_speaks_against_a_refutation():
+    thresholds = Thresholds(0.5, 0.5, 0.0)
+    weak = JudgedPiece(Passage("a", "x", source="a"), "x", 1.0, (0.9, 0.0, 0.1), confirms=False)
+    against = JudgedPiece(Passage("b", "y", source="b"), "y", 1.0, (0.0, 0.6, 0.4))
+    assert combine([weak], thresholds).verdict is Verdict.INCONCLUSIVE
+    assert combine([weak], thresholds).support > 0.8
+    assert combine([replace(weak, confirms=True)], thresholds).verdict is Verdict.SUPPORTED
+    assert combine([against], thresholds).verdict is Verdict.REFUTED
+    assert combine([against, weak], thresholds).verdict is not Verdict.REFUTED

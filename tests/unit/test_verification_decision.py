@@ -243,3 +243,24 @@ def test_a_feature_that_an_entry_does_not_name_weighs_nothing():
     rule = read_rule(entry)
     assert rule.weights is not None
     assert rule.weights.sum() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "confirmed"),
+    [
+        ("Ada Lind was a weaver in Oslo.", True),
+        ("Ada Lind was the weaver of fine wool.", True),
+        ("Ada Lind was a famous weaver in Oslo.", False),
+        ("Ada Lind and Bo Berg were weavers of fine wool in Oslo.", False),
+        ("Ada Lind was a weaver in Oslo in 1950.", False),
+    ],
+)
+def test_a_rule_for_copies_ticks_only_what_has_no_word_beyond_the_evidence(claim, confirmed):
+    window = SentenceSelector().select(claim, Passage("p", TEXT, title="Ada Lind"))
+    assert DecisionRule(THRESHOLDS, copies_only=True).confirms(claim, window) is confirmed
+    assert DecisionRule(THRESHOLDS).confirms(claim, window)
+
+
+def test_the_built_in_judge_ticks_copies_only():
+    assert rule_of("builtin").copies_only
+    assert not rule_of("default").copies_only

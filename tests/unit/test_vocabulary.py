@@ -49,8 +49,8 @@ def test_a_wrong_value_is_answered_with_all_right_ones(assignment: str) -> None:
 
 
 def test_the_nearest_name_comes_first() -> None:
-    assert vocabulary.unknown("judge", "valeus", registry.JUDGES.names).startswith(
-        "unknown judge 'valeus'; did you mean values? known: builtin, base, values, a model"
+    assert vocabulary.unknown("judge", "biultin", registry.JUDGES.names).startswith(
+        "unknown judge 'biultin'; did you mean builtin? known: builtin, base, a model"
     )
 
 

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from builtin_training.answers import compose_answer
 
-from ewe.world import grader
 from ewe.world.grader import grade
+from ewe.world.grammar import patterns
 from ewe.world.people import EntityPool, Fact, second_item, wrong_value
 from ewe.world.wording import catalogue
 from ewe.world.world import World, WorldPrompt
@@ -46,13 +46,12 @@ def references(uses: str) -> tuple:
 @pytest.mark.parametrize("phrasing", catalogue(), ids=lambda phrasing: phrasing.text)
 def test_every_phrasing_is_read_one_way_only_and_every_corruption_is_found(world: World, phrasing):
     rng, pool = Random(phrasing.text), EntityPool.draw(Random(3), "test", 20)
-    patterns = grader._patterns()
     for person in list(world.people.values())[:8]:
         prompt = life_of(world, person.name)
         for reference in references(phrasing.uses):
             for other_item in (False, True):
                 wording = phrasing.fill(person, reference, other_item)
-                assert [p.text for p, pattern in patterns if pattern.fullmatch(wording.text)] == [phrasing.text]
+                assert [p.text for p, pattern in patterns() if pattern.fullmatch(wording.text)] == [phrasing.text]
                 assert grade(world, prompt, wording.text).true == set(wording.facts)
             for slot in phrasing.slots:
                 value = wrong_value(rng, person, slot, pool)

@@ -15,7 +15,7 @@ from builtin_training.lesson_memory import LessonSettings
 from builtin_training.lessons import Lesson, sample_lesson, sample_lessons
 
 from ewe.world import names
-from ewe.world.grader import read_sentence
+from ewe.world.grammar import read_sentence
 from ewe.world.people import Fact
 
 COUNT = 120
@@ -93,7 +93,7 @@ def stated_by_unit(lesson: Lesson) -> list[set[Fact]]:
     units = []
     for passage in lesson.passages:
         sentences = [part.removesuffix(".") + "." for part in passage.text.split(". ")]
-        units.append({fact for sentence in sentences for fact in read_sentence(sentence)[0]})
+        units.append({fact for sentence in sentences for fact in read_sentence(sentence).facts})
     return units
 
 

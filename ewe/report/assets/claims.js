@@ -19,7 +19,8 @@ const outcomeOf = (claim) => {
 function claimWithEvidence(claim, sentence, sources) {
   const items = evidenceOf(claim, sentence);
   return el('div', { class: 'claim-group' }, el('div', { class: `claim v-${verdictOf(claim.verdict)}` }, el('div', null, claim.text),
-      el('div', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? [' ', disputed()] : null)),
+      el('div', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? [' ', disputed()] : null),
+      claim.reason ? el('div', { class: 'note' }, claim.reason) : null),
     items.length ? folded(items.map((item) => proof(item, sources))) : el('p', { class: 'note' }, 'nothing found that decides it'));
 }
 
@@ -53,7 +54,8 @@ function claimRow(claim, index, text, page) {
   const choose = () => page.jump(index);
   return el('tr', { class: `claim-row v-${verdict}`, 'data-verdict': verdict, 'data-disputed': claim.conflicting, 'data-sentence': index, onclick: choose },
     el('td', null, el('button', { type: 'button', class: 'claim-link', onclick: (event) => { event.stopPropagation(); choose(); } }, claim.text)),
-    el('td', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? disputed() : null),
+    el('td', { class: 'claim-verdict' }, outcomeOf(claim), claim.conflicting ? disputed() : null,
+      claim.reason ? el('div', { class: 'note' }, claim.reason) : null),
     el('td', { class: 'claim-proof' }, items.map((item) => [
       el('div', null, claim.conflicting ? `${VERDICTS[verdictOf(item.stance)].mark} ` : null, el('q', null, clip(item.excerpt || text.sources[item.id]?.text, 220))),
       sourceOf(item, text.sources)])));

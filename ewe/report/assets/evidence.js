@@ -9,12 +9,15 @@ function originOf(passage) {
 
 const STANCES = { supported: 'supports', refuted: 'speaks against', inconclusive: 'undecided' };
 
+// What is shown to a claim that nothing bears speaks neither for nor against it: its score is 0.
+const stanceOf = (stance, score) => (score === 0 ? 'found instead' : `${VERDICTS[stance].mark} ${STANCES[stance] ?? ''} ${number(score)}`);
+
 function proof(item, sources) {
   const passage = sources[item.id] ?? item;
   const stance = item.stance ? verdictOf(item.stance) : null;
   return el('div', { class: `proof v-${stance ?? 'not_checked'}`, 'data-passage': item.id },
     el('div', { class: 'proof-head' }, el('span', { class: 'proof-title' }, label(passage)),
-      stance ? el('span', { class: 'proof-stance' }, `${VERDICTS[stance].mark} ${STANCES[stance] ?? ''} ${number(item.score)}`) : null),
+      stance ? el('span', { class: 'proof-stance' }, stanceOf(stance, item.score)) : null),
     item.excerpt ? el('q', null, item.excerpt) : null,
     originOf(passage),
     passage.text && passage.text !== item.excerpt
@@ -30,7 +33,8 @@ function marked(text, excerpt) {
 function claimNode(claim) {
   const verdict = verdictOf(claim.verdict);
   return el('div', { class: `claim v-${verdict}` }, el('div', null, claim.text),
-    el('div', { class: 'claim-verdict' }, `${VERDICTS[verdict].mark} ${VERDICTS[verdict].name} ${number(claim.score)}`));
+    el('div', { class: 'claim-verdict' }, `${VERDICTS[verdict].mark} ${VERDICTS[verdict].name} ${number(claim.score)}`),
+    claim.reason ? el('div', { class: 'note' }, claim.reason) : null);
 }
 
 function removedNode(item, sources, open) {

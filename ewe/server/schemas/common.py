@@ -106,12 +106,14 @@ class EweOptions(RequestModel):
 
     events: whether a stream also carries what happens to the text and the memory, as chunks with `choices: []`.
     stream: "final" sends text that stands, "draft" text as it is written, with a `revision` of what is taken back.
-    deadline_s: seconds after which the answer ends with what it has.
+    deadline_s: seconds after which the answer ends with what it has. closed_world: whether what the datastore does not
+    bear is refuted as unsupported; null: as the server's settings say.
     """
 
     events: bool = False
     stream: Literal["final", "draft"] = "final"
     deadline_s: float | None = Field(None, gt=0)
+    closed_world: bool | None = None
 
 
 class CompletionTokensDetails(AnswerModel):
@@ -146,12 +148,16 @@ class Annotation(AnswerModel):
 
 
 class EweClaim(AnswerModel):
-    """A checkable statement of a sentence; source_ids: the sources that decided about it."""
+    """A checkable statement of a sentence; source_ids: the sources that decided about it.
+
+    reason: why it is refuted although no source contradicts it.
+    """
 
     text: str
     verdict: Verdict
     score: float
     source_ids: list[str] = Field(validation_alias="evidence_ids")
+    reason: str = ""
 
 
 class EweSentence(AnswerModel):

@@ -1,13 +1,14 @@
-"""The base judge: a chat model with a LoRA adapter of this package, which answers "true", "false" or "unknown".
+"""Judges that are chat models with a LoRA adapter, which answer "true", "false" or "unknown"; "base" is one of them.
 
-Layout of the folder: peft's `adapter_config.json` and `adapter_model.safetensors`, `judge.json` (the temperature that
-calibrates the probabilities) and README.md, the card. The chat model's own weights lie in the cache folder.
+Layout of a judge's folder: peft's `adapter_config.json` (which names the chat model) and `adapter_model.safetensors`,
+`judge.json` and README.md, the card. judge.json: the temperature that calibrates the probabilities; max_tokens of a
+prompt; max_characters of evidence, for a judge that was trained to read passages together and the sentence before the
+claim. The chat model's own weights lie elsewhere.
 
 In the prompt the evidence comes first, so that the claims about one passage share their prompts' beginning. Its parts
 are tokenised apart, so that the cut never falls into the claim.
 """
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,7 +23,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.errors import ConfigError, JudgeError
 from ewe.lora import merge_adapter
-from ewe.verification.judges.checkpoints import BASE_SETTINGS, Head, base_adapter_path, base_model_path, check_base
+from ewe.verification.judges.checkpoints import (
+    Head,
+    JudgeSettings,
+    base_adapter_path,
+    base_model_path,
+    check_adapter,
+    check_base,
+    named_model,
+    read_settings,
+)
 from ewe.verification.judges.cross_encoder import (
     CHARACTERS_PER_TOKEN,
     LEAST_EVIDENCE,
@@ -75,11 +85,6 @@ def _ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 _log = logging.getLogger(__name__)
-_NAME = "base"
-MAX_TOKENS = 448
-"""Tokens of a prompt, those of the longest pair in training."""
-
-
 Score = Callable[[Sequence[Sequence[int]], Sequence[int]], ArrayLike]
 """Prompts and token ids to the logits, or log-probabilities, of these tokens after each prompt [prompts, tokens]."""
 
@@ -87,17 +92,19 @@ Score = Callable[[Sequence[Sequence[int]], Sequence[int]], ArrayLike]
 class CausalJudge:
     """Probabilities of the next word of a causal language model after the prompt, among its three answers.
 
-    score: asks the model, with the adapter in it; temperature divides the logits. Evidence that makes the prompt longer
-    than max_tokens is cut at its end, the claim never is: one that leaves no room is inconclusive. As safe to call from
-    several threads as `score`.
+    score: asks the model, with the adapter in it. Evidence that makes the prompt longer than settings.max_tokens is cut
+    at its end, the claim never is: one that leaves no room is inconclusive. As safe to call from several threads as
+    `score`.
     """
 
-    def __init__(self, score: Score, tokenizer: Any, temperature: float, max_tokens: int = MAX_TOKENS) -> None:
+    def __init__(self, score: Score, tokenizer: Any, settings: JudgeSettings, name: str = "base") -> None:
         self._score = score
         self._tokenizer = tokenizer
         self._answers = answer_ids(tokenizer)
-        self._head = Head(tuple(range(len(ANSWERS))), temperature)
-        self._max_tokens = max_tokens
+        self._head = Head(tuple(range(len(ANSWERS))), settings.temperature)
+        self._max_tokens = settings.max_tokens
+        self.name = name
+        self.window = settings.window
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive. Raises JudgeError for NaN."""
@@ -105,12 +112,12 @@ class CausalJudge:
         result[:, INCONCLUSIVE] = 1.0
         ids = encode_pairs(self._tokenizer, pairs, self._max_tokens)
         if without := sum(not one for one in ids):
-            _log.warning("%d claims are empty or too long for %s: inconclusive", without, _NAME)
+            _log.warning("%d claims are empty or too long for %s: inconclusive", without, self.name)
         asked = [row for row, one in enumerate(ids) if one]
         if asked:
             logits = np.asarray(self._score([ids[row] for row in asked], self._answers), np.float32)
             result[asked] = self._head.probabilities(logits)
-        return checked(result, len(pairs), _NAME)
+        return checked(result, len(pairs), self.name)
 
 
 def _score_in_batches(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]) -> NDArray[np.float32]:
@@ -137,28 +144,34 @@ def _logits(model: Any, prompts: Sequence[Sequence[int]], answers: Sequence[int]
 def load_base(device: str = "auto", folder: Path | None = None, model: Path | None = None) -> CausalJudge:
     """The base judge, or another adapter of the same layout in `folder` on the chat model in `model`.
 
-    In bfloat16 on GPUs and on CPUs that multiply it fast, else in float32. Raises JudgeError if something is missing or
-    damaged.
+    Raises JudgeError if something is missing or damaged.
     """
     folder, model = folder or base_adapter_path(), model or base_model_path()
     check_base(folder, model)
+    return _load(folder, str(model), device, "base")
+
+
+def load_adapter_judge(folder: Path, model: str | None = None, device: str = "auto") -> CausalJudge:
+    """The judge in a folder. model: the folder or hub id of its chat model, in place of the one that it names.
+
+    Raises JudgeError if something is missing or damaged, or the adapter is for another model.
+    """
+    check_adapter(folder)
+    return _load(folder, model or named_model(folder), device, folder.name)
+
+
+def _load(folder: Path, model: str, device: str, name: str) -> CausalJudge:
+    """In bfloat16 on GPUs and on CPUs that multiply it fast, else in float32."""
+    settings = read_settings(folder)
     place = choose_device(device)
     dtype = torch.bfloat16 if place.type == "cuda" or multiplies_bfloat16(place) else torch.float32
+    local = Path(model).is_dir()
     try:
-        temperature = read_temperature(folder)
-        tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local)
         chat = AutoModelForCausalLM.from_pretrained(
-            model, local_files_only=True, use_safetensors=True, dtype=torch.float32
+            model, local_files_only=local, use_safetensors=True, dtype=torch.float32, trust_remote_code=False
         )
         merged = merge_adapter(chat, folder, dtype).to(place).eval()
-        return CausalJudge(partial(_score_in_batches, merged), tokenizer, temperature)
+        return CausalJudge(partial(_score_in_batches, merged), tokenizer, settings, name)
     except (OSError, ValueError, KeyError, RuntimeError, ConfigError) as error:
-        raise JudgeError(f"the base judge cannot be read ({folder} on the model in {model}): {error}") from error
-
-
-def read_temperature(folder: Path) -> float:
-    """What divides the logits of the adapter in `folder`; raises JudgeError if that cannot be read."""
-    try:
-        return float(json.loads((folder / BASE_SETTINGS).read_bytes())["temperature"])
-    except (OSError, ValueError, KeyError) as error:
-        raise JudgeError(f"the base judge cannot be read ({folder}): {error}") from error
+        raise JudgeError(f"the judge {name} cannot be read ({folder} on the model {model}): {error}") from error

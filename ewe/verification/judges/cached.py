@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ewe.errors import EWEError, JudgeError
 from ewe.lazy import warm
-from ewe.verification.judges.protocol import Judge, Pair, checked
+from ewe.verification.judges.protocol import Judge, Pair, checked, window_of
 
 
 class CachedJudge:
@@ -24,6 +24,7 @@ class CachedJudge:
         self._size = size
         self._answers: OrderedDict[Pair, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
+        self.window = window_of(judge)
         self._name = str(getattr(judge, "name", type(judge).__name__))
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:

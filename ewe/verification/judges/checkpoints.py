@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ewe.errors import JudgeError
 from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
 from ewe.registry import JUDGES
-from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED
+from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, ReadingWindow
 from ewe.vocabulary import hint
 
 # Models for natural-language inference and for fact checking name the same three things differently. What only says
@@ -101,9 +101,10 @@ def _normal(name: str) -> str:
     return _NO_LETTER.sub("", name.lower())
 
 
-BASE_SETTINGS = "judge.json"
-"""What the base judge's folder holds beside its adapter."""
+JUDGE_SETTINGS = "judge.json"
+"""What the folder of a judge that is an adapter holds beside it."""
 
+_ADAPTER_FILES = (ADAPTER_SETTINGS, ADAPTER_WEIGHTS, JUDGE_SETTINGS)
 _BASE_MODEL = "smollm2"
 _UNNAMED = {"0": "LABEL_0", "1": "LABEL_1"}  # what transformers calls the outputs of a model that does not name them
 
@@ -131,12 +132,63 @@ def base_model_path() -> Path:
 
 def check_base(folder: Path, model: Path) -> None:
     """Raises JudgeError if the base judge's adapter, its chat model or the package that merges them is not there."""
-    if not all((folder / name).is_file() for name in (ADAPTER_SETTINGS, ADAPTER_WEIGHTS, BASE_SETTINGS)):
+    if not all((folder / name).is_file() for name in _ADAPTER_FILES):
         raise JudgeError(f"the base judge is missing from this installation ({folder}); reinstall the package")
-    if find_spec("peft") is None:
-        raise JudgeError('the base judge needs the package peft: pip install "ewe-engine[adapters]"')
+    _check_peft("base")
     if not model.is_dir():
         raise JudgeError(f"the judge base needs the model {_BASE_MODEL}: run `ewe model get {_BASE_MODEL}`")
+
+
+_MAX_TOKENS = 448
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """judge.json. temperature: divides the logits. max_tokens: of a prompt. window: what is read together, if it is."""
+
+    temperature: float
+    max_tokens: int = _MAX_TOKENS
+    window: ReadingWindow | None = None
+
+
+def read_settings(folder: Path) -> JudgeSettings:
+    """The settings of the judge in `folder`; raises JudgeError if they cannot be read."""
+    try:
+        told: Mapping[str, Any] = json.loads((folder / JUDGE_SETTINGS).read_bytes())
+        characters = told.get("max_characters")
+        window = None if characters is None else ReadingWindow(int(characters))
+        return JudgeSettings(float(told["temperature"]), int(told.get("max_tokens", _MAX_TOKENS)), window)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise JudgeError(f"{folder / JUDGE_SETTINGS} holds no settings of a judge: {error}") from error
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether the judge in a folder is an adapter for a chat model."""
+    return (folder / ADAPTER_SETTINGS).is_file()
+
+
+def check_adapter(folder: Path) -> None:
+    """Raises JudgeError if a judge's adapter, its settings or the package that merges them is not there."""
+    missing = [name for name in _ADAPTER_FILES if not (folder / name).is_file()]
+    if missing:
+        raise JudgeError(f"{folder} holds no judge: it lacks {', '.join(missing)}")
+    _check_peft(str(folder))
+
+
+def named_model(folder: Path) -> str:
+    """The chat model that an adapter is for, as its settings name it. Raises JudgeError where they name none."""
+    try:
+        name = json.loads((folder / ADAPTER_SETTINGS).read_bytes()).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError) as error:
+        raise JudgeError(f"{folder / ADAPTER_SETTINGS} cannot be read: {error}") from error
+    if not name:
+        raise JudgeError(f"the adapter in {folder} names no model: set verification.judge_model")
+    return KNOWN_MODELS[name].folder.as_posix() if name in KNOWN_MODELS else str(name)
+
+
+def _check_peft(judge: str) -> None:
+    if find_spec("peft") is None:
+        raise JudgeError(f'the judge {judge} needs the package peft: pip install "ewe-engine[adapters]"')
 
 
 def is_folder(name: str) -> bool:

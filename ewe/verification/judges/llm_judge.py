@@ -12,7 +12,7 @@ from ewe.errors import ConfigError, JudgeError
 from ewe.text.prompt_injection import addresses_the_reader
 from ewe.verification.endpoint import open_endpoint
 from ewe.verification.endpoint.protocol import Completer, CompletionError
-from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair
+from ewe.verification.judges.protocol import INCONCLUSIVE, REFUTED, SUPPORTED, Pair, ReadingWindow
 
 _log = logging.getLogger(__name__)
 _MAX_EVIDENCE = 8000  # Code points of evidence in a prompt.
@@ -47,6 +47,8 @@ class LLMJudge:
     more, then counts as inconclusive; if no pair at all gets a verdict, JudgeError is raised. A claim beyond 2,000
     code points is inconclusive; evidence is cut after 8,000.
     """
+
+    window = ReadingWindow(max_characters=6000)
 
     def __init__(self, completer: Completer, name: str = "llm") -> None:
         self._completer = completer

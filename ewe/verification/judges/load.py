@@ -18,26 +18,29 @@ from ewe.verification.judges.checkpoints import (
     base_adapter_path,
     base_model_path,
     builtin_path,
+    check_adapter,
     check_base,
     check_builtin,
     check_folder,
+    is_adapter,
     is_folder,
+    read_settings,
 )
-from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ewe.verification.judges.protocol import Judge, Pair
+    from ewe.verification.judges.protocol import Judge, Pair, ReadingWindow
 
 
 class LazyJudge:
     """A judge that is loaded when it is first asked, from whatever thread; `judge` raises what loading raises, too."""
 
-    def __init__(self, load: Callable[[], Judge], name: str) -> None:
+    def __init__(self, load: Callable[[], Judge], name: str, window: ReadingWindow | None = None) -> None:
         self._judge = Lazy(load)
         self.name = name
+        self.window = window
 
     def judge(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """Probabilities float32 [pairs, 3]: supported, refuted, inconclusive."""
@@ -48,17 +51,24 @@ class LazyJudge:
         self._judge.get()
 
 
-def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[str, str] | None = None) -> Judge:
+def load_judge(
+    name: str = "builtin",
+    *,
+    device: str = "auto",
+    labels: Mapping[str, str] | None = None,
+    model: str | None = None,
+) -> Judge:
     """The judge with this name.
 
     "builtin": the cross-encoder that comes with the package. "base": a chat model of `ewe model get` with the package's
-    adapter, larger and slower. "values": comparison of names, numbers and dates. Or the name of a plugin's judge.
-    "openai:MODEL@URL": a language model behind an OpenAI-compatible endpoint (the key, if it needs one, is read from
-    EWE_API_KEY). Anything else: a folder or hub id of a sequence-classification model (NLI, fact checking); labels
-    maps its label names to supported, refuted or inconclusive where they do not say so themselves. device: "auto",
-    "cpu" or "cuda", for judges that are models. These are loaded when they are first asked, their folders checked at
-    once; a hub id is loaded at once, for nothing else tells whether it is there. Raises JudgeError saying what is
-    missing or cannot be used.
+    adapter, larger and slower. Or the name of a plugin's judge. "openai:MODEL@URL": a language model behind an
+    OpenAI-compatible endpoint (the key, if it needs one, is read from EWE_API_KEY). Anything else: a folder or hub id
+    of a sequence-classification model (NLI, fact checking); labels maps its label names to supported, refuted or
+    inconclusive where they do not say so themselves. A folder may also hold an adapter for a chat model
+    (`judges.base`); model: the folder or hub id of that model, in place of the one that the adapter names. device:
+    "auto", "cpu" or "cuda", for judges that are models. These are loaded when they are first asked, their folders
+    checked at once; a hub id is loaded at once, for nothing else tells whether it is there. Raises JudgeError saying
+    what is missing or cannot be used.
     """
     check_judge(name, device=device, labels=labels)
     if is_endpoint(name):
@@ -67,26 +77,37 @@ def load_judge(name: str = "builtin", *, device: str = "auto", labels: Mapping[s
         return open_llm_judge(name)
     if name in JUDGES:
         return LazyJudge(partial(JUDGES.make, name, device=device), name)
-    load = partial(_cross_encoder, name, device, labels)
-    return LazyJudge(load, name) if is_folder(name) else load()
+    if not is_folder(name):
+        return _cross_encoder(name, device, labels)
+    folder = Path(name).expanduser()
+    if is_adapter(folder):
+        return LazyJudge(partial(_adapter, folder, model, device), name, read_settings(folder).window)
+    return LazyJudge(partial(_cross_encoder, name, device, labels), name)
 
 
 def check_judge(name: str, *, device: str = "auto", labels: Mapping[str, str] | None = None) -> None:
     """Raises JudgeError for a judge that `load_judge` could not load, as far as that can be told without loading it."""
-    if not isinstance(name, str) or not name.strip():
-        raise JudgeError(unknown("judge", name, JUDGES.names))
-    if name == "values" or is_endpoint(name):
+    if not isinstance(name, str) or not name.strip() or JUDGES.is_removed(name):
+        raise JudgeError(JUDGES.unknown(name))
+    if is_endpoint(name):
         return
     if name == "builtin":
         check_builtin(builtin_path())
     elif name == "base":
         check_base(base_adapter_path(), base_model_path())
     elif name not in JUDGES and is_folder(name):
-        check_folder(name, labels)
+        folder = Path(name).expanduser()
+        check_adapter(folder) if is_adapter(folder) else check_folder(name, labels)
     if device not in ("auto", "cpu"):
         from ewe.verification.judges.cross_encoder import choose_device
 
         choose_device(device)
+
+
+def _adapter(folder: Path, model: str | None, device: str) -> Judge:
+    from ewe.verification.judges.base import load_adapter_judge
+
+    return load_adapter_judge(folder, model, device)
 
 
 def _cross_encoder(name: str, device: str, labels: Mapping[str, str] | None) -> Judge:

@@ -1,6 +1,7 @@
 """What a judge of claims is, and what its answers must look like."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,28 @@ COLUMNS = (Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE)
 SUPPORTED, REFUTED, INCONCLUSIVE = range(3)
 
 _SUM_TOLERANCE = 1e-3
+_BEFORE = "\nBefore: "
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingWindow:
+    """What a judge that reads passages together is shown: so many characters of them.
+
+    The sentence that the claim follows stands behind them, as "Before: ...".
+    """
+
+    max_characters: int
+
+    def evidence(self, passages: Sequence[str], before: str) -> str:
+        """The passages, best first, as one text; before: the sentence that the claim follows, if any."""
+        told = "\n".join(passages)
+        return f"{told}{_BEFORE}{before}" if before else told
+
+
+def window_of(judge: object) -> ReadingWindow | None:
+    """The attribute `window` of a judge that reads passages together; None for one that reads them one by one."""
+    window = getattr(judge, "window", None)
+    return window if isinstance(window, ReadingWindow) else None
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
 // A text of the reader's own, checked sentence by sentence: nothing is written, so there is no memory to draw.
 async function checkedText(text, documents, key, signal) {
-  const request = { text, ...(documents.length ? { documents } : {}) };
+  const request = { text, ...(documents.length ? { documents } : {}), ...Settings.closedWorld };
   const response = await call('v1/verify', key, {
     method: 'POST', signal, headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),
   });

@@ -1,5 +1,5 @@
 // What is asked for besides the question. Kept in this browser, but for the key (this tab only) and the passages.
-const DEFAULTS = { max_tokens: 256, temperature: 0, top_p: 1, seed: '', pace: '30' };
+const DEFAULTS = { max_tokens: 256, temperature: 0, top_p: 1, seed: '', closed_world: '', pace: '30' };
 const STORE = 'ewe-page-settings';
 const settingOf = (name) => byId(`set-${name}`);
 
@@ -36,7 +36,7 @@ const Settings = {
 
   fill(values) {
     for (const name of Object.keys(DEFAULTS)) settingOf(name).value = values[name];
-    if (settingOf('pace').selectedIndex < 0) settingOf('pace').value = DEFAULTS.pace;
+    for (const name of ['pace', 'closed_world']) if (settingOf(name).selectedIndex < 0) settingOf(name).value = DEFAULTS[name];
   },
 
   keep() {
@@ -47,11 +47,18 @@ const Settings = {
 
   get key() { return byId('key').value.trim(); },
   get pace() { return Number(settingOf('pace').value); },
+  // Whether what the sources do not bear is refuted; nothing leaves it to the server.
+  get closedWorld() {
+    const { value } = settingOf('closed_world');
+    return value ? { closed_world: value === 'true' } : {};
+  },
 
   // A line beside the button, so that nobody wonders about settings of another day.
   tell() {
     const changed = ['max_tokens', 'temperature', 'top_p', 'seed'].filter((name) => settingOf(name).value !== String(DEFAULTS[name]))
       .map((name) => `${name.replace('_', ' ')} ${settingOf(name).value}`);
+    const { value, selectedOptions } = settingOf('closed_world');
+    if (value) changed.push(`what is not borne out ${selectedOptions[0].text}`);
     const own = this.documents.length;
     if (own) changed.push(`${count(own, 'passage')} of your own`);
     byId('changed').textContent = changed.join(', ');
@@ -66,7 +73,8 @@ const Settings = {
 
   // The request for one question; fields that are empty are left to the server.
   request(prompt, model) {
-    const fields = { ...(model ? { model } : {}), messages: [{ role: 'user', content: prompt }], stream: true, ewe: { events: true } };
+    const fields = { ...(model ? { model } : {}), messages: [{ role: 'user', content: prompt }], stream: true };
+    fields.ewe = { events: true, ...(engine?.unchecked ? {} : this.closedWorld) };
     for (const name of ['max_tokens', 'temperature', 'top_p', 'seed']) {
       const { value } = settingOf(name);
       if (value !== '') fields[name] = Number(value);

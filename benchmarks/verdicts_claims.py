@@ -1,0 +1,70 @@
+"""Claims in words of their own, and what models wrote: parts of `benchmarks.verdicts` that were labelled by reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.verdicts_sets import Case, Part, spread
+from benchmarks.verdicts_texts import Half
+from ewe.types import Passage, Verdict, VerificationRequest
+
+ANSWERS = Path(__file__).parent / "verdicts_answers.jsonl"
+"""Answers to the prompts of ../shared/data/wikitext (and, for tuning, wikitext_training), every sentence labelled."""
+
+_ARTICLES = {"tune": "wikitext_training", "report": "wikitext"}
+_KINDS = {"supported": "true", "refuted": "false", "inconclusive": "open", "not_a_claim": "no claim"}
+_VERDICTS = {
+    "supported": Verdict.SUPPORTED,
+    "refuted": Verdict.REFUTED,
+    "inconclusive": Verdict.INCONCLUSIVE,
+    "not_a_claim": Verdict.NOT_CHECKED,
+}
+_TUNED = 300  # Claims of the training half that tuning looks at.
+
+
+def claims(data: Path, half: Half, limit: int) -> Part:
+    """Claims written by reading: true, false, and left open by their paragraph; whole articles are the datastore.
+
+    The half for tuning is of the articles that training keeps apart.
+    """
+    rows = _rows(data / "written_claims" / ("report.jsonl" if half == "report" else "train.jsonl"))
+    passages = _articles(data, half)
+    if half == "tune":
+        from judge_training.claim_corpus import is_held_out
+
+        known = {passage.id for passage in passages}
+        rows = [row for row in rows if row["passage"] in known and is_held_out(row["title"])][:_TUNED]
+    cases = [
+        Case(_KINDS[row["label"]], VerificationRequest("", "", row["claim"]), _VERDICTS[row["label"]]) for row in rows
+    ]
+    return Part(passages, spread(cases, limit) if half != "fresh" else [])
+
+
+def answers(data: Path, half: Half, limit: int) -> Part:
+    """Sentences of answers by small models, each with the text before it; whole articles are the datastore."""
+    rows = [row for row in _rows(ANSWERS) if row["half"] == half]
+    cases = []
+    for row in rows:
+        texts = [sentence["text"] for sentence in row["sentences"]]
+        for number, sentence in enumerate(row["sentences"]):
+            request = VerificationRequest(row["prompt"], " ".join(texts[:number]), sentence["text"])
+            cases.append(Case(_KINDS[sentence["label"]], request, _VERDICTS[sentence["label"]]))
+    return Part(_articles(data, half), spread(cases, limit))
+
+
+def _articles(data: Path, half: Half) -> list[Passage]:
+    if half not in _ARTICLES:
+        return []
+    rows = _rows(data / _ARTICLES[half] / "passages.jsonl")
+    return [Passage(row["id"], row["text"], title=row["title"], source=row["title"]) for row in rows]
+
+
+def _rows(path: Path) -> list[Mapping[str, Any]]:
+    return list(_read(path.read_text(encoding="utf-8").splitlines()))
+
+
+def _read(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+    return (json.loads(line) for line in lines if line)

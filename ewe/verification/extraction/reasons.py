@@ -1,0 +1,18 @@
+"""Why a sentence is no claim, in the words that users read."""
+
+GREETING = "greeting or thanks"
+QUESTION = "question"
+OFFER = "offer"
+ADVICE = "instruction or advice"
+ABSTENTION = "abstention"
+OPINION = "opinion"
+HEADING = "heading"
+WRITER = "about the writer"
+CODE = "code"
+NO_STATEMENT = "no statement"
+REPEATS = "repeats an earlier sentence"
+LOOPS = "repeats itself"
+NOT_ENGLISH = "not English"
+MAX_CHARACTERS = 2_000
+"""Longer "sentences" are tables or noise; what is said of their beginning would be no verdict."""
+TOO_LONG = f"longer than {MAX_CHARACTERS} characters"

@@ -1,0 +1,57 @@
+"""Reading passage by passage: of each the sentence that says nearly the same as the claim, or a window of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ewe.types import Passage
+from ewe.verification.combination import JudgedPiece
+from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
+from ewe.verification.judges.protocol import Judge
+from ewe.verification.reading import ClaimReading, StatedClaim, weight_of
+from ewe.verification.selection import SentenceSelector, Window
+
+
+class WindowReader:
+    """For judges that read one piece of evidence at a time; rule: what their word on it adds up to."""
+
+    def __init__(self, judge: Judge, rule: DecisionRule, by_veracity: bool) -> None:
+        self._judge = judge
+        self._rule = rule
+        self._by_veracity = by_veracity
+        self._selector = SentenceSelector()
+
+    def read(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[ClaimReading]:
+        """Per claim a piece for each of its passages."""
+        groups = zip(claims, self.readings(claims, passages), strict=True)
+        return [self._reading(claim, group) for claim, group in groups]
+
+    read_apart = read
+
+    def readings(self, claims: Sequence[StatedClaim], passages: Sequence[Sequence[Passage]]) -> list[list[Reading]]:
+        """Per claim what the judge says of each passage; it is asked once."""
+        windows = [self._windows(claim.text, group) for claim, group in zip(claims, passages, strict=True)]
+        chosen = [
+            [(window, *evidence_of(claim.wording, window)) for window in group]
+            for claim, group in zip(claims, windows, strict=True)
+        ]
+        pairs = [(text, claim.text) for claim, group in zip(claims, chosen, strict=True) for _, _, text in group]
+        rows = iter(self._judge.judge(pairs).tolist())
+        return [[Reading(window, is_near, next(rows)) for window, is_near, _ in group] for group in chosen]
+
+    def _windows(self, claim: str, passages: Sequence[Passage]) -> list[Window]:
+        """What the judge reads of the passages; copies of one text of one source once, empty ones not at all."""
+        windows = (self._selector.select(claim, passage) for passage in passages)
+        unique = {(window.text, window.passage.source): window for window in windows if window.excerpt.strip()}
+        return list(unique.values())
+
+    def _reading(self, claim: StatedClaim, readings: Sequence[Reading]) -> ClaimReading:
+        pieces = tuple(self._piece(claim, one) for one in readings)
+        weighty = (one for one, piece in zip(readings, pieces, strict=True) if piece.weight > 0)
+        return ClaimReading(pieces, is_mentioned=any(mentions(claim.wording, one) for one in weighty))
+
+    def _piece(self, claim: StatedClaim, reading: Reading) -> JudgedPiece:
+        window, weight = reading.window, weight_of(reading.window.passage, self._by_veracity)
+        probabilities = self._rule.probabilities(claim.wording, reading, claim.text)
+        confirms = self._rule.confirms(claim.wording, window)
+        return JudgedPiece(window.passage, window.excerpt, weight, probabilities, confirms)

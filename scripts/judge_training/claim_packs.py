@@ -1,0 +1,142 @@
+"""Claims about passages that a judge reads together: one pack is some passages and all claims about them.
+
+Beside the sources of `claim_corpus` there are near copies, sentences of the passages as they are and edited (`edits`),
+and claims beside passages that do not bear them, which leaves them open ("removed").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from judge_training.claim_corpus import Claim, Corpus, Pack, Text, is_held_out
+from judge_training.edits import falsified
+from judge_training.pairs import Label, Pair, sentences_of
+
+_PAIRS = {"fever": (0.15, 6), "fool me twice": (0.15, 6), "wice": (0.5, 3)}
+"""Per set the share of it in an epoch, and pairs per pack."""
+_MOST_CHARACTERS = 1800  # Of the passages of a pack.
+
+
+def packs(corpus: Corpus, seed: int, held_out: bool = False) -> list[Pack]:
+    """An epoch of packs in random order; held_out: those of the articles kept apart, without made claims."""
+    rng = Random(f"packs/{seed}/{held_out}")
+    made = [*_article_packs(rng, corpus, held_out), *_answer_packs(rng, corpus, held_out)]
+    if not held_out:
+        made += [pack for name in _PAIRS for pack in _pair_packs(rng, corpus.pairs[name], name)]
+    rng.shuffle(made)
+    return made
+
+
+def manifest_of(corpus: Corpus) -> dict[str, object]:
+    """What training on these packs has seen: articles by title, and how many claims of each source an epoch has."""
+    made = packs(corpus, 0)
+    sources = Counter(claim.source for pack in made for claim in pack.claims)
+    titles = {text.title for pack in made for text in pack.texts if text.title}
+    return {"claims": dict(sorted(sources.items())), "articles": sorted(titles)}
+
+
+def _article_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack]:
+    """Passages of one article by twos and threes, or with one of another article, with all of their claims."""
+    about: dict[tuple[str, ...], list[Claim]] = {}
+    for claim in corpus.claims:
+        about.setdefault(claim.home, []).append(claim)
+    texts = [text for text in corpus.texts.values() if is_held_out(text.title) == held_out]
+    by_title: dict[str, list[tuple[str, ...]]] = {}
+    for home in about:
+        title = corpus.texts[home[0]].title
+        if is_held_out(title) == held_out:
+            by_title.setdefault(title, []).append(home)
+    for homes in by_title.values():
+        rng.shuffle(homes)
+        while homes:
+            count = rng.choices((1, 2, 3), (0.4, 0.45, 0.15))[0]
+            chosen, homes[:count] = homes[:count], []
+            yield _article_pack(rng, corpus, chosen, about, texts, held_out)
+
+
+def _article_pack(
+    rng: Random,
+    corpus: Corpus,
+    homes: Sequence[tuple[str, ...]],
+    about: Mapping[tuple[str, ...], list[Claim]],
+    texts: Sequence[Text],
+    held_out: bool,
+) -> Pack:
+    ids = list(dict.fromkeys(name for home in homes for name in home))
+    shown = [corpus.texts[name] for name in ids]
+    room = _MOST_CHARACTERS - sum(len(text.text) for text in shown)
+    if rng.random() < 0.4 and (others := [text for text in rng.sample(texts, 8) if len(text.text) < room]):
+        shown.append(others[0])
+    rng.shuffle(shown)
+    claims = [claim for home in homes for claim in about[home]]
+    if not held_out:
+        claims += _near_copies(rng, shown)
+        stranger = about[rng.choice(list(about))]
+        claims += [
+            replace(claim, label=Label.INCONCLUSIVE, source="removed") for claim in _apart(rng, corpus, stranger, shown)
+        ]
+    return Pack(tuple(shown), tuple(claims))
+
+
+def _apart(rng: Random, corpus: Corpus, claims: Sequence[Claim], shown: Sequence[Text]) -> list[Claim]:
+    """At most one of the claims, if none of its own article is shown."""
+    titles = {text.title for text in shown}
+    fitting = [
+        claim
+        for claim in claims
+        if corpus.texts[claim.home[0]].title not in titles and claim.label is not Label.INCONCLUSIVE
+    ]
+    return rng.sample(fitting, min(1, len(fitting)))
+
+
+def _near_copies(rng: Random, shown: Sequence[Text]) -> Iterator[Claim]:
+    """Of each passage one sentence as it is, or edited, or both."""
+    sentences = {text.id: [s for s in sentences_of(text.text) if 6 <= len(s.split()) <= 45] for text in shown}
+    everything = [sentence for own in sentences.values() for sentence in own]
+    for text in shown:
+        if not sentences[text.id]:
+            continue
+        sentence = rng.choice(sentences[text.id])
+        yield Claim(sentence, Label.SUPPORTED, "near copies", (text.id,))
+        edited = falsified(rng, sentence, everything, [])
+        if edited is not None:
+            yield Claim(edited, Label.REFUTED, "near copies", (text.id,))
+
+
+def _answer_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack]:
+    """Stretches of an answer with the passages that bear them."""
+    for answer in corpus.answers:
+        if is_held_out(corpus.texts[answer[0].home[0]].title) != held_out:
+            continue
+        left = list(answer)
+        while left:
+            claims: list[Claim] = []
+            ids: dict[str, None] = {}
+            size = 0
+            while left:
+                new = [name for name in left[0].home if name not in ids]
+                added = sum(len(corpus.texts[name].text) for name in new)
+                if claims and size + added > _MOST_CHARACTERS:
+                    break
+                claims.append(left.pop(0))
+                ids |= dict.fromkeys(new)
+                size += added
+            shown = [corpus.texts[name] for name in ids]
+            rng.shuffle(shown)
+            yield Pack(tuple(shown), tuple(claims))
+
+
+def _pair_packs(rng: Random, pairs: Sequence[Pair], source: str) -> Iterator[Pack]:
+    """Pairs of different groups beside each other, each with its own evidence among the others'."""
+    share, size = _PAIRS[source]
+    order = rng.sample(list(pairs), round(share * len(pairs)))
+    for start in range(0, len(order), size):
+        chosen = list({pair.group: pair for pair in order[start : start + size]}.values())
+        texts = tuple(Text(f"{source}/{start}/{n}", pair.title, pair.evidence[:600]) for n, pair in enumerate(chosen))
+        claims = tuple(
+            Claim(pair.claim, pair.label, source, (text.id,)) for pair, text in zip(chosen, texts, strict=True)
+        )
+        yield Pack(tuple(rng.sample(texts, len(texts))), claims)

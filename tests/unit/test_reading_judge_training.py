@@ -1,0 +1,97 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from judge_training.claim_corpus import Corpus, is_held_out  # noqa: E402
+from judge_training.claim_packs import manifest_of, packs  # noqa: E402
+from judge_training.packed_model import PackedModel  # noqa: E402
+from judge_training.pairs import Label  # noqa: E402
+
+from ewe.verification.judges.checkpoints import check_adapter, named_model, read_settings  # noqa: E402
+from ewe.verification.judges.load import load_judge  # noqa: E402
+from ewe.verification.judges.protocol import ReadingWindow  # noqa: E402
+
+DATA = ROOT.parent / "shared" / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the public sets are not beside the project")
+
+
+def tokenizer(texts, **_):
+    """Enough of one for a model that is asked by token ids."""
+    return {"input_ids": [[number] for number, _ in enumerate(texts, 3)]}
+
+
+@pytest.fixture
+def model():
+    pytest.importorskip("peft")
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=50, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, attn_implementation="sdpa",
+    )  # fmt: skip
+    return PackedModel(LlamaForCausalLM(config), tokenizer, None, rank=4, first_layer=1)
+
+
+def test_claims_that_share_passages_are_judged_as_if_each_were_alone(model):
+    shared, own = [5, 6, 7, 8, 9], [[10, 11, 12], [13, 14], [15, 16, 17, 18]]
+    together = model.logits_of_ids(shared, own)
+    apart = torch.cat([model.logits_of_ids(shared, [one]) for one in own])
+    torch.testing.assert_close(together, apart)
+    assert together.shape == (3, 3)
+
+
+def test_a_trained_adapter_is_a_judge_that_reads_passages_together(model, tmp_path):
+    model.save(tmp_path, "some/model")
+    (tmp_path / "judge.json").write_text(json.dumps({"temperature": 1.2, "max_characters": 900}))
+    check_adapter(tmp_path)
+    assert named_model(tmp_path) == "some/model"
+    assert read_settings(tmp_path).window == ReadingWindow(900)
+    assert load_judge(str(tmp_path)).window == ReadingWindow(900)
+
+
+def test_an_adapter_changes_its_layers_only(model):
+    names = [name for name, parameter in model.peft.named_parameters() if parameter.requires_grad]
+    assert names
+    assert not any(".layers.0." in name for name in names)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return Corpus.read(DATA)
+
+
+@needs_data
+def test_packs_show_the_passages_that_their_claims_are_about(corpus):
+    made = packs(corpus, seed=3)
+    assert made == packs(corpus, seed=3)
+    assert made != packs(corpus, seed=4)
+    for pack in made:
+        shown = {text.id for text in pack.texts}
+        for claim in pack.claims:
+            if claim.source == "removed":
+                assert claim.label is Label.INCONCLUSIVE
+                assert not shown & set(claim.home)
+            else:
+                assert set(claim.home) <= shown
+
+
+@needs_data
+def test_articles_kept_apart_and_those_reported_on_are_not_trained_on(corpus):
+    reported = set()
+    for name in ("wikitext/passages.jsonl", "written_claims/report.jsonl"):
+        reported |= {json.loads(line)["title"] for line in (DATA / name).read_text().splitlines()}
+    titles = {text.title for pack in packs(corpus, seed=1) for text in pack.texts}
+    assert titles
+    assert not titles & reported
+    assert set(manifest_of(corpus)["articles"]) & reported == set()
+    apart = {text.title for pack in packs(corpus, seed=1, held_out=True) for text in pack.texts}
+    assert apart
+    assert all(is_held_out(title) for title in apart)
+    trained = {pack.texts[0].title for pack in packs(corpus, seed=1) if pack.claims[0].source.startswith("claims")}
+    assert not any(is_held_out(title) for title in trained)
