@@ -31,11 +31,11 @@ from benchmarks.verdicts_sets import Case, Part, contrast, fever, paraphrase, ru
 from benchmarks.verdicts_texts import fever_half, share_of
 from ewe.retrieval.bm25 import BM25Retriever
 from ewe.types import Verdict
+from ewe.verification.claim_reading import StatedClaim
 from ewe.verification.claim_verifier import EVIDENCE_TOP_K
 from ewe.verification.decision import FEATURES, Probabilities, Reading, features, rule_of, window_probabilities
 from ewe.verification.extraction.whole_sentences import WholeSentences
 from ewe.verification.judges import Judge, load_judge
-from ewe.verification.reading import StatedClaim
 from ewe.verification.signals import SIGNALS, signals, swaps_names
 from ewe.verification.window_reader import WindowReader
 

@@ -11,13 +11,13 @@ from ewe.errors import EWEError, InvalidRequestError
 from ewe.protocols import ClaimExtractor, Retriever
 from ewe.text.prompt_injection import addresses_the_reader, spells_control_tokens
 from ewe.types import Claim, Evidence, Passage, SentenceClaims, Verdict, VerificationRequest, VerificationResult
+from ewe.verification.claim_reading import ClaimReader, ClaimReading, StatedClaim
 from ewe.verification.combination import UNSUPPORTED, Decision, combine, is_conflict
 from ewe.verification.decision import DecisionRule
 from ewe.verification.extraction.context import previous_sentence
 from ewe.verification.joint_reader import JointReader
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.protocol import Judge, window_of
-from ewe.verification.reading import ClaimReader, ClaimReading, StatedClaim
 from ewe.verification.window_reader import WindowReader
 
 EVIDENCE_TOP_K = 4

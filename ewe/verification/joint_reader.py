@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ewe.types import Passage
+from ewe.verification.claim_reading import ClaimReading, StatedClaim, weight_of
 from ewe.verification.combination import JudgedPiece
 from ewe.verification.excerpts import Excerpt, ExcerptSelector
 from ewe.verification.judges.protocol import INCONCLUSIVE, Judge, ReadingWindow
-from ewe.verification.reading import ClaimReading, StatedClaim, weight_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ewe.types import Passage
+from ewe.verification.claim_reading import ClaimReading, StatedClaim, weight_of
 from ewe.verification.combination import JudgedPiece
 from ewe.verification.decision import DecisionRule, Reading, evidence_of, mentions
 from ewe.verification.judges.protocol import Judge
-from ewe.verification.reading import ClaimReading, StatedClaim, weight_of
 from ewe.verification.selection import SentenceSelector, Window
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from ewe.types import Claim, VerificationRequest
-from ewe.world.grammar import Reading, read_sentence, sentences_of
 from ewe.world.names import is_person_name
 from ewe.world.people import Fact, relation_of, second_item
 from ewe.world.wording import Phrasing, catalogue
+from ewe.world.world_grammar import Reading, read_sentence, sentences_of
 
 _PAIR = re.compile(r"\b(?=([A-Z][a-z]+ [A-Z][a-z]+)\b)")
 

@@ -14,9 +14,9 @@ from ewe.text.words import words
 from ewe.types import Evidence, Passage, Verdict, VerificationRequest, VerificationResult
 from ewe.verification.combination import UNSUPPORTED, Decision, JudgedPiece, Thresholds, combine, source_weight
 from ewe.world.claims import FactClaim, claims_of
-from ewe.world.grammar import read_sentence, sentences_of
 from ewe.world.people import Fact
 from ewe.world.wording import catalogue
+from ewe.world.world_grammar import read_sentence, sentences_of
 
 _THRESHOLDS = Thresholds(supported=0.05, refuted=0.05, floor=0.0)
 """A source that counts at all decides alone; where they differ, the stronger side does."""

@@ -15,8 +15,8 @@ from builtin_training.lesson_memory import LessonSettings
 from builtin_training.lessons import Lesson, sample_lesson, sample_lessons
 
 from ewe.world import names
-from ewe.world.grammar import read_sentence
 from ewe.world.people import Fact
+from ewe.world.world_grammar import read_sentence
 
 COUNT = 120
 

@@ -8,7 +8,7 @@ from ewe.types import VerificationRequest
 from ewe.verification.extraction.context import sentences_of
 from ewe.verification.extraction.expletives import is_expletive
 from ewe.verification.extraction.markup import lead_of, plain
-from ewe.verification.extraction.names import Name, names_of
+from ewe.verification.extraction.name_mentions import Name, names_of
 
 _LOOKBACK = 6
 _PEOPLE = PERSONAL - words_of("who whom whose")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ewe.text.english import words_of
-from ewe.verification.extraction.names import names_of
+from ewe.verification.extraction.name_mentions import names_of
 from ewe.verification.extraction.verbs import FINITE, has_finite_verb
 
 _RELATIVE = re.compile(

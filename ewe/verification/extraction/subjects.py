@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from ewe.text.english import PREPOSITIONS, is_irregular_past, words_of
-from ewe.verification.extraction.names import names_of
+from ewe.verification.extraction.name_mentions import names_of
 from ewe.verification.extraction.verbs import BE, FINITE, PLAIN_VERBS
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
