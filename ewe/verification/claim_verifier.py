@@ -63,6 +63,7 @@ class ClaimVerifier:
         self._top_k = evidence_top_k
         self._assume_complete = assume_complete
         window = window_of(judge)
+        self._reads_context = window is not None
         self._reader: ClaimReader = (
             WindowReader(self._judge, rule, veracity_weighting)
             if window is None
@@ -70,7 +71,7 @@ class ClaimVerifier:
         )
 
     def over(self, retriever: Retriever, assume_complete: bool) -> ClaimVerifier:
-        """The same extractor, judge and thresholds over another collection."""
+        """The same extractor, judge and rule over another collection."""
         other = copy(self)
         other._retriever, other._assume_complete = retriever, assume_complete
         return other
@@ -97,13 +98,7 @@ class ClaimVerifier:
         if failed and len(failed) == len(extracted):
             raise failed[0]
         claims = [() if isinstance(one, EWEError) else one for one in extracted]
-        stated = [
-            [
-                StatedClaim(claim.text, _wording(claim, request.sentence, len(group) == 1), previous_sentence(request))
-                for claim in group
-            ]
-            for group, request in zip(claims, requests, strict=True)
-        ]
+        stated = [self._stated(group, request) for group, request in zip(claims, requests, strict=True)]
         decided = self._decide(list(dict.fromkeys(chain(*stated))))
         return [
             VerificationResult(notes=(f"not checked: {one}",))
@@ -111,6 +106,11 @@ class ClaimVerifier:
             else _result(one, [decided[claim].seen(self._is_complete(request)) for claim in group])
             for one, group, request in zip(extracted, stated, requests, strict=True)
         ]
+
+    def _stated(self, claims: Sequence[Claim], request: VerificationRequest) -> list[StatedClaim]:
+        """The claims of a sentence; with the sentence before only where it is read, or equal claims would differ."""
+        before = previous_sentence(request) if claims and self._reads_context else ""
+        return [StatedClaim(one.text, _wording(one, request.sentence, len(claims) == 1), before) for one in claims]
 
     def _is_complete(self, request: VerificationRequest) -> bool:
         """Whether the collection tells everything, as this request sees it."""

@@ -74,12 +74,17 @@ class BaseModel:
 
     def save(self, directory: Path) -> None:
         """Writes the adapter in peft's format, its matrices in bfloat16."""
-        own = [parameter.detach().clone() for parameter in self.trained]
-        for parameter in self.trained:
-            parameter.data = parameter.data.to(torch.bfloat16)
-        self.peft.save_pretrained(directory, save_embedding_layers=False)
-        for parameter, data in zip(self.trained, own, strict=True):
-            parameter.data = data
+        save_adapter(self.peft, self.trained, directory)
+
+
+def save_adapter(model: Any, trained: nn.ParameterList, directory: Path) -> None:
+    """Writes the adapter of a peft model in peft's format, its matrices in bfloat16; the model stays as it is."""
+    own = [parameter.detach().clone() for parameter in trained]
+    for parameter in trained:
+        parameter.data = parameter.data.to(torch.bfloat16)
+    model.save_pretrained(directory, save_embedding_layers=False)
+    for parameter, data in zip(trained, own, strict=True):
+        parameter.data = data
 
 
 def load_tokenizer(path: Path) -> PreTrainedTokenizerBase:

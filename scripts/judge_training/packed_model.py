@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ewe.verification.judges.base import answer_ids
+from judge_training.base_model import save_adapter
 from judge_training.claim_corpus import Pack
 
 _HIDDEN = torch.finfo(torch.float32).min
@@ -70,12 +71,7 @@ class PackedModel:
     def save(self, directory: Path, name: str | None) -> None:
         """Writes the adapter in peft's format, its matrices in bfloat16; name: what it calls its model."""
         self.peft.peft_config["default"].base_model_name_or_path = name
-        own = [parameter.detach().clone() for parameter in self.trained]
-        for parameter in self.trained:
-            parameter.data = parameter.data.to(torch.bfloat16)
-        self.peft.save_pretrained(directory, save_embedding_layers=False)
-        for parameter, data in zip(self.trained, own, strict=True):
-            parameter.data = data
+        save_adapter(self.peft, self.trained, directory)
 
 
 def claim_text(claim: str, before: str = "") -> str:

@@ -138,6 +138,13 @@ def test_one_call_each_and_identical_claims_once():
     assert ask(checker, "Just words; Lind in Rome")[0].claims[1].verdict is Verdict.REFUTED
 
 
+def test_the_text_before_makes_equal_claims_no_others_for_a_judge_that_does_not_read_it():
+    judge, found = WordJudge(), Found(BORN)
+    requests = [VerificationRequest("", before, "A in Warsaw") for before in ("He sang. ", "She wept. ")]
+    ClaimVerifier(found, Halves(), judge, RULE).verify(requests)
+    assert found.calls == [["A in Warsaw"]]
+
+
 def test_what_speaks_of_others_does_not_refute():
     assert ask(verifier(BORN), "Genghis Khan was born in Rome")[0].verdict is Verdict.INCONCLUSIVE
 
