@@ -19,6 +19,8 @@ _PAIRS = {"fever": (0.15, 6), "fool me twice": (0.15, 6), "wice": (0.5, 3)}
 """Per set the share of it in an epoch, and pairs per pack."""
 _MOST_CHARACTERS = 1800  # Of the passages of a pack.
 
+_MOST_PER_CLAIM = 400  # Characters to read: long passages with one claim or two teach little for their time.
+
 
 def packs(corpus: Corpus, seed: int, held_out: bool = False) -> list[Pack]:
     """An epoch of packs in random order; held_out: those of the articles kept apart, without made claims."""
@@ -26,6 +28,7 @@ def packs(corpus: Corpus, seed: int, held_out: bool = False) -> list[Pack]:
     made = [*_article_packs(rng, corpus, held_out), *_answer_packs(rng, corpus, held_out)]
     if not held_out:
         made += [pack for name in _PAIRS for pack in _pair_packs(rng, corpus.pairs[name], name)]
+        made = [pack for pack in made if _characters(pack) <= _MOST_PER_CLAIM * len(pack.claims)]
     rng.shuffle(made)
     return made
 
@@ -36,6 +39,10 @@ def manifest_of(corpus: Corpus) -> dict[str, object]:
     sources = Counter(claim.source for pack in made for claim in pack.claims)
     titles = {text.title for pack in made for text in pack.texts if text.title}
     return {"claims": dict(sorted(sources.items())), "articles": sorted(titles)}
+
+
+def _characters(pack: Pack) -> int:
+    return len(pack.evidence) + sum(len(claim.text) + len(claim.before) for claim in pack.claims)
 
 
 def _article_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack]:
@@ -52,7 +59,7 @@ def _article_packs(rng: Random, corpus: Corpus, held_out: bool) -> Iterator[Pack
     for homes in by_title.values():
         rng.shuffle(homes)
         while homes:
-            count = rng.choices((1, 2, 3), (0.4, 0.45, 0.15))[0]
+            count = rng.choices((1, 2, 3), (0.65, 0.25, 0.1))[0]
             chosen, homes[:count] = homes[:count], []
             yield _article_pack(rng, corpus, chosen, about, texts, held_out)
 
@@ -68,7 +75,7 @@ def _article_pack(
     ids = list(dict.fromkeys(name for home in homes for name in home))
     shown = [corpus.texts[name] for name in ids]
     room = _MOST_CHARACTERS - sum(len(text.text) for text in shown)
-    if rng.random() < 0.4 and (others := [text for text in rng.sample(texts, 8) if len(text.text) < room]):
+    if rng.random() < 0.25 and (others := [text for text in rng.sample(texts, 8) if len(text.text) < room]):
         shown.append(others[0])
     rng.shuffle(shown)
     claims = [claim for home in homes for claim in about[home]]
@@ -93,11 +100,11 @@ def _apart(rng: Random, corpus: Corpus, claims: Sequence[Claim], shown: Sequence
 
 
 def _near_copies(rng: Random, shown: Sequence[Text]) -> Iterator[Claim]:
-    """Of each passage one sentence as it is, or edited, or both."""
+    """Of most passages one sentence as it is, and the same edited where that can be done."""
     sentences = {text.id: [s for s in sentences_of(text.text) if 6 <= len(s.split()) <= 45] for text in shown}
     everything = [sentence for own in sentences.values() for sentence in own]
     for text in shown:
-        if not sentences[text.id]:
+        if not sentences[text.id] or rng.random() < 0.4:
             continue
         sentence = rng.choice(sentences[text.id])
         yield Claim(sentence, Label.SUPPORTED, "near copies", (text.id,))

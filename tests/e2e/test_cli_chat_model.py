@@ -231,7 +231,7 @@ def test_a_real_engine_streams_and_collects_what_llm_chat_answers(tiny: LLM) -> 
     talks = [[system, {"role": "user", "content": text}] for text in ("The river", "The sea")]
     expected = [answer.text for answer in tiny.chat(talks, SamplingParams(max_tokens=12, ignore_eos=True))]
     one = ewe(tiny, "generate", "The river", *options)
-    assert one.stdout == expected[0] + "\n"
+    assert one.stdout_bytes.decode() == expected[0] + "\n"  # `stdout` turns \r\n into \n.
     many = ewe(tiny, "generate", "--json", *options, stdin="The river\nThe sea\n")
     found = [json.loads(line) for line in many.stdout.splitlines()]
     assert [(item["prompt"], item["text"]) for item in found] == [("The river", expected[0]), ("The sea", expected[1])]
