@@ -22,7 +22,8 @@ WORKERS ?= $(shell env -u OMP_NUM_THREADS nproc | awk '{ print ($$1 > 8) ? 8 : $
 # Its processes share what each of them would compile.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo installed test test-slow lint format docs bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune clean
+.PHONY: help demo installed test test-slow lint format docs bench bench-gpu gpu gpu-test gpu-rehearsal gpu-sanitize gpu-tune \
+  deploy-check sbom clean
 
 help:
 	@echo "make demo       a run on the built-in world and model, in the terminal"
@@ -33,6 +34,8 @@ help:
 	@echo "make gpu-test   the tests for GPUs      make gpu         GPU tests and benchmarks"
 	@echo "make gpu-rehearsal   the tests for GPUs on a stand-in, where there is no GPU (minutes)"
 	@echo "make gpu-sanitize    the kernels under compute-sanitizer     make gpu-tune    which tiles are the fastest"
+	@echo "make deploy-check    the files in deploy/, by tests and by the linters that are installed"
+	@echo "make sbom       a bill of materials in build/ (SBOM_OF=folder: of another environment than VENV)"
 
 # torch goes first and alone: resolving it together with the rest may pick another build of it.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -108,6 +111,15 @@ gpu-tune:
 # The benchmarks run whatever the tests say.
 gpu:
 	failed=0; $(MAKE) gpu-test || failed=1; $(MAKE) bench-gpu ARGS= || failed=1; exit $$failed
+
+deploy-check: $(BIN)/.installed-test
+	$(PYTEST) tests/unit/test_deploy_files.py tests/unit/test_grafana_dashboard.py tests/unit/test_licences.py $(ARGS)
+	PATH="$(abspath $(BIN)):$$PATH" deploy/check.sh
+
+# For a release: of what the image holds, SBOM_OF=/opt/ewe after `deploy/install.sh /opt/ewe`.
+SBOM_OF ?= $(VENV)
+sbom:
+	scripts/make_sbom.sh $(SBOM_OF) build/sbom.cdx.json
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -36,7 +36,7 @@ from benchmarks.sessions import DAY
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import LEAST_STRENGTH, relations, same_attribute
-from ewe.longterm.scoring.forms import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity, first_trust, trust_after
 from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
@@ -112,7 +112,7 @@ def rules(judge: Judge) -> dict[str, MemoryRules]:
         "verimem": MemoryRules(VeriMemScorer(), first=as_written),
         "mma": MemoryRules(MMAScorer(), open_to_all, as_written),
         "mma, judged": MemoryRules(MMAScorer(judge=judge), open_to_all, as_written),
-        "mark": MemoryRules(MARKScorer(), open_to_all, as_written),
+        "mark": MemoryRules(MARKScorer(), open_to_all, first_trust, update=trust_after),
         "default": MemoryRules(DefaultScorer()),
     }
 

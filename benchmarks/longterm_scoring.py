@@ -31,10 +31,17 @@ from benchmarks.session_figures import Figures, markdown, plot
 from benchmarks.sessions import DAY, SHARED, Fact, FormJudge, Library, Tally, World, ask, fact_of, tell
 from ewe.longterm.recall import MemoryRules
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring.forms import FirstVeracity
+from ewe.longterm.scoring.forms import FirstVeracity, first_trust, trust_after
 from ewe.longterm.scoring.mma import PUBLISHED_WEIGHTS
 from ewe.longterm.scoring.protocol import Candidate
-from ewe.longterm.scoring.scorers import DefaultScorer, MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import (
+    DefaultScorer,
+    MARKScorer,
+    MMAScorer,
+    NoScorer,
+    SettledMARKScorer,
+    VeriMemScorer,
+)
 from ewe.longterm.scoring.threshold import VeracityThreshold
 from ewe.longterm.scoring.verimem import InitialWeights
 from ewe.longterm.service import MemoryService
@@ -59,6 +66,7 @@ def systems(judge: FormJudge) -> dict[str, System]:
     as_written = FirstVeracity(contradictions=True)
     verimem = MemoryRules(VeriMemScorer(), first=as_written)
     mma = partial(MemoryRules, threshold=_OPEN, first=as_written)
+    mark = partial(MemoryRules, threshold=_OPEN, first=first_trust, update=trust_after)
     default = MemoryRules(DefaultScorer())
     weighted = {"source only": (1.0, 0.0, 0.0), "consistency only": (0.0, 0.0, 1.0), "both alike": (0.5, 0.0, 0.5)}
     rules = {
@@ -73,8 +81,9 @@ def systems(judge: FormJudge) -> dict[str, System]:
         "mma": mma(MMAScorer()),
         "mma, judged": mma(MMAScorer(judge=judge)),
         **{f"mma {mode}": mma(MMAScorer(PUBLISHED_WEIGHTS.ablated(mode))) for mode in ("st", "cs", "tc")},
-        "mark": mma(MARKScorer()),
-        "mark, as written": mma(MARKScorer(as_written=True)),
+        "mark": mark(MARKScorer()),
+        "mark, settled": mma(SettledMARKScorer()),
+        "mark, as written": mark(MARKScorer(as_written=True)),
         "default": default,
         "default, age ignored": replace(default, scorer=DefaultScorer(half_life_days=1e9)),
         "default, contradictions on write too": replace(default, first=as_written),

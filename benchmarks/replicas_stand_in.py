@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ewe.server.draining import listen
+from ewe.server.listener import listen
 from ewe.server.settings import ServerSettings
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ewe.agent import VeriMemAgent
     from ewe.async_llm import AsyncLLM
     from ewe.llm import LLM
+    from ewe.longterm.memory_api import Memory
 
 __all__ = [
     "LLM",
@@ -21,6 +22,7 @@ __all__ = [
     "EWEError",
     "Evidence",
     "Generation",
+    "Memory",
     "MemoryOptions",
     "Passage",
     "SamplingParams",
@@ -31,7 +33,12 @@ __all__ = [
 ]
 
 
-_LAZY = {"LLM": "ewe.llm", "AsyncLLM": "ewe.async_llm", "VeriMemAgent": "ewe.agent"}
+_LAZY = {
+    "LLM": "ewe.llm",
+    "AsyncLLM": "ewe.async_llm",
+    "Memory": "ewe.longterm.memory_api",
+    "VeriMemAgent": "ewe.agent",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -22,14 +22,17 @@ from ewe.engine.loader import LoadedModel, load_model
 from ewe.engine.model_runner import ModelRunner, layer_shapes
 from ewe.engine.out_of_memory import FrugalRunner, Runner, memory_for_graphs
 from ewe.engine.pauses import Pauses
-from ewe.engine.policies import make_policy
+from ewe.engine.policies import Policy, make_policy
 from ewe.engine.precompute import open_precomputed
+from ewe.engine.prompt_maker import PromptMaker
+from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.errors import ConfigError
+from ewe.known_models import MEMORY_READER
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.pool import KVPool, TokenStates
 from ewe.loading import LoadStep, OnLoad, ignore_step
@@ -39,6 +42,7 @@ from ewe.memory.unit_text import UnitTokenizer
 from ewe.protocols import FeedbackBuilder
 from ewe.registry import PIPELINES, verifies
 from ewe.types import Generation
+from ewe.vocabulary import AUTO
 
 if TYPE_CHECKING:
     from ewe.distributed.executor import Executor
@@ -170,17 +174,19 @@ def wire(
     keeper = MemoryKeeper(UnitCache(manager, config.cache.unit_cache), unit_tokenizer, memory, processor)
     changed = threading.Event()
     precomputed = open_precomputed(config, loaded, pool, changed.set)
-    retrieval = verification = None
-    has_place = memory.retrieval_units or copies or config.policy in PIPELINES  # in memory, beside it, or in a prompt
-    if (components.retriever or components.memories) is not None and has_place:
-        top_k = copies or config.feedback.retrieval_top_k
-        search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
-        retrieval = Worker("retrieval", search, changed.set, getattr(components.retriever, "warm", None))
-    if components.verifier is not None and verifies(config.policy):
-        check = in_own_stream(partial(workers.verify, components.verifier), pool.device)
-        verification = Worker("verification", check, changed.set, getattr(components.verifier, "warm", None))
+    retrieval, verification = _workers(config, components, copies, changed, pool)
     policy = make_policy(config.policy, config.feedback, retrieval is not None, verification is not None)
     rewriter = Rewriter(keeper, config.feedback, _feedback(config) if verification else None)
+    ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
+    limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
+    grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
+    uses_memory = policy.verifies or (policy.retrieves and not copies)
+    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
+    in_prompt = _prompt_passages(config, policy, unit_tokenizer, input_processor)
+    pauses = Pauses(
+        policy, config.feedback, retrieval, verification, keeper, rewriter, in_prompt, config.pipeline.passages,
+        remembers=components.memories is not None,
+    )  # fmt: skip
     chosen = config.scheduler.async_scheduling
     core = EngineCore(
         config=config,
@@ -188,22 +194,47 @@ def wire(
         runner=runner,
         scheduler=Scheduler(manager, pool, keeper, config.scheduler, precomputed, memory.unit_temperature),
         keeper=keeper,
-        pauses=Pauses(policy, config.feedback, retrieval, verification, keeper, rewriter),
+        pauses=pauses,
         workers=tuple(worker for worker in (retrieval, verification) if worker is not None),
         eos_token_ids=loaded.eos_token_ids,
         on_finish=on_finish,
         changed=changed,
         processor=processor,
     )
-    ends = {} if loaded.adapters is None else loaded.adapters.eos_token_ids
-    limits = Limits(loaded.max_model_len, loaded.vocab_size, ends)
-    grammars = Grammars(tokenizer, loaded.vocab_size, loaded.eos_token_ids)
-    uses_memory = policy.verifies or (policy.retrieves and not copies)
-    input_processor = InputProcessor(config, tokenizer, limits, manager, keeper, uses_memory, grammars, copies)
     return Engine(
         config, loaded, core, input_processor, manager, keeper, unit_tokenizer, changed, pool, precomputed, budget,
         retrieval, verification,
     )  # fmt: skip
+
+
+def _workers(
+    config: Config, components: Components, copies: int, changed: threading.Event, pool: KVPool
+) -> tuple[Worker | None, Worker | None]:
+    """What retrieves and what verifies beside the loop, None for what there is not."""
+    retrieval = verification = None
+    # In memory, beside it, or in a prompt.
+    has_place = config.memory.retrieval_units or copies or config.policy in PIPELINES
+    if (components.retriever or components.memories) is not None and has_place:
+        top_k = copies or config.feedback.retrieval_top_k
+        search = in_own_stream(partial(workers.retrieve, components.retriever, components.memories, top_k), pool.device)
+        retrieval = Worker("retrieval", search, changed.set, getattr(components.retriever, "warm", None))
+    if components.verifier is not None and verifies(config.policy):
+        check = in_own_stream(partial(workers.verify, components.verifier), pool.device)
+        verification = Worker("verification", check, changed.set, getattr(components.verifier, "warm", None))
+    return retrieval, verification
+
+
+def _prompt_passages(
+    config: Config, policy: Policy, units: UnitTokenizer | None, input_processor: InputProcessor
+) -> PromptPassages | None:
+    """What puts the question's passages into prompts; None where they become units."""
+    place = config.memory.question_passages
+    if place == AUTO:
+        place = "units" if config.model.adapter == MEMORY_READER else "prompt"
+    has_weights = config.memory.veracity_weighting != "off"  # which a prompt does not know
+    if units is None or place == "units" or has_weights or not getattr(policy, "reads_in_prompt", False):
+        return None
+    return PromptPassages(PromptMaker(input_processor.tokenizer, units, config), input_processor)
 
 
 def _states_kept(config: Config, components: Components) -> Literal["hidden", "queries"] | None:

@@ -6,8 +6,9 @@ Nothing here imports torch: what is wrong is refused before any weights are read
 from __future__ import annotations
 
 import os
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,15 +72,33 @@ def preflight(config: Config, has_model: bool = False) -> None:
         from ewe.distributed.torchrun import follow_rank_0
 
         follow_rank_0(config.model)
-    if not has_model:
-        model_source(config.model)
-        adapter_folder(config.model)
-        adapter_folders(config.model)
-        if config.model.device not in ("auto", "cpu"):
-            from ewe.engine.device import usable_device
+    for demand in demands(config, has_model):
+        demand()
 
-            usable_device(config.model.device)
-    units = config.memory.precomputed
+
+def demands(config: Config, has_model: bool = False) -> list[Callable[[], object]]:
+    """What the settings ask of this machine: each raises ConfigError or PrecomputedError where it is not to be had."""
+    units = partial(_check_units, config.memory.precomputed)
+    if has_model:
+        return [units]
+    files = [partial(look, config.model) for look in (model_source, adapter_folder, adapter_folders)]
+    return [*files, partial(_check_device, config.model.device), units]
+
+
+def check_verifier_of(config: Config) -> None:
+    """Refuses a verifier that cannot be had, before anything is opened for it; raises ConfigError or JudgeError."""
+    has_datastore = _is_given(config.datastore)
+    _refuse_unusable(_chosen(config.verifier, has_datastore, config), has_datastore, config)
+
+
+def _check_device(device: str) -> None:
+    if device not in ("auto", "cpu"):
+        from ewe.engine.device import usable_device
+
+        usable_device(device)
+
+
+def _check_units(units: str | None) -> None:
     if units is not None and "://" not in units and not Path(units).expanduser().is_dir():
         raise PrecomputedError(f"memory.precomputed: {units} is no folder; `ewe index precompute` makes one")
 

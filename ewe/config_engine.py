@@ -68,7 +68,9 @@ class MemoryConfig(Settings):
     what stands around units and the user's words. merge: "auto" is plain in a prompt, else paper. unit_temperature:
     divides the logits on units inside a prompt. refresh: which unit of a full lane makes room: the oldest, or that with
     the lowest retrieval score. precomputed: a folder or URL filled by `ewe index precompute`, whose units are
-    loaded.
+    loaded. question_passages: where policy ewe has what the question brings: as units, or, `pipeline.passages` of them,
+    in the prompt, where all of them are read together; "auto" is the prompt wherever memory stands in it, but units
+    for the adapter memory-reader, which was trained on them.
     """
 
     retrieval_units: int = Field(4, ge=0)
@@ -83,6 +85,7 @@ class MemoryConfig(Settings):
     veracity_weighting: Annotated[Literal["off", "linear", "power"], _YAML_OFF] = "off"
     veracity_power: float = Field(2.0, gt=0)
     precomputed: Name = None
+    question_passages: Literal["auto", "prompt", "units"] = "auto"
 
     @model_validator(mode="after")
     def _template_has_text(self) -> Self:
@@ -109,7 +112,9 @@ class FeedbackConfig(Settings):
 
     Intervals in generated tokens; entropy thresholds in nats; timeout in seconds per pause. closed_world: whether the
     datastore tells everything, so that what it does not bear is unsupported, and refuted; requests may say otherwise.
-    nest_*: by the paper's letters, with the number of passages and the longest span.
+    rewrite_when: whether only refuted sentences are written again, or all that are not supported, as with the paper's
+    verifier, which knows nothing between. on_exhausted: what becomes of the last attempt. nest_*: by the paper's
+    letters, with the number of passages and the longest span.
     """
 
     retrieve_every: int = Field(1, gt=0)
@@ -123,8 +128,10 @@ class FeedbackConfig(Settings):
     retrieval_top_k: int = Field(4, gt=0)
     retrieval_threshold: float = 0.0
     forms: tuple[FeedbackForm, ...] = ("refuting", "supporting")
+    rewrite_when: Literal["refuted", "unsupported"] = "refuted"
     max_attempts: int = Field(3, gt=0)
     on_exhausted: Literal["keep_best", "drop", "flag"] = "keep_best"
+    on_repeat: Literal["drop", "keep"] = "drop"
     mode: Literal["blocking", "optimistic"] = "blocking"
     closed_world: bool = False
     timeout: float = Field(30.0, gt=0)

@@ -1,22 +1,32 @@
 """Settings of what the engine knows beside its model: passages, judges, memories that last."""
 
+import json
 from typing import Annotated, Literal, TypeGuard
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ewe.config_files import Settings
 from ewe.errors import ConfigError
 from ewe.registry import RETRIEVERS, SCORERS
 
+SEARCH_TOP_K = 5
+"""Memories that a search brings at most, wherever nobody says how many."""
 _DATE = r"^(\d{4}(-\d{2}(-\d{2})?)?)?$"
+
+
+def _texts(value: object) -> object:
+    """One value or several, numbers and truth values as JSON writes them."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return tuple(json.dumps(item) if isinstance(item, int | float) else item for item in items)
 
 
 class FilterConfig(Settings):
     """Which passages may be found: conditions that all hold, those left empty aside.
 
     sources: only these; without: not these. since and until: ISO dates, both included; a passage without a date meets
-    neither. url_prefix: how its address begins. min_veracity: in [0, 1].
+    neither. url_prefix: how its address begins. min_veracity: in [0, 1]. where: values of the passages' further fields,
+    by name: of each field one that is listed.
     """
 
     sources: tuple[str, ...] = ()
@@ -25,6 +35,10 @@ class FilterConfig(Settings):
     until: str = Field("", pattern=_DATE)
     url_prefix: str = ""
     min_veracity: float = Field(0.0, ge=0, le=1)
+    where: dict[str, Annotated[tuple[str, ...], BeforeValidator(_texts)]] = Field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())  # settings may be keys, and a dict has no hash
 
 
 class RetrievalConfig(Settings):
@@ -87,7 +101,8 @@ class LongTermConfig(Settings):
     path: the folder of their store, or postgresql://USER@HOST/DATABASE, made if missing (None: none). user, agent:
     whose they are where a request does not say. scorer: how far they are believed. threshold: the veracity asked for
     (None: theta(q)). top_k: most per retrieval. promote: whether what a check supported becomes one. extractor: what
-    takes facts from users' messages. review_every: seconds between reviews (None: none).
+    takes facts from users' messages. judge_turns: whether the judge of claims compares what people say in
+    conversations, too. review_every: seconds between reviews (None: none).
     """
 
     path: Annotated[str | None, AfterValidator(_without_password)] = None
@@ -98,4 +113,5 @@ class LongTermConfig(Settings):
     top_k: int = Field(2, gt=0)
     promote: bool = False
     extractor: Literal["rules", "model"] = "rules"
+    judge_turns: bool = False
     review_every: float | None = Field(None, gt=0)

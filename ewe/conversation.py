@@ -43,6 +43,12 @@ def question_of(messages: Conversation) -> str:
     return next((str(message["content"]) for message in reversed(messages) if message.get("role") == "user"), "")
 
 
+def texts_of(messages: Conversation) -> list[str]:
+    """All texts of a conversation, those of calls too."""
+    calls = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
+    return [*(str(message["content"]) for message in messages), *(str(call["arguments"]) for call in calls)]
+
+
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 

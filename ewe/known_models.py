@@ -8,6 +8,9 @@ from ewe.cache_folder import cache_folder
 ADAPTER_SETTINGS, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of a LoRA adapter, as peft names them."""
 
+MEMORY_READER = "memory-reader"
+"""The adapter that teaches a known model to read several units at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:

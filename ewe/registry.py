@@ -153,6 +153,7 @@ SCORERS = Registry(
         "verimem-b": "ewe.longterm.scoring.scorers:VeriMemScorer",
         "mma": "ewe.longterm.scoring.scorers:MMAScorer",
         "mark": "ewe.longterm.scoring.scorers:MARKScorer",
+        "mark-settled": "ewe.longterm.scoring.scorers:SettledMARKScorer",
         "none": "ewe.longterm.scoring.scorers:NoScorer",
     },
 )

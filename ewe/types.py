@@ -1,6 +1,6 @@
 """Plain data that every layer may hold: passages, claims, sentences, generations."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -40,7 +40,8 @@ class Lane(StrEnum):
 class Passage:
     """One text with its origin.
 
-    veracity is how far the source can be believed, in [0, 1]; 0 keeps the passage out of memory.
+    veracity is how far the source can be believed, in [0, 1]; 0 keeps the passage out of memory. metadata: further
+    fields by name, as JSON has them; `retrieval.filters.where` asks for their values.
     Raises InvalidRequestError for a veracity outside [0, 1] or a text that is not a string.
     """
 
@@ -51,6 +52,7 @@ class Passage:
     url: str = ""
     date: str = ""
     veracity: float = 1.0
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -55,6 +55,17 @@ def server_packages(command: str) -> Iterator[None]:
         raise ConfigError(f"`{command}` needs {error.name}: pip install 'ewe-engine[serve]'") from error
 
 
+def open_model(config: Config) -> LoadedModel:
+    """The model alone; while it loads, a terminal says how far it is."""
+    from ewe.engine.loader import load_model
+
+    name = config.model.name
+    with Console(stderr=True).status(Text(f"{name} ...")) as status:
+        return load_model(
+            config.model, lambda step: status.update(Text(f"{name}: {step} ...")), pool_gib=config.cache.memory_gib
+        )
+
+
 def open_llm(config: Config, loaded: LoadedModel | None = None) -> LLM:
     """The engine with its model loaded, if it is not; while it loads, a terminal says how far it is."""
 

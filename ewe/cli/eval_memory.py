@@ -72,6 +72,11 @@ def memory(
     from ewe.eval.memory.answerers import open_model
     from ewe.eval.memory.bench import Finding, Setup, summarise
 
+    if images is not None and (model is None or bench != "mma-bench"):
+        raise ConfigError(
+            "--images draws the pictures of mma-bench for a model that sees them: name it (--bench mma-bench --model "
+            "openai:MODEL@URL); without --images pictures are told in words"
+        )
     setup = Setup(cases, seed, data, images)
     names = [name.strip() for name in (systems or _SYSTEMS[bench]).split(",") if name.strip()]
     named = {"data": data and data.name, "model": Path(model).name if model and Path(model).exists() else model}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ewe.cli import options
-from ewe.cli.engine import settings_of
+from ewe.cli.engine import open_model, settings_of
 from ewe.cli.findings_file import FigureOptions, FindingsFile, recording, run_settings
 from ewe.cli.terminal import output_console
 from ewe.components import open_passages, preflight
@@ -42,10 +42,11 @@ def qa(
     adapter: options.Adapter = None,
     config: options.ConfigFile = None,
     settings: options.Settings = None,
-    k: Annotated[
+    top_k: Annotated[
         list[int] | None,
-        typer.Option("--k", min=1, help="Passages given at once. Repeatable.", show_default="1, 2, 4, 8"),
+        typer.Option("--top-k", "-k", min=1, help="Passages given at once. Repeatable.", show_default="1, 2, 4, 8"),
     ] = None,
+    k: Annotated[list[int] | None, typer.Option("--k", min=1, hidden=True)] = None,  # as it was called at first
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.", show_default="all")] = None,
     timed: Annotated[
         int, typer.Option(min=0, help="Questions asked one at a time as well, for tokens and times.")
@@ -64,7 +65,8 @@ def qa(
     passages = [] if source is None else [passage for _, passage in source.scan()]
     asked = read_questions(questions, passages)
     pool = passages or Datastore(question.passage for question in asked).passages
-    job = Job(asked[:limit], pool, systems_of(k or (1, 2, 4, 8), source is not None), max_tokens, timed)
+    systems = systems_of([*(top_k or ()), *(k or ())] or (1, 2, 4, 8), source is not None)
+    job = Job(asked[:limit], pool, systems, max_tokens, timed, first_alone=True)
     kinds: list[type[Answer | Timing]] = [Answer, Timing]
     with closing(FindingsFile(output, _written_with(chosen, job), kinds)) as findings:
         _ask(job, chosen, source, findings)
@@ -82,15 +84,15 @@ def _written_with(config: Config, job: Job) -> dict[str, Any]:
 
 
 def _ask(job: Job, config: Config, source: PassageSource | None, findings: FindingsFile[Answer | Timing]) -> None:
-    from ewe.engine.loader import load_model
     from ewe.eval.qa_run import run
 
     done = {(type(item), item.question, item.system) for item in findings.records}
     missing = job.missing(done)
     if not missing:
         return
-    with recording(findings, config.model.name, missing) as take:
-        run(job, config, load_model(config.model, pool_gib=config.cache.memory_gib), source, done, take)
+    loaded = open_model(config)
+    with recording(findings, config.model.name, missing, others=missing - 1) as take:
+        run(job, config, loaded, source, done, take)
 
 
 def _tell(rows: list[Row], settings: dict[str, Any], figures: FigureOptions) -> None:

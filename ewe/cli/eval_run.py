@@ -37,7 +37,7 @@ class Judges:
     judge: Annotated[
         str,
         _judging(help="Grades claims: builtin, base, a folder or hub id, or openai:MODEL@URL.", show_default=False),
-    ] = ""
+    ]
     claims: Annotated[
         str | None,
         _judging(
@@ -144,7 +144,8 @@ class Evaluation:
         job = Job(self.config, self.sweep.systems, parts, self.params, self.baseline, comparer)
         with closing(FindingsFile(output, settings, RECORDS)) as findings:
             found = Found.of(findings.records)
-            with recording(findings, "answers", job.total(), found.num_finished) as take:
+            others = job.total_answers() - len(found.answers) - 1
+            with recording(findings, "answers", job.total(), found.num_finished, others) as take:
                 run(job, found, take)
         return Run("this run", settings, findings.records)
 

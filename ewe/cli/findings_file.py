@@ -15,7 +15,7 @@ import typer
 from ewe.cli.answering import PromptForm
 from ewe.cli.collect_env import environment
 from ewe.cli.options import place_for_a_file, result
-from ewe.cli.terminal import progress_bar
+from ewe.cli.progress_lines import counted_progress
 from ewe.config import Config
 from ewe.errors import InvalidRequestError
 from ewe.report import jsonable
@@ -132,14 +132,18 @@ def write_durably(file: BinaryIO, text: str) -> None:
 
 
 @contextmanager
-def recording(findings: FindingsFile[Record], what: str, total: int, done: int = 0) -> Iterator[Callable[[Any], None]]:
-    """A function that takes in a record and moves a progress bar, of which so many are done."""
-    with progress_bar() as progress:
-        task = progress.add_task(what, total=total, completed=done)
+def recording(
+    findings: FindingsFile[Record], what: str, total: int, done: int = 0, others: int = 0
+) -> Iterator[Callable[[Any], None]]:
+    """A function that takes in a record and tells how far the run is, of which so many are done.
+
+    others: how many records will take about as long as the first one.
+    """
+    with counted_progress(what, total, done, others) as advance:
 
         def take(record: Any) -> None:
             findings.add(record)
-            progress.update(task, advance=1, description=f"{what}, {record.system}")
+            advance(f"{what}, {record.system}", getattr(record, "wall_s", None))
 
         yield take
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ewe.cli.index_check import check_command
 from ewe.cli.index_precompute import precompute_command
 from ewe.cli.index_push import push_command
 from ewe.cli.index_report import indexing, reading, tell
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ewe.retrieval.ingest import Report, Request
 
 index_app = typer.Typer(no_args_is_help=True, help="Make datastores from documents, and search them.")
+index_app.command("check")(check_command)
+index_app.command("verify", hidden=True)(check_command)
 index_app.command("precompute")(precompute_command)
 index_app.command("push")(push_command)
 
@@ -31,6 +34,15 @@ Store = Annotated[Path, typer.Argument(help="The folder of the datastore.", meta
 Workers = Annotated[int, typer.Option(min=0, max=256, help="Processes; 0: one per core, one for little input.")]
 Indexes = Annotated[
     bool, typer.Option("--index/--no-index", help="Make the indexes as well; else the first search makes them.")
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD=VALUE",
+        help="Only passages whose further field has this value, e.g. section=Results. Repeatable: one of the values "
+        "of each field.",
+        show_default=False,
+    ),
 ]
 
 
@@ -153,6 +165,7 @@ def search_command(
     ],
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Most passages to show.")] = 5,
+    where: Where = None,
     settings: Settings = None,
     as_json: AsJSON = False,
 ) -> None:
@@ -160,7 +173,7 @@ def search_command(
     from ewe.retrieval.open_retriever import open_retriever
 
     with indexing() as show:
-        retriever = open_retriever(store, _retrieval(settings), show)
+        retriever = open_retriever(store, _retrieval([*_conditions(where), *(settings or ())]), show)
     [results] = retriever.retrieve([query], top_k)
     if as_json:
         found = [{"score": result.score, **asdict(result.passage)} for result in results]
@@ -173,6 +186,9 @@ def search_command(
         origin = ", ".join(clean(part) for part in (passage.id, passage.url, passage.date) if part)
         line = f"   {origin}, veracity {passage.veracity:g}, score {result.score:.3f}"
         console.print(line, markup=False, soft_wrap=True)
+        if passage.metadata:
+            further = ", ".join(f"{key}={value}" for key, value in passage.metadata.items())
+            console.print(f"   {clean(further)}", markup=False, soft_wrap=True)
         console.print(clean(passage.text), markup=False)
         console.print()
     if not results:
@@ -192,20 +208,6 @@ def info_command(store: Store, as_json: AsJSON = False) -> None:
     print_facts(values)
 
 
-@index_app.command("verify")
-def verify_command(store: Store) -> None:
-    """Check a datastore and its indexes for damage. Exit code 1 if there is any."""
-    from ewe.retrieval.store import PassageStore
-
-    with PassageStore.open(store) as opened:
-        found = opened.verify()
-        for problem in found:
-            print(problem)
-        if found:
-            raise typer.Exit(1)
-        print(f"{store}: {counted(len(opened), 'passage')}, generation {opened.generation}, nothing is damaged")
-
-
 def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str] | None) -> None:
     """Makes the indexes, then says what came of the files; exit code 1 if there were problems or no passage at all."""
     description = ""
@@ -220,6 +222,17 @@ def _finish(report: Report, store: Path, with_indexes: bool, settings: list[str]
         print(f"searched by {description}")
     if report.counts.problems or not report.counts.passages:
         raise typer.Exit(1)
+
+
+def _conditions(where: list[str] | None) -> list[str]:
+    """--where as a setting; values of one field that are given several times are alternatives."""
+    values: dict[str, list[str]] = {}
+    for condition in where or ():
+        key, equals, value = condition.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{condition!r} is not of the form FIELD=VALUE", param_hint="--where")
+        values.setdefault(key, []).append(value)
+    return [f"retrieval.filters.where={json.dumps(values)}"] if values else []
 
 
 def _retrieval(settings: list[str] | None) -> RetrievalConfig:

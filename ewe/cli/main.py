@@ -3,12 +3,12 @@
 import os
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from ewe.cli.agent_run import agent
 from ewe.cli.batch_run import batch
 from ewe.cli.collect_env import collect_env
 from ewe.cli.demo import demo
@@ -24,10 +24,9 @@ from ewe.cli.options import expand_groups
 from ewe.cli.route import route
 from ewe.cli.serve import serve
 from ewe.cli.terminal import INTERRUPTED, say
+from ewe.cli.validate import validate
 from ewe.cli.verify import verify
-from ewe.config import Config
-from ewe.config_files import SERVER_GROUP, load_yaml
-from ewe.errors import ConfigError, EWEError
+from ewe.errors import EWEError
 
 
 class _Commands(TyperGroup):
@@ -74,35 +73,12 @@ def root(
     """Options that come before the subcommand."""
 
 
-def validate(
-    files: Annotated[list[Path], typer.Argument(help="Configuration files (YAML).", metavar="FILE...")],
-) -> None:
-    """Load configuration files and name every setting that is wrong. Exit code 1 if any is."""
-    failed = 0
-    for file in files:
-        try:
-            Config.from_yaml(file)
-            if SERVER_GROUP in load_yaml(file):
-                from ewe.server.settings import ServerSettings
-
-                ServerSettings.from_yaml(file)
-        except ConfigError as error:
-            failed += 1
-            print(f"{file}: not valid")
-            for problem in error.problems:
-                print(f"  {problem}")
-        else:
-            print(f"{file}: ok")
-    if failed:
-        raise typer.Exit(1)
-
-
 eval_app = typer.Typer(no_args_is_help=True, help="Measure decoding policies, and how memory is read.")
 
 
 for evaluation in (factuality, world, report, qa, memory):
     eval_app.command()(expand_groups(evaluation))
-for command in (demo, generate, chat, serve, route, batch, verify, doctor, validate, collect_env):
+for command in (demo, generate, chat, agent, serve, route, batch, verify, doctor, validate, collect_env):
     app.command(command.__name__.replace("_", "-"))(expand_groups(command))
 for name, group in {"index": index_app, "memory": memory_app, "model": model_app, "eval": eval_app}.items():
     app.add_typer(group, name=name)

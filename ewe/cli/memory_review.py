@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ from ewe.config import RetrievalConfig
 from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
 from ewe.text.words import counted
+from ewe.vocabulary import NONE
 
 if TYPE_CHECKING:
     from ewe.longterm.reviews import Outlook, Reviewed
@@ -89,9 +90,8 @@ def _parts(store: str, datastore: str, judge: str, force: bool) -> Callable[[Mem
 
     Raises DatastoreError for a folder without memories, before anything takes time.
     """
-    from ewe.longterm.recall import MemoryRules
+    from ewe.longterm.default_memory import default_memory, default_rules
     from ewe.longterm.reviews import ReviewPolicy
-    from ewe.longterm.service import MemoryService
     from ewe.longterm.store import MemoryStore
     from ewe.verification.judges.load import load_judge
 
@@ -103,8 +103,8 @@ def _parts(store: str, datastore: str, judge: str, force: bool) -> Callable[[Mem
     if trusted is None:
         raise DatastoreError("memories are reviewed by the passages of a datastore: name one")
     loaded = load_judge(judge)
-    rules = MemoryRules(reviews=ReviewPolicy(least=0.0)) if force else None
-    return lambda opened: MemoryService(opened, judge=loaded, trusted=trusted, rules=rules)
+    rules = replace(default_rules(), reviews=ReviewPolicy(least=0.0)) if force else None
+    return lambda opened: default_memory(opened, judge=loaded, trusted=trusted, encoder=NONE, rules=rules)
 
 
 def _round(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import MofNCompleteColumn, TextColumn
-from rich.table import Table
 
 from ewe.cli import options
-from ewe.cli.engine import settings_of
+from ewe.cli.engine import open_model, settings_of
+from ewe.cli.progress_lines import counted_progress
 from ewe.cli.terminal import output_console, progress_bar, say
 from ewe.components import preflight
 from ewe.config import Config
@@ -20,7 +20,8 @@ from ewe.loading import LoadStep
 from ewe.vocabulary import unknown
 
 if TYPE_CHECKING:
-    from ewe.eval.doctor import Diagnosis
+    from ewe.eval.doctor import Diagnosis, Tally
+    from ewe.eval.tables import FittingTable
 
 
 model_app = typer.Typer(no_args_is_help=True, help="Get models by name.")
@@ -73,41 +74,44 @@ def doctor(
     config: options.ConfigFile = None,
     settings: options.Settings = None,
 ) -> None:
-    """Ask a model twenty questions about invented things, with the answers in its prompt and in its memory.
+    """Ask a model a dozen questions about invented things, with the answers in its prompt and in its memory.
 
-    Exit status 0: it reads its memory, at least in part, 1: it does not.
+    Exit status 0: it reads its memory, at least in part, 1: it does not. Ctrl-C shows what was found so far.
     """
-    from ewe.eval.doctor import verdict
+    from ewe.eval.doctor import Tally, most_answers, verdict
 
     chosen = settings_of(model, config, settings, adapter=adapter)
     preflight(chosen)
-    found = _diagnose(chosen)
+    tally = Tally()
+    try:
+        _diagnose(chosen, tally)
+    except KeyboardInterrupt:
+        say(f"stopped after {tally.asked.total()} of at most {most_answers()} answers; so far")
+        output_console().print(_table(tally.found))
+        raise
     console = output_console()
-    console.print(_table(found))
-    for sentence in verdict(found):
+    console.print(_table(tally.found))
+    for sentence in verdict(tally.found):
         console.print(sentence, markup=False)
-    if not found.reads:
+    if not tally.found.reads:
         raise typer.Exit(1)
 
 
-def _diagnose(config: Config) -> Diagnosis:
-    from ewe.engine.loader import load_model
-    from ewe.eval.doctor import diagnose, num_answers
+def _diagnose(config: Config, tally: Tally) -> None:
+    from ewe.eval.doctor import diagnose, most_answers
 
-    with progress_bar() as progress:
-        task = progress.add_task(config.model.name, total=num_answers())
-        return diagnose(
-            config, load_model(config.model, pool_gib=config.cache.memory_gib), lambda: progress.advance(task)
-        )
+    loaded = open_model(config)
+    with counted_progress(config.model.name, most_answers()) as advance:
+        diagnose(config, loaded, tally, lambda: advance(config.model.name))
 
 
-def _table(found: Diagnosis) -> Table:
+def _table(found: Diagnosis) -> FittingTable:
     from ewe.eval.doctor import SEVERAL
     from ewe.eval.tables import rich_table
 
-    rows = [["not at all", str(found.nothing), ""]]
+    rows = [["not at all", str(found.nothing), "-"]]
     for item in (found.prompt, *found.units):
         place = f"as a unit, placement {item.placement}" if item.placement else "in the prompt"
         rows.append([place, str(item.one), str(item.several)])
     titles = ["the passage is given", "alone", f"with {SEVERAL - 1} others"]
-    return rich_table(titles, rows, f"right answers of {found.prompt.total}")
+    return rich_table(titles, rows, "right answers")

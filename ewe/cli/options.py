@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import datetime
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -44,7 +45,7 @@ Settings = Annotated[
     list[str] | None,
     _setting("--set", metavar="KEY=VALUE", help="One setting, e.g. memory.retrieval_units=6. Repeatable."),
 ]
-_MODEL = "builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id."
+_MODEL = "builtin, smollm2, a folder with safetensors, a GGUF file, or a hub id (owner/name)."
 Model = Annotated[str | None, _setting(help=_MODEL, show_default="builtin")]
 ModelArgument = Annotated[str | None, typer.Argument(help=_MODEL, show_default="builtin")]
 Adapter = Annotated[
@@ -139,6 +140,17 @@ EncoderName = Annotated[
 ]
 Everybody = Annotated[bool, typer.Option("--all", help="The memories of all users and agents.")]
 JudgeName = Annotated[str, typer.Option("--judge", help="builtin, base, a folder or hub id, or openai:MODEL@URL.")]
+JudgeIfAny = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Compare new memories by this judge, too: builtin, base, a folder or hub id, or openai:MODEL@URL.",
+        show_default="by their words",
+    ),
+]
+AsOf = Annotated[
+    datetime | None, typer.Option("--as-of", help="What held at this time (UTC), as it was.", show_default="now")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +206,7 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
             groups[name] = hints[name]
             own = get_type_hints(hints[name], include_extras=True)
             parameters += [
-                Parameter(item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=own[item.name])
+                Parameter(item.name, Parameter.KEYWORD_ONLY, default=_default(item), annotation=own[item.name])
                 for item in fields(hints[name])
             ]
         else:
@@ -209,6 +221,10 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _default(item: Field[Any]) -> Any:
+    return Parameter.empty if item.default is MISSING else item.default
 
 
 def sampling_params(values: Mapping[str, Any]) -> SamplingParams:

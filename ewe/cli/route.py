@@ -17,7 +17,7 @@ from ewe.config import Config, is_postgres
 from ewe.errors import ConfigError, DatastoreError
 
 if TYPE_CHECKING:
-    from ewe.router.routing_key import FindPassage
+    from ewe.server.affinity import FindPassage
     from ewe.server.settings import ServerSettings
 
 _ROOT = re.compile(r"https?://[^/?#@\s]+/?")  # it is shown to clients, so it holds no user

@@ -22,6 +22,7 @@ from ewe.engine.scheduler import Scheduler
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Worker
 from ewe.errors import EngineDeadError
+from ewe.json_schema import GRAMMAR_FAILED
 from ewe.types import FinishReason, Generation
 
 _IDLE_S = 0.5
@@ -201,7 +202,7 @@ class EngineCore:
         """Moves the sequence's grammar to the end of its text; a text that has left it is an error and ends."""
         problem = "" if sequence.grammar is None else sequence.grammar.follow(sequence.output_text.ids)
         if problem:
-            self.end(sequence, "error", f"the grammar of the JSON schema: {problem}")
+            self.end(sequence, "error", f"{GRAMMAR_FAILED}{problem}")
         return not problem
 
     def _sampling_row(self, sequence: Sequence) -> SamplingRow:

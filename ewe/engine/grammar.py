@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -12,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ewe.errors import SchemaError
+from ewe.json_schema import check_schema
 
 # Free white space would let a model that has nothing to say write blanks up to its limit.
 _FORM = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _KEPT = 32  # compiled schemas
 _LONGEST = 100_000  # characters of a schema
+_STACK_BYTES = 1 << 28  # llguidance follows references by recursion: 2500 in a row overflow the usual 8 MiB
+_MOST_EXPRESSIONS = 200_000  # a fifth of llguidance's own limit, which takes seconds to reach
 
 
 class Grammar:
@@ -50,7 +55,7 @@ class Grammar:
         self._matcher.unsafe_compute_mask_ptr(self._bits.ctypes.data, self._bits.nbytes)
         bits = np.unpackbits(self._bits.view(np.uint8), bitorder="little")
         self.allowed = bits[: len(self.allowed)].astype(np.bool_)
-        return str(self._matcher.get_error())
+        return str(self._matcher.get_error()).partition("\n")[0]  # the state of the parser follows
 
     def allowed_but(self, banned: Sequence[int]) -> npt.NDArray[np.bool_]:
         """`allowed` without the banned tokens; with them where nothing else may come."""
@@ -70,7 +75,8 @@ class Grammars:
         self._compiled = lru_cache(maxsize=_KEPT)(self._compile)
 
     def of_schema(self, schema: Mapping[str, Any]) -> Grammar:
-        """The grammar of JSON that satisfies a schema; raises as `of_lark` does."""
+        """The grammar of JSON that satisfies a schema; raises as `of_lark` does, and as `check_schema`."""
+        check_schema(schema)
         try:
             text = json.dumps(schema)
         except (TypeError, ValueError, RecursionError) as error:
@@ -99,11 +105,19 @@ class Grammars:
                 raise SchemaError(f"the JSON schema is not JSON: {error}") from error
         else:
             grammar = library.LLMatcher.grammar_from_lark(text)
-        matcher = library.LLMatcher(self._tokens, grammar, log_level=0)
-        problems = [matcher.get_error(), *matcher.get_grammar_warnings()]
+        limits = library.LLParserLimits(initial_lexer_fuel=_MOST_EXPRESSIONS, verbose_errors=False)
+        matcher = _on_deep_stack(partial(library.LLMatcher, self._tokens, grammar, log_level=0, limits=limits))
+        compiled = Grammar(matcher, self._vocab_size)
+        problems = [matcher.get_error() or self._first_problem(compiled), *matcher.get_grammar_warnings()]
         if any(problems):
             raise SchemaError(f"this JSON schema cannot be kept to: {'; '.join(filter(None, problems))}")
-        return Grammar(matcher, self._vocab_size)
+        return compiled
+
+    def _first_problem(self, grammar: Grammar) -> str:
+        """What goes wrong within the first token: most of what is too much does, and here it holds up nobody."""
+        problem = grammar.follow([])
+        first = [token for token in map(int, grammar.allowed.nonzero()[0]) if token not in self._eos_token_ids]
+        return problem or grammar.follow(first[:1])
 
     def _read_tokenizer(self) -> Any:
         from llguidance.hf import from_tokenizer
@@ -112,6 +126,16 @@ class Grammars:
         if not isinstance(self._tokenizer, PreTrainedTokenizerFast) or not self._eos_token_ids:
             raise SchemaError("a JSON schema needs a model with a fast tokenizer and a token that ends a text")
         return from_tokenizer(self._tokenizer, n_vocab=self._vocab_size, eos_token=self._eos_token_ids)
+
+
+def _on_deep_stack(call: Callable[[], Any]) -> Any:
+    """What a call gives that needs more stack than threads have."""
+    usual = threading.stack_size(_STACK_BYTES)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(call).result()
+    finally:
+        threading.stack_size(usual)
 
 
 def _common(known: list[int], ids: list[int]) -> int:

@@ -7,10 +7,12 @@ import secrets
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Batch
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 from ewe.config import Config
+from ewe.control_marks import MARK, unmarked
 from ewe.engine.grammar import Grammar, Grammars
 from ewe.engine.output_text import OutputText
 from ewe.engine.refresh import MemoryKeeper
@@ -19,6 +21,7 @@ from ewe.engine.sequence import Sequence
 from ewe.errors import InvalidRequestError, PromptTooLongError
 from ewe.kvcache.block_manager import BlockManager
 from ewe.kvcache.block_table import BlockTable
+from ewe.memory.control_tokens import PlainEncoder
 from ewe.memory.working_memory import WorkingMemory
 from ewe.placement import PlacedPrompt, split_at_mark
 from ewe.sampling import SamplingParams
@@ -64,7 +67,7 @@ class InputProcessor:
         """
         request = self._with_adapter(request)
         passages = request.passages(self.config.memory.retrieval_units, self.tokenizer is not None)
-        tokenized = self._tokenize(request_id, request, len(passages))
+        tokenized = self.tokenize(request_id, request, len(passages))
         grammar = self._grammar(request)
         first, *others = [self._sequence(tokenized, index, grammar) for index in range(request.params.n)]
         first.siblings = others
@@ -89,7 +92,8 @@ class InputProcessor:
             replace(request, params=replace(params, stop_token_ids=params.stop_token_ids + ends)) if ends else request
         )
 
-    def _tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
+    def tokenize(self, request_id: str, request: Request, num_documents: int) -> TokenizedRequest:
+        """The request as it runs; raises InvalidRequestError as `build` does."""
         params, uses_memory = request.params, self.uses_memory and not request.is_plain
         has_memory = uses_memory or num_documents > 0
         text, prefix_ids, prompt_ids = self._prompt(request, has_memory)
@@ -164,12 +168,16 @@ class InputProcessor:
         if not isinstance(prompt, PlacedPrompt):
             ids = self._prompt_ids(prompt, add_special_tokens)
             cut = 0 if has_memory else self._num_shared(request, ids)
-            return prompt if isinstance(prompt, str) else self._decode(ids), ids[:cut], ids[cut:]
+            return unmarked(prompt) if isinstance(prompt, str) else self._decode(ids), ids[:cut], ids[cut:]
         if not prompt.after.strip():
             raise InvalidRequestError("prompt: nothing follows the memory: give it some text there")
         prefix_ids = tuple(self.encode(prompt.before, add_special_tokens))
         self.check_ids("prompt", prefix_ids)
-        return prompt.before + prompt.after, prefix_ids, self._prompt_ids(prompt.after, add_special_tokens=False)
+        return (
+            unmarked(prompt.before + prompt.after),
+            prefix_ids,
+            self._prompt_ids(prompt.after, add_special_tokens=False),
+        )
 
     def _num_shared(self, request: Request, ids: tuple[int, ...]) -> int:
         """How many of a prompt's tokens, but for its last, are those of what it shares with others."""
@@ -191,15 +199,26 @@ class InputProcessor:
         return tuple(ids)
 
     def encode(self, text: str, add_special_tokens: bool) -> list[int]:
-        """The tokens of a text as a prompt has them; raises InvalidRequestError for a model without a tokenizer."""
+        """The tokens of a text as a prompt has them: with the control tokens that it spells without marks.
+
+        Raises InvalidRequestError for a model without a tokenizer.
+        """
         if self.tokenizer is None:
             raise InvalidRequestError("prompt: this model has no tokenizer: give token ids")
         check_unicode("prompt:", text)
-        ids = list(self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
+        if MARK in text:
+            prefix = self._encoder.prefix if add_special_tokens else ()
+            ids = [*prefix, *self._encoder.encode_marked(text)]
+        else:
+            ids = list(self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
         bos = self.tokenizer.bos_token_id
         if add_special_tokens and len(ids) > 1 and ids[0] == ids[1] == bos:
             del ids[0]  # the prompt spelled out the BOS that the tokenizer adds
         return ids
+
+    @cached_property
+    def _encoder(self) -> PlainEncoder:
+        return PlainEncoder(self.tokenizer)
 
     def check_ids(self, where: str, ids: Iterable[int]) -> None:
         """Raises InvalidRequestError for what is no token of the model; where: what holds the ids."""

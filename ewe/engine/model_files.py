@@ -11,8 +11,10 @@ from pathlib import Path
 from ewe.config import ModelConfig
 from ewe.errors import ConfigError
 from ewe.known_models import ADAPTER_SETTINGS, ADAPTER_WEIGHTS, KNOWN_MODELS
+from ewe.vocabulary import unknown
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt")
+_MODELS = ("builtin", *KNOWN_MODELS, "a folder with safetensors", "a GGUF file", "a hub id (owner/name)")
 _GGUF, _GGUF_MAGIC = ".gguf", b"GGUF"
 
 
@@ -33,7 +35,8 @@ class ModelSource:
 def model_source(config: ModelConfig) -> ModelSource:
     """Where the model of `config` is; a config.json is for load_format "dummy" only.
 
-    Raises ConfigError for missing files, and for a GGUF file without the package that reads it.
+    Raises ConfigError for missing files, for a name that is none of ours and no owner/name of the hub, and for a GGUF
+    file without the package that reads it.
     """
     if config.name in KNOWN_MODELS:
         return ModelSource(str(_known(config.name)))
@@ -57,6 +60,8 @@ def model_source(config: ModelConfig) -> ModelSource:
         raise ConfigError(f"model.name {config.name!r}: no such directory")
     if path.suffix == _GGUF:
         raise ConfigError(f"model.name {config.name!r}: no such file")
+    if "/" not in config.name:  # a slip of the pen, most likely; the hub would be asked for half a minute
+        raise ConfigError(unknown("model", config.name, _MODELS))
     return ModelSource(config.name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ewe.engine.output_text import Span
 from ewe.engine.sentence_checks import SentenceState
 from ewe.engine.sequence import Sequence
-from ewe.types import Generation, Sentence
+from ewe.types import Generation, Sentence, Verdict
 
 _NOT_VERIFIED = SentenceState(reason="no verifier")
 _ENDED_BEFORE = {"abort": "the request was aborted", "timeout": "the deadline passed", "error": "the request failed"}
@@ -102,7 +102,8 @@ def _send(sequence: Sequence, upto: int) -> None:
 def _sentence(sequence: Sequence, span: Span, state: SentenceState) -> Sentence:
     text = sequence.output_text.text_of(span)
     removed = [attempt.text for attempt in sequence.feedback.attempts.get(span.start, ())]
-    if state.verdict == "refuted" and text in removed:  # kept although refuted: the wording itself was not removed
+    failed = state.verdict in (Verdict.REFUTED, Verdict.INCONCLUSIVE)
+    if failed and text in removed:  # kept although it failed: the wording itself was not removed
         removed.remove(text)
     return Sentence(
         text=text,

@@ -13,11 +13,13 @@ from ewe.checked import CODE
 from ewe.config import FeedbackConfig
 from ewe.engine.output import publish
 from ewe.engine.policies import Decision, Policy, View
+from ewe.engine.prompt_passages import PromptPassages
 from ewe.engine.refresh import MemoryKeeper
 from ewe.engine.rewriter import Rewriter
 from ewe.engine.sentence_checks import Check, SentenceState, fields_of
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
+from ewe.text.search_text import is_small_talk, subject_of
 from ewe.text.sentences import code_blocks, is_inside
 from ewe.types import Query, ScoredPassage, VerificationRequest
 
@@ -57,7 +59,9 @@ def next_action(sequence: Sequence, optimistic: bool) -> Action:
 class Pauses:
     """Opens pauses: asks the policy, submits its retrievals and checks; and ends them when the answers have come.
 
-    retrieval and verification may be None where the policy never asks for them.
+    retrieval and verification may be None where the policy never asks for them. prompt_passages: puts what the question
+    brings into the prompt; None: it becomes units. num_for_prompt: how many passages that are, at most. remembers:
+    whether memories are searched, too, in which "What is my name?" finds something.
     """
 
     policy: Policy
@@ -66,11 +70,21 @@ class Pauses:
     verification: Worker | None
     keeper: MemoryKeeper
     rewriter: Rewriter
+    prompt_passages: PromptPassages | None = None
+    num_for_prompt: int = 0
+    remembers: bool = False
 
     def start(self, sequence: Sequence) -> None:
-        """Retrieves with the question, before anything is computed."""
-        if self.policy.retrieves and not sequence.request.asked.is_plain:
-            self._retrieve(sequence, sequence.request.question)
+        """Retrieves with the question, before anything is computed; not for small talk, which passages distract."""
+        question = sequence.request.question
+        if not self.policy.retrieves or sequence.request.asked.is_plain:
+            return
+        state = sequence.feedback
+        state.is_small_talk = not self.remembers and is_small_talk(question)
+        if not state.is_small_talk:
+            state.is_of_question = self.prompt_passages is not None and self.prompt_passages.fits(sequence)
+            top_k = self.num_for_prompt if state.is_of_question else None
+            self._retrieve(sequence, subject_of(question), top_k)
 
     def look(self, sequence: Sequence) -> None:
         """Looks at the draft if the policy is due, and opens the pause that it decides on."""
@@ -89,6 +103,7 @@ class Pauses:
             sequence.feedback.verified,
             finished,
             sequence.feedback.attempts.keys(),
+            sequence.feedback.is_small_talk,
         )
         self._open(sequence, self.policy.look(view))
 
@@ -118,6 +133,12 @@ class Pauses:
         found = retrieved_passages(job, self.config.retrieval_threshold)
         record_retrieval(sequence, job, found)
         state.retrieval = None
+        if state.is_of_question:
+            assert self.prompt_passages is not None
+            state.is_of_question = False
+            self.prompt_passages.place(sequence, found)
+            return
+        found = [hit for hit in found if hit.passage.id not in sequence.prompt_passages]
         index, state.rewrite_after_retrieval = state.rewrite_after_retrieval, None
         if index is not None:
             self.rewriter.rewrite_unsure(sequence, index, job.error)
@@ -168,10 +189,12 @@ class Pauses:
             if sequence.feedback.state_of(index) is None:
                 sequence.feedback.set_state(index, SentenceState(reason="no verifier"))
 
-    def _retrieve(self, sequence: Sequence, query: str) -> None:
+    def _retrieve(self, sequence: Sequence, query: str, top_k: int | None = None) -> None:
         assert self.retrieval is not None
         sequence.record("retrieving", query=query)
-        sequence.feedback.retrieval = self.retrieval.submit(Query(query, sequence.request.memory), self.config.timeout)
+        sequence.feedback.retrieval = self.retrieval.submit(
+            Query(query, sequence.request.memory, top_k), self.config.timeout
+        )
 
     def _verify(self, sequence: Sequence, sentences: tuple[int, ...]) -> None:
         assert self.verification is not None

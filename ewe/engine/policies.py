@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ewe.config import FeedbackConfig, Trigger
 from ewe.registry import POLICIES
+from ewe.text.search_text import subject_of
 
 if TYPE_CHECKING:
     from ewe.engine.output_text import OutputText, Span
@@ -23,6 +24,7 @@ class View:
 
     prompt: the sequence's question. retrieved, verified: how many sentences earlier looks have dealt with; finished:
     whether the text has ended; rewritten: the starts of the sentences that have been written before, in code points.
+    is_small_talk: whether the prompt names nothing that could be looked up.
     """
 
     prompt: str
@@ -31,6 +33,7 @@ class View:
     verified: int
     finished: bool
     rewritten: Container[int] = ()
+    is_small_talk: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,16 @@ class Decision:
 
 
 class Policy(Protocol):
-    """When to pause. `retrieves`, `verifies` and `rewrites` say what it can ever ask for."""
+    """When to pause. `retrieves`, `verifies` and `rewrites` say what it can ever ask for.
+
+    reads_in_prompt: whether what the question brings may stand in the prompt, where units are for what comes later.
+    """
 
     retrieves: bool
     verifies: bool
     rewrites: bool
     needs_entropy: bool
+    reads_in_prompt: bool
 
     def is_due(self, num_tokens: int) -> bool:
         """Whether to look after this many tokens; sentences are searched for only then."""
@@ -67,7 +74,7 @@ class Policy(Protocol):
 class PlainPolicy:
     """No retrieval, no checks: plain decoding, under `documents` if there are any."""
 
-    retrieves = verifies = rewrites = needs_entropy = False
+    retrieves = verifies = rewrites = needs_entropy = reads_in_prompt = False
 
     def is_due(self, num_tokens: int) -> bool:
         """Never."""
@@ -94,6 +101,7 @@ class EWEPolicy:
     """Pauses at intervals of generated tokens if a sentence has been completed (ewe.txt 3.1 and appendix B)."""
 
     verifies = True  # if there is a verifier
+    reads_in_prompt = True
 
     def __init__(self, config: FeedbackConfig, retrieves: bool, verifies: bool) -> None:
         self._config = config
@@ -113,7 +121,8 @@ class EWEPolicy:
         if self._retrieval_due(len(draft)) and not view.finished:
             thresholds = config.retrieve_when, config.retrieve_entropy, config.retrieve_min_prob
             new = [span for span in spans[view.retrieved :] if _triggers(draft, span, *thresholds)]
-            query = " ".join([view.prompt, *map(draft.text_of, new)]) if new else ""
+            is_due = new and not view.is_small_talk
+            query = " ".join([subject_of(view.prompt), *map(draft.text_of, new)]) if is_due else ""
             retrieved = len(spans)
         verify: tuple[int, ...] = ()
         verified = None
@@ -139,7 +148,7 @@ class FLAREPolicy:
     """
 
     retrieves = rewrites = True
-    verifies = needs_entropy = False
+    verifies = needs_entropy = reads_in_prompt = False
 
     def __init__(self, config: FeedbackConfig) -> None:
         self._config = config

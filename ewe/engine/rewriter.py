@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from ewe.checked import why_no_claim
+from ewe.checked import LOOPS, REPEATS, why_no_claim
 from ewe.config import FeedbackConfig
 from ewe.engine.output_text import Span
 from ewe.engine.refresh import MemoryKeeper
@@ -37,7 +37,7 @@ class Rewriter:
         self._go_back(sequence, index, "unsure")
 
     def apply_verdicts(self, sequence: Sequence) -> None:
-        """Works off the oldest finished check: sets what is known, or rewinds to the first refuted sentence."""
+        """Works off the oldest finished check: sets what is known, or rewinds to the first sentence that failed."""
         check = sequence.feedback.checks[0]
         job = check.job
         self._count_wait(sequence)
@@ -47,21 +47,30 @@ class Rewriter:
             reason = job.error or why_no_claim(result)
             state = SentenceState(result.verdict, result.score, result.claims, reason)
             self._record(sequence, index, result)
-            if state.verdict is Verdict.REFUTED and self._refuted(sequence, index, state, result):
+            if index and result.reason in (REPEATS, LOOPS) and self._leaves_out(sequence):
+                self._drop(sequence, index, result)
                 return
-            if state.verdict is not Verdict.REFUTED and self._is_worse(sequence, index, state):
+            failed = self._fails(state.verdict)
+            if failed and self._rewrite(sequence, index, state, result):
+                return
+            if not failed and self._is_worse(sequence, index, state):
                 return
             sequence.feedback.set_state(index, state)
         sequence.feedback.checks.popleft()
         self.keeper.drop_snapshot(check.snapshot)
 
-    def _refuted(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
-        """Handles a refuted sentence; returns whether the draft was rewound (the check is over then)."""
+    def _fails(self, verdict: Verdict) -> bool:
+        """Whether a sentence with this verdict is to be written again."""
+        is_open = verdict is Verdict.INCONCLUSIVE and self.config.rewrite_when == "unsupported"
+        return verdict is Verdict.REFUTED or is_open
+
+    def _rewrite(self, sequence: Sequence, index: int, state: SentenceState, result: VerificationResult) -> bool:
+        """Handles a sentence that failed; returns whether the draft was rewound (the check is over then)."""
         span = sequence.output_text.sentences[index]
         history = self._remember(sequence, span, state)
         if len(history) >= self.config.max_attempts:
             return self._exhausted(sequence, index, span, result)
-        self._go_back(sequence, index, "refuted")
+        self._go_back(sequence, index, "refuted" if state.verdict is Verdict.REFUTED else "unsupported")
         self._add_feedback(sequence, index, result)
         return True
 
@@ -87,7 +96,7 @@ class Rewriter:
             return False
         # Left out of a JSON text, a sentence would leave the rest without an end.
         if self.config.on_exhausted == "drop" and sequence.grammar is None:
-            self._drop(sequence, index, span, result)
+            self._drop(sequence, index, result)
             return True
         best = max(reversed(history), key=lambda attempt: attempt.rank)
         if best is history[-1]:
@@ -109,14 +118,19 @@ class Rewriter:
         sequence.feedback.retrieved = sequence.feedback.verified = index + 1
         sequence.end_text(stopped)
 
-    def _drop(self, sequence: Sequence, index: int, span: Span, result: VerificationResult) -> None:
+    def _leaves_out(self, sequence: Sequence) -> bool:
+        """Whether a repetition is left out; never of a JSON text."""
+        return self.config.on_repeat == "drop" and sequence.grammar is None
+
+    def _drop(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         """Leaves the sentence out and goes on; a second one dropped at the same place ends the text."""
+        span = sequence.output_text.sentences[index]
         self._go_back(sequence, index, "drop")
         if span.start in sequence.feedback.dropped:
             sequence.end_text(stopped=True)
             return
         sequence.feedback.dropped.add(span.start)
-        sequence.feedback.attempts.pop(span.start)
+        sequence.feedback.attempts.pop(span.start, None)
         self._add_feedback(sequence, index, result)
         sequence.feedback.hot_sentence = index
 

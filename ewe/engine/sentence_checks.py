@@ -21,10 +21,16 @@ class Attempt:
     state: SentenceState
 
     @property
-    def rank(self) -> tuple[int, float]:
-        """Higher is better: fewer refuted claims, then a larger supported share."""
-        refuted = sum(claim.verdict is Verdict.REFUTED for claim in self.state.claims)
-        return -refuted, self.state.score
+    def rank(self) -> tuple[int, int, float, float]:
+        """Higher is better: fewer contradicted claims, fewer refuted ones, a larger supported share, likelier words.
+
+        A claim that is refuted for a reason, like a lack of support, is not contradicted. Likelihood: the mean
+        log-probability of a token in tenths of a nat, so that noise decides nothing.
+        """
+        refuted = [claim for claim in self.state.claims if claim.verdict is Verdict.REFUTED]
+        contradicted = sum(not claim.reason for claim in refuted)
+        logprob = sum(token.logprob for token in self.tokens) / max(len(self.tokens), 1)
+        return -contradicted, -len(refuted), self.state.score, round(logprob, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ class Check:
 class FeedbackState:
     """What pauses and rewriter keep of one sequence.
 
-    retrieval: the one under way; rewrite_after_retrieval: index of the sentence to write again when it has come.
+    retrieval: the one under way; is_of_question: whether it is the first, with the question; is_small_talk: whether
+    that names nothing to look up. rewrite_after_retrieval: index of the sentence to write again when it has come.
     checks: those under way, oldest first. paused_at, checks_awaited_since: seconds of time.monotonic.
     retrieved, verified: how many sentences retrieval and verification have dealt with. states: what is known of each
     sentence. attempts: refuted wordings by the code point at which the sentence starts; dropped: the starts of those
@@ -97,6 +104,8 @@ class FeedbackState:
     """
 
     retrieval: Job | None = None
+    is_of_question: bool = False
+    is_small_talk: bool = False
     rewrite_after_retrieval: int | None = None
     checks: deque[Check] = field(default_factory=deque)
     paused_at: float | None = None

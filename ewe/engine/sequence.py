@@ -106,8 +106,9 @@ class Sequence:
     the working memory. grammar: what the text must be, if it is to be JSON. neighbours: what may be copied, where the
     policy copies. settled: how many sentences are final; sent_chars, shown_chars: how much of the text has been sent,
     and shown as a draft. prompt_scores: what the model thinks of the prompt's tokens, by their place, if that was asked
-    for. sentence: how a sentence began that the text is to end with; None: it goes on. wants_attention: whether to
-    note, when it ends, what its text attended to; attention: this.
+    for. prompt_passages: ids of the passages that retrieval has put into the prompt. sentence: how a sentence began
+    that the text is to end with; None: it goes on. wants_attention: whether to note, when it ends, what its text
+    attended to; attention: this.
     """
 
     request: TokenizedRequest
@@ -130,6 +131,7 @@ class Sequence:
     error: str = ""
     is_finished: bool = False
     sources: dict[str, Passage] = field(default_factory=dict)
+    prompt_passages: frozenset[str] = frozenset()
     evidence: list[Evidence] = field(default_factory=list)
     trace: list[TraceEvent] = field(default_factory=list)
     stats: GenerationStats = field(default_factory=GenerationStats)

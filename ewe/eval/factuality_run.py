@@ -38,7 +38,11 @@ class Job:
         """How many records a finished run has."""
         items = sum(len(part.items) for part in self.parts)
         compared = 0 if self.comparer is None else len(self.systems) - 1
-        return items * (2 * len(self.systems) + compared)
+        return 2 * self.total_answers() + items * compared
+
+    def total_answers(self) -> int:
+        """How many of them are answers."""
+        return len(self.systems) * sum(len(part.items) for part in self.parts)
 
 
 def run(job: Job, found: Found, on_record: Callable[[Record], None]) -> None:
@@ -70,15 +74,22 @@ def write(job: Job, found: Found, take: Callable[[Record], None]) -> None:
         if not items:
             continue
         config = job.config.override(system.settings)
+        is_first = loaded is None
         if loaded is None or loaded[0] != config.model:
             loaded = config.model, load_model(config.model, pool_gib=config.cache.memory_gib)
         with closing(AsyncLLM(config=config, loaded=loaded[1], datastore=part.datastore)) as llm:
-            asyncio.run(_write_all(llm, system, items, job.params, take))
+            asyncio.run(_write_all(llm, system, items, job.params, take, first_alone=is_first))
 
 
 async def _write_all(
-    llm: AsyncLLM, system: System, items: Sequence[Item], params: SamplingParams, take: Callable[[Record], None]
+    llm: AsyncLLM,
+    system: System,
+    items: Sequence[Item],
+    params: SamplingParams,
+    take: Callable[[Record], None],
+    first_alone: bool,
 ) -> None:
+    """first_alone: whether the first is written alone, so that its time tells what the others will take."""
     places = asyncio.Semaphore(2 * llm.llm.config.scheduler.max_num_seqs)
     last = time.monotonic()
 
@@ -90,7 +101,9 @@ async def _write_all(
         stats = asdict(said.stats)
         take(Answer(system.name, item.id, said.text.strip(), said.finish_reason, said.error, wall_s, stats))
 
-    await asyncio.gather(*map(answer, items))
+    if first_alone:
+        await answer(items[0])
+    await asyncio.gather(*map(answer, items[1:] if first_alone else items))
 
 
 async def _write(llm: AsyncLLM, item: Item, params: SamplingParams) -> Generation:

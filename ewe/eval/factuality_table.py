@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.table import Table
-
 from ewe.eval import tables
 from ewe.eval.factuality_report import Report, Row
-from ewe.eval.tables import Interval
+from ewe.eval.tables import FittingTable, Interval
 
 _F1, _REFUTED = "F1@K", "claims refuted"
 
 
-def rich_table(report: Report) -> Table:
+def rich_table(report: Report) -> FittingTable:
     """For the terminal."""
     titles, rows = _cells(report)
     return tables.rich_table(titles, rows, _caption(report))

@@ -40,18 +40,22 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Questions, passages to draw distractors from, systems, tokens per answer; num_timed: asked one at a time."""
+    """Questions, passages to draw distractors from, systems, tokens per answer; num_timed: asked one at a time.
+
+    first_alone: whether one answer is waited for before the others, which shows how long they may take.
+    """
 
     questions: Sequence[Question]
     pool: Sequence[Passage]
     systems: Sequence[System]
     max_tokens: int
     num_timed: int
+    first_alone: bool = False
 
     def __post_init__(self) -> None:
         most = max(system.k for system in self.systems)
         if most > len(self.pool):
-            raise ConfigError(f"{most} passages are asked for, and there are {len(self.pool)}: name fewer with --k")
+            raise ConfigError(f"{most} passages are asked for, and there are {len(self.pool)}: name fewer with --top-k")
 
     def missing(self, done: Collection[Key]) -> int:
         """How many answers and timings are still to be made."""
@@ -101,9 +105,12 @@ async def _run(llm: AsyncLLM, job: Job, done: Collection[Key], on_result: Callab
         async with places:
             on_result(await _answer(llm, job, question, system))
 
-    for system in job.systems:
-        asked = [question for question in job.questions if (Answer, question.id, system.name) not in done]
-        await asyncio.gather(*(answer(question, system) for question in asked))
+    # All systems in one queue, so that a batch is never half empty.
+    pairs = [(question, system) for system in job.systems for question in job.questions]
+    missing = [pair for pair in pairs if (Answer, pair[0].id, pair[1].name) not in done]
+    if missing and job.first_alone:
+        await answer(*missing.pop(0))
+    await asyncio.gather(*(answer(*pair) for pair in missing))
     for question in job.questions[: job.num_timed]:
         for system in job.systems:
             if (Timing, question.id, system.name) not in done:

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
+from rich.text import Text
 
 DRAWS = 10_000
 _Z = 1.96
+_BORDER = 3  # columns of a terminal that a column of a table takes beside its text
+_LEAST_TEXT, _ANY_WIDTH = 12, 100_000
 _AT_ONCE = 2_000_000  # numbers drawn at a time: 16 MB
 _COLOURS = ("#2c6fb3", "#b3452c", "#3b8f5a", "#8457a6", "#a67c1f", "#555555")
 
@@ -45,14 +50,59 @@ class Interval:
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
-def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Table:
+@dataclass(frozen=True, slots=True)
+class FittingTable:
+    """For the terminal; the first column is text, the others are figures, which are never cut or broken.
+
+    The first column and the titles wrap; where that is not enough, a row becomes a list of its figures.
+    """
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = self._table([None] * len(self.titles))
+        unbounded = options.update(max_width=_ANY_WIDTH)  # what is measured is never wider than it may be
+        if console.measure(whole, options=unbounded).maximum <= options.max_width:
+            yield whole
+            return
+        widths = [self._least_width(column) for column in range(1, len(self.titles))]
+        left = options.max_width - sum(widths) - _BORDER * len(self.titles) - 1
+        longest = max(cell_len(text) for text in (self.titles[0], *(row[0] for row in self.rows)))
+        if left >= min(longest, _LEAST_TEXT):
+            yield self._table([min(longest, left), *widths])
+        else:
+            yield from self._lists()
+
+    def _table(self, widths: Sequence[int | None]) -> Table:
+        """widths: of the columns; None leaves one as wide as what stands in it."""
+        table = Table(title=self.caption)
+        for number, (title, width) in enumerate(zip(self.titles, widths, strict=True)):
+            table.add_column(title, justify="right" if number else "left", width=width, overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def _least_width(self, column: int) -> int:
+        """That of the longest figure, or of the longest word of the title."""
+        return max(cell_len(text) for text in (*self.titles[column].split(), *(row[column] for row in self.rows)))
+
+    def _lists(self) -> RenderResult:
+        yield Text(self.caption, style="italic")
+        for row in self.rows:
+            yield Text(f"{self.titles[0]}: {row[0]}", style="bold")
+            figures = Table.grid(padding=(0, 2))
+            figures.add_column(overflow="fold")
+            figures.add_column(justify="right", no_wrap=True)
+            for title, figure in zip(self.titles[1:], row[1:], strict=True):
+                figures.add_row(f"  {title}", figure)
+            yield figures
+
+
+def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> FittingTable:
     """For the terminal; the first column is text, the others are figures."""
-    table = Table(title=caption)
-    for number, title in enumerate(titles):
-        table.add_column(title, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return FittingTable(titles, rows, caption)
 
 
 def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

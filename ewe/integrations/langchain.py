@@ -5,31 +5,29 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict
 
-from ewe.longterm.memory_search import address, visible
-from ewe.longterm.service import MemoryService
+from ewe.config_evidence import SEARCH_TOP_K
+from ewe.longterm.memory_api import Memory
+from ewe.longterm.memory_search import address
 
 
 class MemoryRetriever(BaseRetriever):
-    """What a user may see with an agent and what may be used for a query, best first.
+    """What may be used of a user's memories for a query, best first; top_k, threshold: as `Memory.search` takes them.
 
     Each document has its memory's address as id, and in its metadata veracity (what the scorer believes) and
-    uncertainty, both in [0, 1], source, and action: what was done last. threshold: the veracity to ask for.
+    uncertainty, both in [0, 1], source, and action: what was done last.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    service: MemoryService
-    user: str = ""
-    agent: str = ""
-    top_k: int = 5
+    memory: Memory
+    top_k: int = SEARCH_TOP_K
     threshold: float | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        recall = self.service.search(query, visible(self.user, self.agent), self.top_k, self.threshold)
         return [
             Document(
                 id=address(one.memory),
-                page_content=one.memory.content,
+                page_content=one.content,
                 metadata={
                     "veracity": float(one.belief),
                     "uncertainty": float(one.uncertainty),
@@ -37,5 +35,5 @@ class MemoryRetriever(BaseRetriever):
                     "action": one.action.value,
                 },
             )
-            for one in recall.used
+            for one in self.memory.search(query, self.top_k, threshold=self.threshold)
         ]

@@ -102,12 +102,21 @@ class ConversationMemory:
     def __init__(self, service: MemoryService, extract: Extractor = facts_by_rules) -> None:
         self._service, self.extract = service, extract
 
-    def remember(self, text: str, scope: Scope, speaker: str = "The user") -> list[Memory]:
-        """The memories that came of a turn. Raises CompletionError as the model does, JudgeError as the judge does."""
-        source = MemorySource("model", "extraction", WRITE_TIME_PRIOR["model"])
-        said = {"said_by": speaker, "said": text[:500]}
-        new = [fact for fact in self.extract(speaker, text) if not self._service.knows(fact, scope)]
-        return [self._service.add(fact, scope, source, metadata=said) for fact in new]
+    def remember(self, text: str, scope: Scope, speaker: str = "The user", at: float | None = None) -> list[Memory]:
+        """The memories that came of a turn; at: when it was said, in seconds since 1970 (None: now).
+
+        Raises CompletionError as the model does, JudgeError as the judge does.
+        """
+        found = taken_from(self.extract, speaker, text)
+        told = [Memory("new", fact, "fact", source, scope, about) for fact, source, about in found]
+        new = [one for one in told if not self._service.knows(one)]
+        return [self._service.add(one.content, scope, one.source, metadata=one.metadata, observed_at=at) for one in new]
+
+
+def taken_from(extract: Extractor, speaker: str, text: str) -> list[tuple[str, MemorySource, dict[str, str]]]:
+    """Facts from what somebody says: each with its source, and metadata of what was said. Raises CompletionError."""
+    source = MemorySource("model", "extraction", WRITE_TIME_PRIOR["model"])
+    return [(fact, source, {"said_by": speaker, "said": text[:500]}) for fact in extract(speaker, text)]
 
 
 def _sentences(text: str) -> list[str]:

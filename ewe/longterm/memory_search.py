@@ -1,7 +1,6 @@
 """Looking for memories by words and by meaning at once, within the scopes that the asker may see."""
 
 import heapq
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ewe.errors import InvalidRequestError
+from ewe.longterm.asked_time import Period, asked_date
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store.memory_rows import Moment
 from ewe.longterm.store.reading import MemoryReader
@@ -24,17 +24,6 @@ LEAST_COSINE = 0.25
 _MEANING = 0.4  # the share of the cosines in a score
 _FROM_BEFORE, _FROM_AFTER = 0.3, 0.2  # what a turn of a conversation gets of the scores of the turns beside it
 _DATE = 0.3
-_NAME = "january|february|march|april|may|june|july|august|september|october|november|december"
-_MONTHS = _NAME.split("|")
-# "may" and "march" are words too: a month stands behind a preposition or a day, or before a number.
-_MONTH = re.compile(
-    r"\b(?:in|on|of|during|by|since|until|around|before|after|early|late|mid|last|\d{1,2}(?:st|nd|rd|th)?)"
-    rf"[\s-]+({_NAME})\b|\b({_NAME})\b(?=,?\s+\d)"
-)
-_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-_DAY = re.compile(r"(?<![\d:.])\b(\d{1,2})(?:st|nd|rd|th)?\b(?![:.]\d)")
-_ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
-_DAYS_LATER = 3  # what happened on a day is told on it or soon after
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +51,9 @@ class MemorySearch:
             self.description = f"hybrid: BM25 + {encoder.name.rsplit('/', 1)[-1]}"
 
     def search(
-        self, queries: Sequence[str], scopes: Sequence[Scope], top_k: int, as_of: float | None = None
+        self, queries: Sequence[str], scopes: Sequence[Scope], top_k: int, during: Period | None = None
     ) -> list[list[Found]]:
-        """Per query, at most `top_k` memories of exactly these scopes, best first; as_of: those that hold at that time.
+        """Per query, at most `top_k` memories of exactly these scopes, best first; during: those that held then.
 
         Raises ValueError if top_k < 1.
         """
@@ -76,11 +65,11 @@ class MemorySearch:
         depth = max(_DEPTH, 2 * top_k)  # some of what is found may not hold any more
         with self._store.seeing(scopes):
             numbers = self._store.scope_numbers(scopes)
-            rows = [self._scores(*asked, numbers, depth, as_of) for asked in zip(queries, vectors, strict=True)]
+            rows = [self._scores(*asked, numbers, depth, during) for asked in zip(queries, vectors, strict=True)]
             return [self._best(scores, scopes, top_k) for scores in rows]
 
     def _scores(
-        self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, as_of: float | None
+        self, query: str, vector: np.ndarray | None, scopes: Sequence[int], depth: int, during: Period | None
     ) -> dict[int, float]:
         """The score of every memory that was found, by its number."""
         by_words = self._store.lexicon.search(query, scopes, depth)
@@ -95,9 +84,9 @@ class MemorySearch:
         found = _with_turns_beside(scores, moments)
         asked = asked_date(query)
         return {
-            number: score + (_DATE * asked.fit(moments[number].created_at) if asked is not None else 0.0)
+            number: score + (_DATE * asked.fit(moments[number].said_at) if asked is not None else 0.0)
             for number, score in found.items()
-            if number in moments and (as_of is None or moments[number].holds_at(as_of))
+            if number in moments and (during is None or moments[number].holds_during(during))
         }
 
     def _best(self, scores: Mapping[int, float], scopes: Sequence[Scope], top_k: int) -> list[Found]:
@@ -121,38 +110,6 @@ def _with_turns_beside(scores: Mapping[int, float], moments: Mapping[int, Moment
             if number in moments and other in moments and moments[number].is_beside(moments[other]):
                 found[other] += share * score
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class AskedDate:
-    """The months (1 to 12), years and days that a question names."""
-
-    months: frozenset[int]
-    years: frozenset[int]
-    days: frozenset[int]
-
-    def fit(self, at: float) -> float:
-        """How well a time (seconds since 1970) fits: 1; 0.5 where the day is another one; 0 in other months."""
-        try:
-            day = datetime.fromtimestamp(at, UTC)
-        except (ValueError, OverflowError, OSError):
-            return 0.0
-        if day.month not in self.months or (self.years and day.year not in self.years):
-            return 0.0
-        near = not self.days or any(0 <= day.day - asked <= _DAYS_LATER for asked in self.days)
-        return 1.0 if near else 0.5
-
-
-def asked_date(query: str) -> AskedDate | None:
-    """What a question names; None without a month."""
-    folded = query.lower()
-    iso = [tuple(map(int, found)) for found in _ISO.findall(folded)]
-    months = {_MONTHS.index(one or other) + 1 for one, other in _MONTH.findall(folded)} | {month for _, month, _ in iso}
-    if not months:
-        return None
-    years = {int(year) for year in _YEAR.findall(folded)}
-    days = {int(day) for day in _DAY.findall(_ISO.sub(" ", folded)) if 1 <= int(day) <= 31} | {day for *_, day in iso}
-    return AskedDate(frozenset(months), frozenset(years), frozenset(days))
 
 
 def visible(user: str = "", agent: str = "") -> tuple[Scope, ...]:

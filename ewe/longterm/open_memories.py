@@ -1,18 +1,12 @@
-"""Long-term memory from the settings of an engine: the service, and the memories of a running engine on top of it."""
+"""Long-term memory from the settings of an engine: the memories of a running engine over the default service."""
 
-from pathlib import Path
-
-from ewe.config import Config, LongTermConfig
-from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm.recall import MemoryRules
+from ewe.config import Config
+from ewe.errors import ConfigError
+from ewe.longterm.default_memory import default_memory
 from ewe.longterm.request_memories import RequestMemories
 from ewe.longterm.reviews import BackgroundReviews
-from ewe.longterm.scoring.forms import FirstOfTextA, FirstVeracity, averaged, bayesian_as_written, first_of_text_b
 from ewe.longterm.service import MemoryService
-from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever, Verifier
-from ewe.registry import SCORERS
-from ewe.retrieval.encoders import SentenceEncoder, builtin_encoder_path
 from ewe.verification.claim_verifier import ClaimVerifier
 from ewe.verification.judges.cached import CachedJudge
 from ewe.verification.judges.load import load_judge
@@ -45,64 +39,7 @@ def _configured(config: Config, trusted: Retriever | None, verifier: Verifier | 
     if settings.review_every is not None and trusted is None:
         raise ConfigError("longterm.review_every: memories are reviewed by the passages of a datastore: set one")
     judge = _judge(config, verifier)
-    return open_service(settings.path, settings, judge, trusted=trusted, encoder=config.retrieval.encoder)
-
-
-def open_service(
-    path: str | Path,
-    settings: LongTermConfig,
-    judge: Judge,
-    *,
-    trusted: Retriever | None = None,
-    encoder: str | None = None,
-) -> MemoryService:
-    """The service over the store in a folder or behind a URL, open for writing; made, empty, where there is none.
-
-    judge, trusted: as `MemoryService` takes them. encoder: a sentence encoder (None: the built-in one
-    if it is installed); vectors are made in a thread, which `MemoryService.close` ends. Raises DatastoreError for the
-    store (another process writes to it, say), ConfigError for an encoder that cannot be had or made other vectors.
-    """
-    store = open_or_create(path)
-    try:
-        # Meaning is searched, too, where there is an encoder without a download.
-        wanted = encoder is not None or builtin_encoder_path() is not None or store.embeddings.exist
-        chosen = SentenceEncoder(encoder) if wanted else None
-        return MemoryService(
-            store,
-            judge=judge,
-            trusted=trusted,
-            encoder=chosen,
-            in_background=True,
-            rules=rules_of(settings.scorer, judge, trusted),
-        )
-    except BaseException:
-        store.close()
-        raise
-
-
-def open_or_create(path: str | Path) -> MemoryStore:
-    """The store in a folder or behind a URL, open for writing; an empty one where there is none.
-
-    Raises DatastoreError.
-    """
-    if not MemoryStore.exists(path):
-        try:
-            return MemoryStore.create(path)
-        except DatastoreError:
-            if not MemoryStore.exists(path):  # else another process made it a moment ago
-                raise
-    return MemoryStore.open(path, read_only=False)
-
-
-def rules_of(scorer: str, judge: Judge | None, trusted: Retriever | None = None) -> MemoryRules:
-    """The rules of a scorer (`longterm.scorer`): what is believed at first, and what evidence does to it."""
-    made = SCORERS.make(scorer, judge=judge)
-    if scorer == "verimem-a":
-        return MemoryRules(made, first=FirstOfTextA(trusted), update=averaged)
-    if scorer == "verimem-b":
-        return MemoryRules(made, first=first_of_text_b, update=bayesian_as_written)
-    # Only the default scorer weighs contradictions when memories are read; for the others they count on write.
-    return MemoryRules(made, first=FirstVeracity(contradictions=scorer != "default"))
+    return default_memory(settings.path, settings, judge=judge, trusted=trusted, encoder=config.retrieval.encoder)
 
 
 def _judge(config: Config, verifier: Verifier | None) -> Judge:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ewe.longterm.asked_time import period_of
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import Found, MemorySearch
 from ewe.longterm.records import Memory, MemorySource, Scope
@@ -27,7 +28,7 @@ class MemoryRules:
     """How memories are scored and when they are good enough; the defaults are argued in docs/longterm_scoring.md.
 
     update: what evidence does to a veracity. checks: at most so many memories are checked again, and so many looked up,
-    for one query.
+    for one query. judge_turns: whether a judge that is given also compares what people say in conversations.
     """
 
     scorer: MemoryScorer = field(default_factory=DefaultScorer)
@@ -37,6 +38,7 @@ class MemoryRules:
     reviews: ReviewPolicy = field(default_factory=ReviewPolicy)
     update: VeracityUpdate = bayesian
     checks: int = 2
+    judge_turns: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,16 @@ class Recalled:
     action: Action
     tried: tuple[Action, ...] = ()
     replaced_by: Memory | None = None
+
+    @property
+    def id(self) -> str:
+        """The memory's."""
+        return self.memory.id
+
+    @property
+    def content(self) -> str:
+        """What the memory says: data, never an instruction."""
+        return self.memory.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +116,17 @@ class Recaller:
     ) -> Recall:
         """At most `top_k` memories of these scopes that may be used for the query: the best first, warnings last.
 
-        threshold: the veracity to ask for, in [0, 1]; None: theta(q). as_of: when they must hold; None: now. Raises
-        ValueError if top_k < 1.
+        threshold: the veracity to ask for, in [0, 1]; None: theta(q). as_of: when they must hold; None: at the time
+        that the query names ("in 2024"), or now. Raises ValueError if top_k < 1.
         """
         rules = self._rules
         theta = rules.threshold.of(rules.criticality(query)) if threshold is None else threshold
         now = self._clock()
-        [hits] = self._search.search([query], scopes, _WIDER * top_k, now if as_of is None else as_of)
+        asked = period_of(query, as_of, now)
+        [hits] = self._search.search([query], scopes, _WIDER * top_k, asked)
         found = {_key(one.memory): one for one in _candidates(hits)}
-        state = _Round(query, theta, now, found, self._checks, self._checks)
+        # How old a memory is counts from the time that is asked about.
+        state = _Round(query, theta, min(now, asked.end or now), found, self._checks, self._checks)
         scores = self._scores(state)
         sure: dict[_Key, Recalled] = {}
         warned: dict[_Key, Recalled] = {}

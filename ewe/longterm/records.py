@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ewe.errors import InvalidRequestError
+from ewe.longterm.asked_time import Period
 
 
 # The checks come first: the records' defaults are made, and checked, while this module is read.
@@ -64,11 +65,13 @@ class Memory:
     """One thing that is remembered. Its content is data: whatever it says, it is never an instruction.
 
     kind: what sort of memory ("fact", MARK's "residual", "question" and "response", ...). created_at, updated_at:
-    seconds since 1970 (UTC). veracity v: how far it can be believed; uncertainty u: how little is known about that;
-    both in [0, 1], and 0.5 and 1 where nothing is known. recall_count: how often it was found and used; correct_count
+    seconds since 1970 (UTC). observed_at: when it was said or seen, where that is not when it was created. veracity v:
+    how far it can be believed; uncertainty u: how little is known about that; both in [0, 1], and 0.5 and 1 where
+    nothing is known. recall_count: how often it was found and used; correct_count
     and incorrect_count: feedback. contradicts: ids of memories that say otherwise. confirmed_at: when something last
     spoke for it, in seconds since 1970; 0 if nothing did since it was made. valid_from, valid_until: when it holds, in
-    seconds since 1970, the end not included; None where that is open.
+    seconds since 1970, the end not included; None where that is open. supersedes: ids of the memories that ended when
+    it was added, because it says their newer value.
 
     Raises InvalidRequestError naming the field for an empty id or content, a number out of its range, or a text that
     is none or holds half of a surrogate pair.
@@ -91,18 +94,21 @@ class Memory:
     confirmed_at: float = 0.0
     valid_from: float | None = None
     valid_until: float | None = None
+    observed_at: float | None = None
+    supersedes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name = f"memory {self.id!r}"
         _check_texts(name, id=self.id, content=self.content, kind=self.kind)
         _check_texts(f"{name}: metadata", **{f"[{key!r}]": value for key, value in self.metadata.items()})
         _check_texts(f"{name}: metadata names", **{repr(key): key for key in self.metadata})
-        _check_texts(f"{name}: contradicts", **{str(place): other for place, other in enumerate(self.contradicts)})
+        for key, ids in (("contradicts", self.contradicts), ("supersedes", self.supersedes)):
+            _check_texts(f"{name}: {key}", **{str(place): other for place, other in enumerate(ids)})
         if not self.id or not self.content.strip():
             raise InvalidRequestError(f"{name}: id and content must not be empty")
         _check_times(name, created_at=self.created_at, updated_at=self.updated_at, confirmed_at=self.confirmed_at)
-        bounds = {"valid_from": self.valid_from, "valid_until": self.valid_until}
-        _check_times(name, **{key: at for key, at in bounds.items() if at is not None})
+        open_times = {key: getattr(self, key) for key in ("valid_from", "valid_until", "observed_at")}
+        _check_times(name, **{key: at for key, at in open_times.items() if at is not None})
         if self.valid_from is not None and self.valid_until is not None and self.valid_until < self.valid_from:
             raise InvalidRequestError(f"{name}: valid_until must not lie before valid_from")
         _check_shares(name, veracity=self.veracity, uncertainty=self.uncertainty)
@@ -113,17 +119,27 @@ class Memory:
 
     def holds_at(self, at: float) -> bool:
         """Whether it is valid at a time, in seconds since 1970."""
-        return holds(self.valid_from, self.valid_until, at)
+        return Period.at(at).meets(self.valid_from, self.valid_until)
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether somebody said it in a conversation, or it was taken from what they said there."""
+        return self.kind == "turn" or self.source.kind == "user" or "said_by" in self.metadata
+
+    @property
+    def said_at(self) -> float:
+        """When it was said or seen, in seconds since 1970."""
+        return self.created_at if self.observed_at is None else self.observed_at
+
+    @property
+    def begins(self) -> float:
+        """Since when it holds as far as is known, in seconds since 1970: since it was said, where nobody says more."""
+        return self.said_at if self.valid_from is None else self.valid_from
 
     @property
     def last_said_at(self) -> float:
         """When it was said or last confirmed, in seconds since 1970."""
-        return max(self.created_at, self.confirmed_at)
-
-
-def holds(valid_from: float | None, valid_until: float | None, at: float) -> bool:
-    """Whether a time lies between two others, of which None is open and the later does not count in."""
-    return (valid_from is None or valid_from <= at) and (valid_until is None or at < valid_until)
+        return max(self.said_at, self.confirmed_at)
 
 
 @dataclass(frozen=True, slots=True)

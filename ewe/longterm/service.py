@@ -1,66 +1,31 @@
 """Long-term memory as one thing to talk to: add, correct, search, feedback, verdicts, reviews."""
 
-import logging
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ewe.config_evidence import SEARCH_TOP_K
 from ewe.lazy import warm
+from ewe.longterm.background_vectors import BackgroundEmbedding
+from ewe.longterm.change.change_reading import Stance
+from ewe.longterm.change.change_search import older_statements
 from ewe.longterm.evidence import Clock, EvidenceBook, is_memory
 from ewe.longterm.memory_search import MemorySearch
+from ewe.longterm.past import as_it_was
 from ewe.longterm.recall import MemoryRules, Recall, Recaller
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
 from ewe.longterm.reviews import Reviewer
 from ewe.longterm.scoring.contradictions import agreeing
 from ewe.longterm.scoring.mark_builder import MemoryBuilder, Turn
+from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.scoring.verimem import write_time_prior
-from ewe.longterm.store import MemoryStore
+from ewe.longterm.store import Change, MemoryStore
+from ewe.longterm.superseded import Superseded, Why, former_words, restore, superseded, why
 from ewe.longterm.writing import MemoryWriter
 from ewe.protocols import Retriever
 from ewe.retrieval.encoders import Encoder
 from ewe.types import Claim, Evidence, Passage, Sentence, Verdict
 from ewe.verification.judges.protocol import Judge
-
-_log = logging.getLogger("ewe.longterm")
-
-
-class _ClosedError(Exception):
-    pass
-
-
-class BackgroundEmbedding:
-    """Gives the memories of a store vectors, soon after `start` was called; safe to call from several threads."""
-
-    def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
-        self._store, self._encoder = store, encoder
-        self._waiting, self._closed = threading.Event(), threading.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ewe-memory-vectors")
-
-    def start(self) -> None:
-        """Has every memory that has no vector given one; returns at once."""
-        if not self._waiting.is_set() and not self._closed.is_set():
-            self._waiting.set()
-            self._thread.submit(self._embed)
-
-    def close(self) -> None:
-        """Waits for the vectors that are being made, 256 at most; the others are made when the store is open again."""
-        self._closed.set()
-        self._thread.shutdown(cancel_futures=True)
-
-    def _embed(self) -> None:
-        self._waiting.clear()
-        try:
-            self._store.embeddings.embed(self._encoder, progress=self._go_on)
-        except _ClosedError:
-            pass
-        except Exception as error:  # the memories are there, and found by their words
-            _log.warning("vectors of memories failed: %s: %s", type(error).__name__, error)
-
-    def _go_on(self, done: int, total: int) -> None:
-        if self._closed.is_set():
-            raise _ClosedError
 
 
 class MemoryService(MemoryWriter):
@@ -87,7 +52,7 @@ class MemoryService(MemoryWriter):
         rules = rules or MemoryRules()
         search = MemorySearch(store, encoder)
         evidence = EvidenceBook(store, judge, clock, rules.update)
-        super().__init__(store, search, judge, evidence, clock, rules.first)
+        super().__init__(store, search, judge, evidence, clock, rules.first, rules.judge_turns)
         self._encoder, self._trusted, self._reviews = encoder, trusted, rules.reviews
         self._embedding = BackgroundEmbedding(store, encoder) if encoder is not None and in_background else None
         self._models = (judge, encoder)
@@ -108,25 +73,50 @@ class MemoryService(MemoryWriter):
         """Whether there is a judge to read evidence."""
         return self._evidence.can_weigh
 
-    def knows(self, content: str, scope: Scope) -> bool:
-        """Whether a memory of this scope that holds says the same, for the judge also in other words."""
-        found = self.relations(Memory("new", content, scope=scope))
-        same = [one.memory for one in found if one.memory.content == content]
-        return any(memory.scope == scope for memory in (*same, *agreeing(found)))
+    def get(self, scope: Scope, memory_id: str, as_of: float | None = None) -> Memory | None:
+        """A memory, or as it was at a time (seconds since 1970); None if there is none, or it did not hold then."""
+        memory = self.store.find(scope, memory_id)
+        return memory if memory is None or as_of is None else self._as_it_was(memory, as_of)
+
+    def page(self, scopes: Sequence[Scope], offset: int, limit: int, as_of: float | None = None) -> list[Memory]:
+        """At most `limit` memories of these scopes as they were added; as_of: those that held then, as they were."""
+        found = self.store.page(scopes, offset, limit, as_of)
+        then = found if as_of is None else [self._as_it_was(memory, as_of) for memory in found]
+        return [memory for memory in then if memory is not None]
+
+    def restate(self, memory: Memory, content: str, by: MemorySource) -> Memory:
+        """Says what a memory should have said: a source's own word is rewritten, another one's stays, both are marked.
+
+        Raises as `edit` and `correct` do.
+        """
+        if voice_of(memory) == (by.kind, by.id or memory.scope.user):
+            return self.edit(memory.scope, memory.id, Change(content=content))
+        return self.correct(memory.scope, memory.id, content, by)
+
+    def _as_it_was(self, memory: Memory, at: float) -> Memory | None:
+        return as_it_was(memory, self.store.history(memory.scope, memory.id), at)
+
+    def knows(self, memory: Memory) -> bool:
+        """Whether a memory of its scope that holds says the same, for the rules and the judge also in other words."""
+        told = replace(memory, content=" ".join(memory.content.split()), observed_at=self._clock())
+        found = self.relations(told)
+        same = [one.memory for one in found if one.memory.content == told.content]
+        again = [other for other, one in older_statements(told, self.store) if one.stance is Stance.AGAIN]
+        return any(one.scope == told.scope for one in (*same, *agreeing(found), *again))
 
     def search(
         self,
         query: str,
         scopes: Sequence[Scope],
-        top_k: int = 5,
+        top_k: int = SEARCH_TOP_K,
         threshold: float | None = None,
         as_of: float | None = None,
     ) -> Recall:
         """What is remembered for a query and may be used; `ewe.longterm.memory_search.visible` gives a user's scopes.
 
         threshold: the veracity to ask for, in [0, 1]; None: theta(q). Below it, memories are checked, looked up, used
-        with a warning or disregarded. as_of: the time (seconds since 1970) at which memories must hold; None: now.
-        Counts a recall of each memory that may be used.
+        with a warning or disregarded. as_of: the time (seconds since 1970) at which memories must hold; None: the one
+        that the query asks about ("in 2024"), or now. Counts a recall of each memory that may be used.
         """
         recall = self.recall(query, scopes, top_k, threshold, as_of)
         self.count_recalls((one.memory.scope, one.memory.id) for one in recall.used)
@@ -154,6 +144,24 @@ class MemoryService(MemoryWriter):
     def feedback(self, scope: Scope, memory_id: str, correct: bool, by: MemorySource) -> Revision | None:
         """Somebody says that a memory is right or wrong; None if they said so already."""
         return self._evidence.feedback(scope, memory_id, correct, by)
+
+    def superseded(self, scope: Scope) -> list[Superseded]:
+        """The memories of a scope whose place later ones have taken, as they were added."""
+        return superseded(self.store, [scope])
+
+    def why(self, scope: Scope, memory_id: str) -> Why:
+        """Why a memory is there and believed as it is: its history, what took its place, replaced or contradicts it."""
+        return why(self.store, scope, memory_id)
+
+    def restore(self, scope: Scope, memory_id: str, by: str = "") -> Memory:
+        """Has a memory that ended, or is contradicted, hold again; any other says what it said before its edit.
+
+        by: who says so. Raises InvalidRequestError where there is nothing to take back.
+        """
+        memory = self.store.get(scope, memory_id)
+        if memory.valid_until is not None or memory.contradicts:
+            return restore(self.store, self._clock, scope, memory_id, by)
+        return self.edit(scope, memory_id, Change(content=former_words(self.store, scope, memory_id)))
 
     def apply_verdicts(self, used: Sequence[str], evidence: Sequence[Evidence]) -> list[Revision]:
         """Moves the memories among the passages `used` (ids) by the evidence of a check; needs a judge."""

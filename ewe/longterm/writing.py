@@ -3,23 +3,26 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
+from ewe.longterm.change.change_reading import Stance
+from ewe.longterm.change.change_search import compared, older_statements, said_already
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
+from ewe.longterm.neighbouring import key_of, neighbours
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.contradictions import (
-    LEAST_AGREEMENT,
     MOST_NEIGHBOURS,
     Relation,
     agreeing,
     contradicted,
     is_personal,
     relations,
-    same_attribute,
 )
 from ewe.longterm.scoring.forms import First
 from ewe.longterm.scoring.scorers import voice_of
 from ewe.longterm.store import Change, MemoryStore
+from ewe.longterm.superseded import SUPERSEDED
 from ewe.text.words import words
 from ewe.verification.judges.protocol import Judge
 
@@ -38,9 +41,11 @@ class MemoryWriter:
         evidence: EvidenceBook,
         clock: Clock,
         first: First,
+        judge_turns: bool = False,
     ) -> None:
         self.store, self.judge = store, judge
         self._search, self._evidence, self._clock, self._first = search, evidence, clock, first
+        self._judge_turns = judge_turns
         self._written = 0  # by this writer; changes only inside a transaction
 
     def add(
@@ -54,15 +59,21 @@ class MemoryWriter:
         *,
         evidence: Sequence[str] = (),
         contradicts: Sequence[str] = (),
+        created_at: float | None = None,
+        observed_at: float | None = None,
     ) -> Memory:
         """Remembers a text; the memory that says the same words in this scope already, if there is one.
 
-        valid_from: since when it holds (seconds since 1970). A memory of the scope that gives another value for the
-        same attribute of the same subject, and is believed no more than this source, is superseded: it holds until
-        then, or until now, and is found for earlier times only. contradicts: ids in the scope. Raises
-        InvalidRequestError for what is no memory, JudgeError as the judge does.
+        created_at: when it was written down (None: now); observed_at: when it was said or seen, valid_from: since when
+        it holds (None: then); in seconds since 1970. A memory of the scope whose place this one takes, as the rules of
+        `ewe.longterm.change` read both, and that is believed no more than this source, is superseded: it holds until
+        then, and is found for earlier times only. contradicts: ids in the scope. Raises InvalidRequestError for what is
+        no memory, JudgeError as the judge does.
         """
-        told = Memory("new", content, kind, source, scope, dict(metadata or {}), valid_from=valid_from)
+        told = Memory(
+            "new", content, kind, source, scope, dict(metadata or {}), created_at or 0.0, observed_at=observed_at,
+            valid_from=valid_from,
+        )  # fmt: skip
         memory = self._added(told, evidence, contradicts)
         self._embed()
         return memory
@@ -75,7 +86,7 @@ class MemoryWriter:
         """
         memory, found = self.store.get(scope, memory_id), list[Relation]()
         if change.content is not None:
-            memory = replace(memory, content=" ".join(change.content.split()))
+            memory = replace(memory, content=" ".join(change.content.split()), observed_at=self._clock())
             found = self.relations(memory)
             veracity, uncertainty = self._first(memory, found)
             against = tuple(other.id for other in contradicted(found))
@@ -101,29 +112,30 @@ class MemoryWriter:
     def relations(self, memory: Memory, known: Sequence[Relation] = ()) -> list[Relation]:
         """How at most 16 neighbours stand to a memory: those that hold, of all scopes that whoever reads it can see.
 
-        known: relations that were found a moment ago; the judge is not asked for them again. Without a judge they say
-        nothing of each other. Raises JudgeError.
+        known: relations that were found a moment ago; the judge is not asked for them again. Without a judge, and where
+        it is not asked about what people say in conversations, they say nothing of each other. Raises JudgeError.
         """
         if not words(memory.content):
             return []
         scopes = visible(memory.scope.user, memory.scope.agent)
         [hits] = self._search.search([memory.content], scopes, _WIDER * MOST_NEIGHBOURS)
         others = [hit.memory for hit in hits if (hit.memory.scope, hit.memory.id) != (memory.scope, memory.id)]
-        chosen = neighbours([other for other in others if other.valid_until is None])
-        if self.judge is None:
+        chosen = neighbours([other for other in others if other.valid_until is None or other.holds_at(memory.said_at)])
+        if self.judge is None or (memory.is_turn and not self._judge_turns):
             return [Relation(other, 0.0, 0.0, 0.0) for other in chosen]
-        asked = {_key(one.memory): one for one in known}
-        new = [other for other in chosen if _key(other) not in asked]
-        asked |= {_key(one.memory): one for one in relations(memory.content, new, self.judge)}
-        return [asked[_key(other)] for other in chosen]
+        asked = {key_of(one.memory): one for one in known}
+        new = [other for other in chosen if key_of(other) not in asked]
+        asked |= {key_of(one.memory): one for one in relations(memory.content, new, self.judge)}
+        return [asked[key_of(other)] for other in chosen]
 
     def _embed(self) -> None:
         """Called after every change, for whoever keeps vectors of memories."""
 
     def _added(self, told: Memory, evidence: Sequence[str] = (), contradicts: Sequence[str] = ()) -> Memory:
         """As `add`, without vectors; told: its id and veracity do not count."""
-        content = " ".join(told.content.split())
-        memory, there = self._known(replace(told, id=_id_of(content), content=content), contradicts)
+        content, created_at = " ".join(told.content.split()), told.created_at or self._clock()
+        told = replace(told, id=_id_of(content), content=content, created_at=created_at)
+        memory, there = self._known(replace(told, observed_at=told.said_at), contradicts)
         rounds, found = 0, list[Relation]()
         while there is None:
             before, rounds = (self._written, self.store.extent(memory.scope)), rounds + 1
@@ -138,37 +150,56 @@ class MemoryWriter:
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
     ) -> Memory:
+        if not evidence and not contradicts and (same := said_already(memory, self.store)):
+            return self._said_again(memory, same)
         now = self._clock()
-        begins = now if memory.valid_from is None else memory.valid_from
-        replaced = [one.memory for one in found if one.memory.id not in contradicts and supersedes(memory, one)]
-        earlier = [other for other in replaced if _begin(other) <= begins]
-        later = [_begin(other) for other in replaced if _begin(other) > begins]
+        begins = memory.begins
+        replaced = [one for one in self._replaced(memory, found) if one.id not in contradicts]
+        earlier = [other for other in replaced if other.begins <= begins]
+        later = min((other for other in replaced if other.begins > begins), key=attrgetter("begins"), default=None)
         found = [one for one in found if one.memory not in replaced]
         veracity, uncertainty = self._first(memory, found)
         against = tuple(dict.fromkeys([*contradicts, *(other.id for other in contradicted(found))]))
         new = replace(
-            memory, created_at=now, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against,
-            valid_from=begins if earlier else memory.valid_from, valid_until=min(later, default=None),
+            memory, updated_at=now, veracity=veracity, uncertainty=uncertainty, contradicts=against,
+            valid_from=begins if earlier else memory.valid_from, supersedes=tuple(other.id for other in earlier),
         )  # fmt: skip
         self._written += 1
         self.store.add([new], evidence=tuple(evidence))
         for other in earlier:
-            change = Change(valid=(other.valid_from, begins))
-            self.store.revise(new.scope, other.id, change, at=now, reason="superseded", evidence=[new.id])
+            self._end(other, begins, new.id)
+        if later is not None:  # the new one tells of a time before it
+            since = Change(valid=(later.begins, later.valid_until), supersedes=(*later.supersedes, new.id))
+            self.store.revise(new.scope, later.id, since, at=now, reason="preceded", evidence=[new.id])
+            new = self._end(new, later.begins, later.id)
         for memory_id in against:
             self._mark(new.scope, memory_id, new.id)
         for other in agreeing(found):
             self._support(other, new.scope, new.source)
         return new
 
-    def _known(self, memory: Memory, contradicts: Sequence[str]) -> tuple[Memory, Memory | None]:
-        """The memory under the id that is its own, and the one of the same words that holds, if the scope has one.
+    def _replaced(self, memory: Memory, found: Sequence[Relation]) -> list[Memory]:
+        """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
+        agreed = {one.id for one in agreeing(found)}
+        others = {one.memory.id: one.memory for one in found if one.memory.scope == memory.scope}
+        others |= {other.id: other for other, _ in older_statements(memory, self.store)}
+        return [other for other in others.values() if other.id not in agreed and supersedes(memory, other)]
 
-        What this voice adds to it is done. The words of a memory that holds no more are a new memory.
+    def _end(self, memory: Memory, at: float, by_id: str) -> Memory:
+        """Another memory takes the place of one from a time on; the ended one."""
+        until = at if memory.valid_until is None else min(at, memory.valid_until)
+        change = Change(valid=(memory.valid_from, until))
+        self.store.revise(memory.scope, memory.id, change, at=self._clock(), reason=SUPERSEDED, evidence=[by_id])
+        return self.store.get(memory.scope, memory.id)
+
+    def _known(self, memory: Memory, contradicts: Sequence[str]) -> tuple[Memory, Memory | None]:
+        """The memory under the id that is its own, and the one of the same words that held then, if the scope has one.
+
+        What this voice adds to it is done. The words of a memory that held no more are a new memory.
         """
         with self.store.transaction():
             while there := self.store.find(memory.scope, memory.id):
-                if there.content == memory.content and there.holds_at(self._clock()):
+                if there.content == memory.content and there.holds_at(memory.said_at):
                     break
                 memory = replace(memory, id=_id_of(memory.id))
             if there is None:
@@ -178,6 +209,13 @@ class MemoryWriter:
                 self._mark(memory.scope, memory.id, other)
                 self._mark(memory.scope, other, memory.id)
             return memory, self.store.get(memory.scope, memory.id)
+
+    def _said_again(self, memory: Memory, same: Memory) -> Memory:
+        """The memory that says the same, with the new words in its history."""
+        self._support(same, memory.scope, memory.source)
+        at = self._clock()
+        self.store.revise(same.scope, same.id, Change(), at=at, reason="said again", evidence=[memory.content])
+        return self.store.get(same.scope, same.id)
 
     def _support(self, memory: Memory, scope: Scope, source: MemorySource) -> None:
         """Somebody else, who is believed more than 1/2, said the same; counted once per voice, as their feedback."""
@@ -199,34 +237,10 @@ def _id_of(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def supersedes(memory: Memory, relation: Relation) -> bool:
-    """Whether a new memory takes the place of one that is there: of the same scope, attribute and voice, or trust."""
-    other = relation.memory
-    same_voice = voice_of(memory) == voice_of(other)
-    may = same_voice or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
-    agree = min(relation.supports, relation.supported) >= LEAST_AGREEMENT
-    return memory.scope == other.scope and may and not agree and same_attribute(other.content, memory.content)
-
-
-def _begin(memory: Memory) -> float:
-    return memory.created_at if memory.valid_from is None else memory.valid_from
-
-
-def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
-    """At most `most` of the memories found (closest first): half the closest, half the closest of each other voice.
-
-    Without the second half fifty copies of one source would hide what they contradict. Left places go to the closest.
+def supersedes(memory: Memory, other: Memory) -> bool:
+    """Whether the later of a new memory and one that is there takes the other's place: both read so, and the new one's
+    voice or trust allows it.
     """
-    chosen, rest = list(found[: most // 2]), list(found[most // 2 :])
-    heard = {voice_of(memory) for memory in chosen}
-    for memory in rest:
-        if len(chosen) < most and voice_of(memory) not in heard:
-            heard.add(voice_of(memory))
-            chosen.append(memory)
-    taken = set(map(_key, chosen))
-    left = [memory for memory in rest if _key(memory) not in taken]
-    return chosen + left[: most - len(chosen)]
-
-
-def _key(memory: Memory) -> tuple[Scope, str, str]:
-    return memory.scope, memory.id, memory.content
+    may = voice_of(memory) == voice_of(other)
+    may = may or (memory.source.reliability >= other.veracity and not is_personal(memory.content))
+    return may and compared(memory, other).stance is Stance.CHANGED

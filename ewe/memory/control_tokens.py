@@ -5,10 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-# Some tokenizers declare markup such as "<think>" or "<tool_call>" as ordinary added tokens; models obey it all the
-# same. Added words and runs of white space are no control tokens.
-_MARKUP = re.compile(r"[\s▁]*[<\[{|]")
-_NEVER = re.compile(r"(?!)")
+from ewe.control_marks import any_of, control_tokens, normalized, unmarked
 
 
 class PlainEncoder:
@@ -19,19 +16,19 @@ class PlainEncoder:
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        self._control = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-        for token, added in tokenizer.added_tokens_decoder.items():
-            if added.special or _MARKUP.match(added.content):
-                self._control[added.content] = token
+        self._control = control_tokens(tokenizer)
+        # Some control tokens take the white space beside them along.
+        sides = {added.content: (added.lstrip, added.rstrip) for added in tokenizer.added_tokens_decoder.values()}
+        self._taken_out = any_of(self._control, sides)
         # The unknown token stands for text that the vocabulary lacks, unless it ends or begins texts as well.
         unknown = {tokenizer.unk_token_id} - {tokenizer.bos_token_id, tokenizer.eos_token_id}
         self._forbidden = frozenset(self._control.values()) - unknown
         self._tokenizer = _copy_without_control_tokens(tokenizer, self._control)
         self.prefix = self._find_prefix()
-        self._spelled = _any_of(self._control)
+        self._spelled = any_of(self._control)
         # A unigram model may still find a control token in its vocabulary, as it finds any other word.
         found = [text for text in self._control if not self._forbidden.isdisjoint(self._raw_ids(text))]
-        self._findable = _any_of(found)
+        self._findable = any_of(found)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of the text, never one of a control token, and without the prefix."""
@@ -42,13 +39,29 @@ class PlainEncoder:
         return self._findable.sub(_broken, text)
 
     def for_prompt(self, text: str) -> str:
-        """The text with a space inside every control token: a prompt's text is encoded with its control tokens."""
+        """The text with a space inside every control token: a prompt's text is encoded with its control tokens.
+
+        Where it spells some only once it is normalized, it is given so.
+        """
+        normal = normalized(self._tokenizer, text)
+        if len(self._spelled.findall(normal)) > len(self._spelled.findall(text)):
+            text = normal
         return self._spelled.sub(_broken, text)
 
     def split_control_tokens(self, text: str) -> list[str | int]:
         """The text as its control tokens (ids) and the text between them, in order."""
         parts = self._spelled.split(text)
         return [self._control[part] if index % 2 else part for index, part in enumerate(parts) if part]
+
+    def encode_marked(self, text: str) -> list[int]:
+        """The token ids of a prompt with marks: its control tokens, but for those that somebody spelled in it."""
+        ids: list[int] = []
+        for index, part in enumerate(self._taken_out.split(text)):
+            if index % 2:
+                ids.append(self._control[part if part in self._control else part.strip()])
+            elif part:
+                ids += self.encode(self.break_control_tokens(unmarked(part)))
+        return ids
 
     def _raw_ids(self, text: str, add_special_tokens: bool = False) -> list[int]:
         ids: list[int] = self._tokenizer.encode(
@@ -75,9 +88,3 @@ def _copy_without_control_tokens(tokenizer: Any, control: Iterable[str]) -> Any:
 
 def _broken(match: re.Match[str]) -> str:
     return f"{match[0][0]} {match[0][1:]}"
-
-
-def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """A pattern with one group that finds any of the texts, the longest first."""
-    longest_first = sorted(filter(None, texts), key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else _NEVER

@@ -175,10 +175,13 @@ def read_manifest(folder: UnitFolder) -> UnitIdentity:
     return made_for
 
 
-def open_shards(folder: UnitFolder, identity: UnitIdentity) -> dict[bytes, StoredUnit]:
-    """The units of all files; raises PrecomputedError naming one that is torn or does not belong to the folder."""
+def open_shards(folder: UnitFolder, identity: UnitIdentity, shards: str = SHARDS) -> dict[bytes, StoredUnit]:
+    """The units of all files of these names (a pattern).
+
+    Raises PrecomputedError naming one that is torn or does not belong to the folder.
+    """
     try:
-        sizes = {name: size for name, size in folder.sizes().items() if fnmatch(name, SHARDS)}
+        sizes = {name: size for name, size in folder.sizes().items() if fnmatch(name, shards)}
         for name, size in sizes.items():
             if size <= _LENGTH_BYTES:
                 raise _torn(folder, name, f"{size} bytes")

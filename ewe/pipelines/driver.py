@@ -11,11 +11,11 @@ from typing import Any
 from ewe.assembly import Engine
 from ewe.engine.core import EngineCore
 from ewe.engine.detokenizer import Detokenizer
+from ewe.engine.prompt_maker import PromptMaker
 from ewe.engine.request import Prompt, Request
 from ewe.engine.sequence import Sequence
 from ewe.engine.workers import Job, Worker
 from ewe.errors import EngineDeadError, InvalidRequestError, PromptTooLongError
-from ewe.pipelines.asking import PromptMaker
 from ewe.pipelines.pipeline_run import Run
 from ewe.pipelines.steps import Ask, Pipeline, Reading, Reply
 from ewe.placement import PlacedPrompt

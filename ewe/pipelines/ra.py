@@ -1,6 +1,7 @@
 """Retrieval augmentation as the paper's baseline has it: passages in the prompt (ewe.txt 4.3)."""
 
 from ewe.pipelines.steps import Ask, Retrieve, Steps
+from ewe.text.search_text import is_small_talk, subject_of
 
 
 class RetrievalInPrompt:
@@ -12,6 +13,8 @@ class RetrievalInPrompt:
         self._passages = passages
 
     def run(self, question: str) -> Steps:
-        """Two steps."""
-        [found] = yield Retrieve((question,), self._passages)
+        """Two steps; one for small talk, which passages only distract."""
+        if is_small_talk(question):
+            return Ask()
+        [found] = yield Retrieve((subject_of(question),), self._passages)
         return Ask(passages=found)

@@ -54,8 +54,9 @@ class Datastore(PassageList):
     def from_jsonl(cls, path: str | Path) -> Self:
         """The passages of a UTF-8 file with one JSON object per line; blank lines are skipped.
 
-        Keys are the fields of `Passage`; `id` and `text` are required. Raises DatastoreError naming file and line for
-        a missing file, bad encoding, bad JSON, unknown or missing keys, values of the wrong type and ids used twice.
+        Keys are the fields of `Passage`; `id` and `text` are required, keys that are none become metadata. Raises
+        DatastoreError naming file and line for a missing file, bad encoding, bad JSON, missing keys, values of the
+        wrong type and ids used twice.
         """
         lines: dict[str, tuple[int, Passage]] = {}
         for number, passage in _read(Path(path)):
@@ -91,19 +92,23 @@ def _passage(values: Any) -> Passage:
     """The passage that one decoded line describes; raises DatastoreError or InvalidRequestError."""
     if not isinstance(values, dict):
         raise DatastoreError(f"expected a JSON object, found {type(values).__name__}")
-    unknown = sorted(values.keys() - _FIELDS)
-    if unknown:
-        raise DatastoreError(f"unknown keys {', '.join(unknown)}; known: {', '.join(sorted(_FIELDS))}")
     missing = [key for key in ("id", "text") if key not in values]
     if missing:
         raise DatastoreError(f"missing {' and '.join(missing)}")
-    for key, value in values.items():
+    metadata = values.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise DatastoreError(f"metadata must be an object, found {metadata!r}")
+    metadata = metadata | {key: value for key, value in values.items() if key not in _FIELDS}
+    if not is_unicode(json.dumps(metadata, ensure_ascii=False)):
+        raise DatastoreError("its metadata hold half of a surrogate pair")
+    known = {key: values[key] for key in values if key in _FIELDS and key != "metadata"}
+    for key, value in known.items():
         expected = (int, float) if key == "veracity" else str
         if not isinstance(value, expected) or isinstance(value, bool):
             raise DatastoreError(f"{key} must be a {'number' if key == 'veracity' else 'string'}, found {value!r}")
         if isinstance(value, str) and not is_unicode(value):
             raise DatastoreError(f"{key} holds half of a surrogate pair")
-    return Passage(**values)
+    return Passage(**known, metadata=metadata)
 
 
 def is_unicode(text: str) -> bool:

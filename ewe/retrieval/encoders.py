@@ -28,9 +28,7 @@ class SentenceModel(Lazy[Any]):
     """
 
     def __init__(self, kind: Kind, name: str, device: str | None) -> None:
-        if find_spec("sentence_transformers") is None:
-            raise ConfigError(f"encoders and rerankers need sentence-transformers: {EXTRA}")
-        self.folder = _model_folder(name)
+        self.folder = sentence_model_folder(name)
         self._calls = threading.Lock()  # the tokenizer's settings change during a call
         super().__init__(partial(_load, kind, name, self.folder, device))
         if self.folder is None:
@@ -92,11 +90,13 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _model_folder(name: str) -> Path | None:
-    """The folder of this name, None for a hub id.
+def sentence_model_folder(name: str) -> Path | None:
+    """The folder of this name, None for a hub id. Raises ConfigError for a missing package or folder.
 
     A folder with weights in pickles only is refused, since reading those can run code.
     """
+    if find_spec("sentence_transformers") is None:
+        raise ConfigError(f"encoders and rerankers need sentence-transformers: {EXTRA}")
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if folder.is_absolute() or name.startswith((".", "~")):

@@ -1,9 +1,10 @@
 """Where retrievers read passages from, by row, and which of them may be found at all."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -90,6 +91,19 @@ class Rows:
             return None
 
 
+def tags(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Metadata as "key=value": every text, number and truth value (as JSON), alone or in a list."""
+    for key, value in metadata.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str | int | float):
+                yield f"{key}={item if isinstance(item, str) else json.dumps(item)}"
+
+
+def wanted_tags(filters: FilterConfig) -> list[list[str]]:
+    """The tags that `filters.where` asks for: of each group a passage needs one."""
+    return [[f"{key}={value}" for value in values] for key, values in filters.where.items()]
+
+
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?(?!\d)")
 
 
@@ -101,6 +115,7 @@ def passes(filters: FilterConfig, passage: Passage) -> bool:
         and passage.url.startswith(filters.url_prefix)
         and passage.veracity >= filters.min_veracity
         and _in_time(passage.date, filters.since, filters.until)
+        and _has_tags(passage, wanted_tags(filters))
     )
 
 
@@ -114,6 +129,11 @@ def day_range(date: str) -> tuple[int, int]:
         return 10**8, -1
     digits = found[0].replace("-", "")
     return int(digits.ljust(8, "0")), int(digits.ljust(8, "9"))
+
+
+def _has_tags(passage: Passage, wanted: Sequence[Sequence[str]]) -> bool:
+    found = set(tags(passage.metadata)) if wanted else set()
+    return all(not found.isdisjoint(group) for group in wanted)
 
 
 def _in_time(date: str, since: str, until: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ewe.errors import ConfigError
 from ewe.machine import usable_cpus
 from ewe.router.replicas import ENGINE_DEAD, READY, UNREACHABLE, Replica
-from ewe.server.draining import LISTEN_FD
+from ewe.server.listener import LISTEN_FD
 
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 30.0
 _LIVED_S = 60.0  # whoever ends after that is started again without much delay

@@ -3,7 +3,7 @@
     serve run ewe.router.ray_serve:build_app model=builtin
 
 A client that sends `x-session-id` (a user, a document, a conversation) stays with one replica, whose memory units it
-finds encoded. Ray does not look into bodies.
+finds encoded: that header is the first part of the router's key, too. Ray does not look into bodies.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ async def all_metrics(replicas: Sequence[Replica], client: httpx.AsyncClient, au
     found = await asyncio.gather(*(_fetch(replica, client, authorization) for replica in replicas))
     families: dict[str, Metric] = {}
     for replica, text in zip(replicas, found, strict=True):
-        for family in text_string_to_metric_families(text):
+        for family in _families_of(text):
             merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:
                 merged.samples.append(sample._replace(labels={_LABEL: replica.name, **sample.labels}))
@@ -38,6 +38,14 @@ async def _fetch(replica: Replica, client: httpx.AsyncClient, authorization: str
     if response.status_code in (401, 403):
         response.raise_for_status()
     return response.text if response.is_success else ""
+
+
+def _families_of(text: str) -> list[Metric]:
+    """What a replica tells; nothing of a text that is not Prometheus'."""
+    try:
+        return list(text_string_to_metric_families(text))
+    except ValueError:
+        return []
 
 
 def _own(replicas: Iterable[Replica]) -> Iterator[Metric]:

@@ -1,9 +1,10 @@
 """Consistent hashing with bounded loads: who serves a key, when some are full or gone."""
 
-import hashlib
 import math
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
+
+from ewe.server.affinity import place_of
 
 LOAD_FACTOR = 1.1  # with two, at the bound, one has 1.22 times the load of the other
 
@@ -39,8 +40,3 @@ class HashRing:
         """
         most = math.ceil(factor * (sum(loads.values()) + 1) / len(loads))
         return next(name for name in self.walk(key) if loads.get(name, most) < most)
-
-
-def place_of(text: str) -> int:
-    """A number that is the same in every process, evenly spread over 64 bits."""
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())

@@ -10,10 +10,11 @@ from starlette.types import ASGIApp
 from ewe.router.processes import ReplicaProcess
 from ewe.router.replicas import ReplicaSet
 from ewe.router.router_app import create_router
-from ewe.router.routing_key import FindPassage
 from ewe.server import VERSION
-from ewe.server.draining import FLUSH_S, DrainingServer, listen
-from ewe.server.middleware import set_up_logs
+from ewe.server.affinity import FindPassage
+from ewe.server.draining import FLUSH_S, DrainingServer
+from ewe.server.listener import listen
+from ewe.server.middleware import open_tracing, set_up_logs
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import address, say
 
@@ -32,22 +33,25 @@ def serve_router(
     processes: the replicas that are this process' own; they drain and end with it.
     """
     set_up_logs(settings.log_format)
+    tracing = open_tracing(settings)
     listener = listen(settings)
     port = listener.getsockname()[1]
     say(f"ewe {VERSION} listens on {address(settings.host, port)}; {len(replicas.replicas)} replicas behind it")
-    app = create_router(replicas, settings.max_body_bytes, find_passage)
-    server = _Router(app, replicas, processes, settings.drain)
+    app = create_router(replicas, settings.max_body_bytes, find_passage, tracing)
+    server = _Router(app, replicas, processes, settings)
     server.run([listener])
     if server.failure is not None:
         raise server.failure
 
 
 class _Router(DrainingServer):
-    def __init__(self, app: ASGIApp, replicas: ReplicaSet, processes: Sequence[ReplicaProcess], drain_s: float) -> None:
-        super().__init__(app)
+    def __init__(
+        self, app: ASGIApp, replicas: ReplicaSet, processes: Sequence[ReplicaProcess], settings: ServerSettings
+    ) -> None:
+        super().__init__(app, settings)
         self._replicas = replicas
         self._processes = processes
-        self._drain_s = drain_s
+        self._drain_s = settings.drain
         self._running: list[asyncio.Task[None]] = []
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:

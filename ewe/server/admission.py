@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Batch
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ewe.errors import PromptTooLongError
@@ -16,58 +17,67 @@ if TYPE_CHECKING:
 
 
 class AdmissionControl:
-    """Counts answers under way; capacity: the most at once, per_key: the most of one key (None: no limit).
+    """Counts answers and other work under way; capacity: answers at once, per_key: both, of one key (None: no limit).
 
-    places: how many of them are written at once; the others wait.
+    places: how many answers are written at once; the others wait. Other work takes no answer's place: its queues have
+    bounds of their own.
     """
 
     def __init__(self, capacity: int, per_key: int | None = None, places: int = 0) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._per_key = per_key
         self._places = places
-        self._inside: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()
+        self._work: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
         self.is_draining = False
 
     @property
     def num_inside(self) -> int:
-        """Answers under way."""
-        return self._inside.total()
+        """Answers and other work under way."""
+        return self._answers.total() + self._work.total()
+
+    @property
+    def by_key(self) -> dict[str, int]:
+        """Answers under way of each key that has any; a key's batches count apart."""
+        return dict(self._answers)
 
     @property
     def has_free_place(self) -> bool:
         """Whether an answer would be written at once."""
-        return self.num_inside < self._places and not self.is_draining
+        return self._answers.total() < self._places and not self.is_draining
 
     def enter(self, key: str, count: int = 1, *, may_wait: bool = True) -> None:
         """Takes in `count` answers of a key; raises RefusedError where there is no room for all of them.
 
         may_wait: whether they are also let in where they have to wait for others.
         """
-        if self.is_draining:
-            raise RefusedError(503, "the server is shutting down", code="shutting_down")
-        if count > self._capacity:
-            raise RefusedError(400, f"{count} answers in one request; this server takes {self._capacity} at once")
-        if self._per_key is not None and self._inside[key] + count > self._per_key:
-            raise RefusedError(
-                429,
-                f"this key may have {self._per_key} answers under way; try again when one has ended",
-                code="too_many",
-            )
-        most = self._capacity if may_wait else max(self._places, count)
-        if self.num_inside + count > most:
-            raise RefusedError(503, "the queue is full; try again in a moment", code="queue_full")
-        self._inside[key] += count
+        self._check_open()
+        if count > self.capacity:
+            raise RefusedError(400, f"{count} answers in one request; this server takes {self.capacity} at once")
+        self._check_key(key, count)
+        most = self.capacity if may_wait else max(self._places, count)
+        if self._answers.total() + count > most:
+            raise RefusedError(429, "the queue is full; try again in a moment", code="queue_full")
+        self._answers[key] += count
         self._empty.clear()
 
     def leave(self, key: str, count: int = 1) -> None:
         """Lets `count` answers of a key go."""
-        self._inside[key] -= count
-        if not self._inside[key]:
-            del self._inside[key]
-        if not self._inside:
-            self._empty.set()
+        self._let_go(self._answers, key, count)
+
+    @contextmanager
+    def work(self, key: str) -> Iterator[None]:
+        """Counts work of a key that is no answer, as long as it lasts; raises RefusedError where it may not begin."""
+        self._check_open()
+        self._check_key(key, 1)
+        self._work[key] += 1
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            self._let_go(self._work, key, 1)
 
     async def wait_until_empty(self, timeout_s: float) -> bool:
         """Whether nothing was under way any more before the time was over."""
@@ -75,6 +85,25 @@ class AdmissionControl:
             async with asyncio.timeout(timeout_s):
                 await self._empty.wait()
         return self._empty.is_set()
+
+    def _check_open(self) -> None:
+        if self.is_draining:
+            raise RefusedError(503, "the server is shutting down", code="shutting_down")
+
+    def _check_key(self, key: str, count: int) -> None:
+        if self._per_key is not None and self._answers[key] + self._work[key] + count > self._per_key:
+            raise RefusedError(
+                429,
+                f"this key may have {self._per_key} answers and other requests under way; try again when one has ended",
+                code="too_many",
+            )
+
+    def _let_go(self, counter: Counter[str], key: str, count: int) -> None:
+        counter[key] -= count
+        if not counter[key]:
+            del counter[key]
+        if not self._answers and not self._work:
+            self._empty.set()
 
 
 _NO_LIMIT = (1 << 31) - 1  # tokens; the engine ends an answer where the context does
@@ -89,6 +118,24 @@ def tokens_to_ask(asked: int | None, default: int | None, most: int | None, fiel
     if asked is not None and asked > most:
         raise RefusedError(400, f"{field}: at most {most} here (server.max_tokens), got {asked}", param=field)
     return asked or min(default or most, most)
+
+
+_BYTES_PER_TOKEN = 16  # more than any text has that is not made to be short in tokens
+_LEAST_PROMPT_BYTES = 1 << 16
+
+
+def check_prompt_texts(texts: Iterable[str], most: int | None, max_model_len: int, field: str) -> None:
+    """Raises RefusedError for texts that are so long that even to tokenise them takes long; most: bytes."""
+    most = most or max(_LEAST_PROMPT_BYTES, _BYTES_PER_TOKEN * max_model_len)
+    check_texts(texts, most, field, " (server.max_prompt_bytes)")
+
+
+def check_texts(texts: Iterable[str], most: int, field: str, setting: str = "") -> None:
+    """Raises RefusedError for texts of more bytes together; setting: what says how many."""
+    size = sum(len(text.encode()) for text in texts)
+    if size > most:
+        message = f"{field}: {size} bytes of text; this server takes {most}{setting}"
+        raise RefusedError(413, message, param=field, code="context_length_exceeded")
 
 
 def check_prompts(sequences: Batch[Sequence], most: int | None) -> None:

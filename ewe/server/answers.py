@@ -6,6 +6,7 @@ from operator import add
 from typing import Literal
 from urllib.parse import quote
 
+from ewe.json_schema import GRAMMAR_FAILED
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas import common as schemas
 from ewe.text.prompt_injection import addresses_the_reader
@@ -19,6 +20,8 @@ def check_finished(generation: Generation, own_deadline: bool) -> None:
     has no time for a first token is overloaded.
     """
     reason = generation.finish_reason
+    if reason == "error" and generation.error.startswith(GRAMMAR_FAILED):
+        raise RefusedError(400, generation.error, code="invalid_json_schema", may_retry=False)
     if reason == "error":
         raise RefusedError(500, generation.error, code="engine_error", may_retry=False)
     if reason == "abort":

@@ -1,14 +1,27 @@
 """The app: routes, middleware and errors around one service."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from ewe.llm import LLM
-from ewe.server import VERSION, batches, chat, completions, embed_rerank, memories, operation, responses, verify_text
+from ewe.server import (
+    VERSION,
+    batches,
+    chat,
+    completions,
+    embed_rerank,
+    memories,
+    memory_changes_routes,
+    operation,
+    responses,
+    verify_text,
+)
 from ewe.server.batch_runner import BatchRunner
 from ewe.server.batch_store import BatchStore
 from ewe.server.engine_service import Service
@@ -20,20 +33,28 @@ from ewe.server.page import api_docs
 from ewe.server.page import routes as page
 from ewe.server.settings import ServerSettings
 
+if TYPE_CHECKING:
+    from ewe.server.tracing import Tracing
+
 _ROUTERS = (
     *(module.router for module in (operation, chat, completions, responses, embed_rerank)),
-    *(operation.tokens_router, *(module.router for module in (verify_text, memories, batches, page, api_docs))),
+    operation.tokens_router,
+    # The routes with names come before those with ids.
+    *(module.router for module in (verify_text, memory_changes_routes, memories, batches, page, api_docs)),
 )
 _DESCRIPTION = "Text that is checked while it is written. The OpenAI routes take and give what OpenAI's do."
 
 
-def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -> FastAPI:
+def create_app(
+    llm: LLM | None = None, settings: ServerSettings | None = None, tracing: Tracing | None = None
+) -> FastAPI:
     """The app that serves an engine; without one it answers 503 until `app.state.service.open` is called with it.
 
-    The engine stays its owner's: closing it is not the app's business. Raises ConfigError for keys that cannot be read.
+    tracing: what makes spans of requests (None: nothing does). The engine stays its owner's: closing it is not the
+    app's business. Raises ConfigError for keys that cannot be read.
     """
     settings = settings or ServerSettings()
-    service = Service(llm, settings)
+    service = Service(llm, settings, tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,4 +90,6 @@ def create_app(llm: LLM | None = None, settings: ServerSettings | None = None) -
         exposed = ["x-request-id", "retry-after", IGNORED_HEADER]
         app.add_middleware(CORSMiddleware, allow_origins=list(settings.cors_origins), expose_headers=exposed, **allowed)
     app.add_middleware(RequestLogMiddleware)
+    if tracing is not None:
+        app.add_middleware(tracing.around)
     return app

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ewe.client import Answer, EngineClient
 from ewe.engine.request import Request
@@ -59,12 +59,22 @@ class RunEvent(NamedTuple):
 EngineMessage = RunEvent | EngineDeadError
 
 
+class RunObserver(Protocol):
+    """Who watches one request in the engine."""
+
+    def see(self, sequence: Sequence, event: StreamEvent) -> None:
+        """Takes one event in, in the engine's thread, and must not raise; sequence: the first of its prompt."""
+
+    def close(self) -> None:
+        """The request has ended; an event that was under way may still come."""
+
+
 class Run:
     """Submitted prompts, `n` answers each; choices are numbered through all of them.
 
-    wanted: kinds of events to pass on; "finish" always is. on_event: hears every event at once, in the engine's thread,
-    so it must not raise. on_end: called once, on the event loop, when the engine has ended the run or it was closed.
-    own_deadline: whether the request named the time at which its answers end.
+    wanted: kinds of events to pass on; "finish" always is. observers: hear every event at once, and the end.
+    on_end: called once, on the event loop, when the engine has ended the run or it was closed. own_deadline: whether
+    the request named the time at which its answers end. tenant: who waits for it.
     """
 
     def __init__(
@@ -72,16 +82,18 @@ class Run:
         client: EngineClient,
         bridge: EventLoopBridge[EngineMessage],
         wanted: frozenset[str],
-        on_event: Callable[[Sequence, StreamEvent], None],
+        observers: Iterable[RunObserver],
         on_end: Callable[[], None],
         own_deadline: bool = False,
+        tenant: str = "",
     ) -> None:
         self.sequences: list[Sequence] = []
         self.own_deadline = own_deadline
+        self.tenant = tenant
         self._client = client
         self._bridge = bridge
         self._wanted = wanted | {"finish"}
-        self._on_event = on_event
+        self._observers = tuple(observers)
         self._on_end = on_end
         self._messages: asyncio.Queue[EngineMessage] = asyncio.Queue()
         self._generations: dict[int, Generation] = {}
@@ -149,11 +161,14 @@ class Run:
     def _end(self) -> None:
         if not self._ended:
             self._ended = True
+            for observer in self._observers:
+                observer.close()
             self._on_end()
 
     def _listen(self, sequence: Sequence, choice: int, event: StreamEvent) -> None:
         """Called in the engine's thread."""
-        self._on_event(sequence, event)
+        for observer in self._observers:
+            observer.see(sequence, event)
         if event.kind in self._wanted:
             self._bridge.put(self._messages.put_nowait, RunEvent(choice, event))
 

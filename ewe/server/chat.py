@@ -5,13 +5,15 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from ewe.conversation import question_of
+from ewe.conversation import question_of, texts_of
+from ewe.json_schema import check_schema
 from ewe.server.answers import citations, finish_reason
 from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
-from ewe.server.engine_service import Order, Service, service_of
+from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.orders import Order
 from ewe.server.schemas import chat_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
@@ -35,6 +37,8 @@ async def create_chat_completion(body: schemas.ChatRequest, request: Request) ->
 def _tool_use(service: Service, body: schemas.ChatRequest) -> ToolUse | None:
     template = service.llm.chat_template
     tools = template.tool_use(body.tool_request, service.settings.tool_parser, body.json_schema)
+    if tools is not None and body.json_schema is not None:
+        check_schema(body.json_schema, f"{body.format_field}: ")  # the engine gets one grammar of both, and names tools
     if tools is not None and body.ewe.stream == "draft":
         # What looks like the beginning of a call may still become content, and the other way round.
         raise RefusedError(400, 'ewe.stream: "draft" beside tools is not supported yet', param="ewe.stream")
@@ -46,6 +50,7 @@ def _order(body: schemas.ChatRequest, tools: ToolUse | None) -> Order:
     return Order(
         wanted=body,
         prompts=lambda llm: [llm.chat_prompt(messages, tools)],
+        texts=("messages", texts_of(messages)),
         max_tokens=body.max_completion_tokens or body.max_tokens,
         length_field="max_completion_tokens" if body.max_completion_tokens else "max_tokens",
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Request, Response
 from ewe.server.answers import finish_reason
 from ewe.server.bridge import Run
 from ewe.server.chunks import ChunkedAnswer
-from ewe.server.engine_service import Order, Service, service_of
+from ewe.server.engine_service import Service, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.logprobs import completion_logprobs
+from ewe.server.orders import Order
 from ewe.server.schemas import completion_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
 from ewe.server.streaming import respond
@@ -27,6 +28,7 @@ async def create_completion(body: schemas.CompletionRequest, request: Request) -
     order = Order(
         wanted=body,
         prompts=lambda llm: body.prompts,
+        texts=("prompt", [prompt for prompt in body.prompts if isinstance(prompt, str)]),
         count=len(body.prompts),
         max_tokens=body.max_tokens,
         default_max_tokens=schemas.DEFAULT_MAX_TOKENS,

@@ -1,47 +1,44 @@
 """A server process that drains when it is told to stop."""
 
 import asyncio
-import os
 import signal
 import socket
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from ewe.errors import ConfigError
+from ewe.server.connections import ConnectionWatch, connection_limit
+from ewe.server.http_connection import HttpConnection
 from ewe.server.settings import ServerSettings
 
 FLUSH_S = 5  # for answers that were broken off to reach their readers
-LISTEN_FD = "EWE_LISTEN_FD"  # a variable: the number of a socket that listens already, from the process before this one
-
-
-def listen(settings: ServerSettings) -> socket.socket:
-    """The server's socket, or the one that it was started with; raises ConfigError for a port that cannot be had."""
-    given = os.environ.pop(LISTEN_FD, None)
-    if given is not None:
-        listener = socket.socket(fileno=int(given))
-        listener.set_inheritable(False)  # a child that outlives this process must not hold the port
-        return listener
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}"
-        ) from error
+_LOOK_S = 1.0  # between two looks for connections that wait in vain
 
 
 class DrainingServer(ABC, uvicorn.Server):
     """uvicorn's server for an app; the first signal drains it, the next one stops it at once.
 
-    failure: why it stopped, where it was not told to.
+    failure: why it stopped, where it was not told to. Raises ConfigError for more connections than there can be.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        most = connection_limit(settings)
+        self._watch = ConnectionWatch(most)
         quiet = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=FLUSH_S, server_header=False, ws="none"
+            app,
+            http=partial(HttpConnection, self._watch, settings),  # type: ignore[arg-type]  # it makes what it is called with
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=FLUSH_S,
+            timeout_keep_alive=settings.keep_alive,
+            backlog=max(1, min(2048, most // 2)),  # so many are taken in at once, before any is looked at
+            server_header=False,
+            ws="none",
         )
         super().__init__(quiet)
         self.failure: BaseException | None = None
@@ -59,7 +56,14 @@ class DrainingServer(ABC, uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Runs until it is told to stop."""
         self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
+        self._loop.set_exception_handler(self._note_error)
+        watching = asyncio.create_task(self._watch_connections())
+        try:
+            await super().serve(sockets)
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """What a signal does."""
@@ -72,6 +76,18 @@ class DrainingServer(ABC, uvicorn.Server):
         """Stops for a reason."""
         self.failure = error
         self.should_exit = True
+
+    async def _watch_connections(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self._watch.end_overdue()
+
+    def _note_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What the event loop says of an error; without a traceback for each connection that finds no descriptor."""
+        if isinstance(context.get("exception"), OSError) and "accept" in str(context.get("message")):
+            self._watch.out_of_descriptors()
+        else:
+            loop.default_exception_handler(context)
 
     def _begin_to_end(self, signal_name: str) -> None:
         self._ending = asyncio.ensure_future(self._end(signal_name))

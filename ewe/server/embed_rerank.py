@@ -22,14 +22,15 @@ _BATCH = 32  # texts per call of a model: one that has begun cannot be broken of
 @router.post("/v1/embeddings", tags=["OpenAI"])
 async def create_embeddings(body: schemas.EmbeddingRequest, request: Request) -> schemas.EmbeddingResponse:
     """Vectors of texts, as the datastore's encoder makes them."""
-    served = service_of(request).served
+    service = service_of(request)
+    served, queue = service.served, service.queues.sentence_models
     models = served.sentence_models
-    encoder = await run_in_thread(request, lambda _: models.encoder())
+    encoder = await run_in_thread(request, queue, lambda _: models.encoder())
     name = name_of(encoder, body.model, served.names)
     if body.dimensions not in (None, encoder.dimension):
         message = f"dimensions: {name} makes vectors of {encoder.dimension} numbers and no others"
         raise RefusedError(400, message, param="dimensions")
-    vectors, tokens = await run_in_thread(request, lambda cancellation: _encode(models, body, cancellation))
+    vectors, tokens = await run_in_thread(request, queue, lambda cancellation: _encode(models, body, cancellation))
     return schemas.EmbeddingResponse(
         data=[schemas.Embedding(index=index, embedding=_written(vector, body)) for index, vector in enumerate(vectors)],
         model=name,
@@ -58,10 +59,11 @@ def _written(vector: np.ndarray, body: schemas.EmbeddingRequest) -> list[float] 
 @router.post("/v2/rerank", tags=["vLLM"])
 async def rerank(body: schemas.RerankRequest, request: Request) -> schemas.RerankResponse:
     """Documents by how well they answer a query."""
-    served = service_of(request).served
+    service = service_of(request)
+    served, queue = service.served, service.queues.sentence_models
     models = served.sentence_models
-    name = name_of(await run_in_thread(request, lambda _: models.reranker()), body.model, served.names)
-    scores, tokens = await run_in_thread(request, lambda cancellation: _score(models, body, cancellation))
+    name = name_of(await run_in_thread(request, queue, lambda _: models.reranker()), body.model, served.names)
+    scores, tokens = await run_in_thread(request, queue, lambda cancellation: _score(models, body, cancellation))
     order = sorted(range(len(scores)), key=lambda index: -scores[index])[: body.top_n or None]
     shown = (
         {} if body.return_documents is False else {index: schemas.RankedText(text=body.texts[index]) for index in order}

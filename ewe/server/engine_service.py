@@ -1,59 +1,46 @@
 """What all routes share: engine, settings, admission control, metrics, and the way of a request into the engine."""
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 
-from ewe.engine.request import Prompt
 from ewe.engine.request import Request as EngineRequest
 from ewe.engine.status import EngineStatus
-from ewe.errors import InvalidRequestError, SchemaError
+from ewe.errors import SchemaError
 from ewe.llm import LLM
-from ewe.server.admission import AdmissionControl, check_prompts, check_room, tokens_to_ask
-from ewe.server.bridge import EngineMessage, EventLoopBridge, Run
+from ewe.server.admission import (
+    AdmissionControl,
+    check_prompt_texts,
+    check_prompts,
+    check_room,
+    check_texts,
+    tokens_to_ask,
+)
+from ewe.server.affinity import SESSION_HEADER, SeenKeys, affinity_key
+from ewe.server.bridge import EngineMessage, EventLoopBridge, Run, RunObserver
 from ewe.server.error_responses import RefusedError
+from ewe.server.fair_queue import WorkQueues, holder_of, tenant_of
 from ewe.server.metrics import Metrics, RunMeter
-from ewe.server.schemas.common import Document
-from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.server.orders import Order, passages_of
 from ewe.server.served_models import ModelNames, SentenceModels, no_model
 from ewe.server.settings import ServerSettings
 from ewe.server.stream_parts import wanted_events
 from ewe.server.tenants import Tenants
 from ewe.server.text_verifiers import TextVerifiers
 from ewe.summary import EngineSummary
-from ewe.tool_calls.use import ToolUse
-from ewe.types import Passage
 
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    from ewe.server.tracing import Tracing
 
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
-
-    max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
-    default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
-    prompt that holds more. tools: what may be called.
-    """
-
-    wanted: SamplingRequest
-    prompts: Callable[[LLM], Sequence[Prompt]]
-    count: int = 1
-    max_tokens: int | None = None
-    default_max_tokens: int | None = None
-    length_field: str = "max_tokens"
-    logprobs: int | None = None
-    prompt_logprobs: int | None = None
-    special_tokens: bool = True
-    question: str = ""
-    tools: ToolUse | None = None
+_MOST_DOCUMENT_BYTES = 1 << 19  # of a request together; answers show them, and each is looked through for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +56,17 @@ class Served:
 class Service:
     """One engine and its users. llm is None until `open` is called with the loaded engine."""
 
-    def __init__(self, llm: LLM | None, settings: ServerSettings) -> None:
+    def __init__(self, llm: LLM | None, settings: ServerSettings, tracing: Tracing | None = None) -> None:
         self.settings = settings
+        self._tracing = tracing
         self.has_keys = bool(settings.keys())
         self.created = int(time.time())
         self.tenants = Tenants(settings.users_per_key and len(settings.keys()) > 1)
-        self.metrics = Metrics(self.status, self._memory_counts)
-        self._builders = _thread()
+        self.metrics = Metrics(self.status, self._memory_counts, lambda: self.admission.by_key)
+        self.queues = WorkQueues(settings.max_queued_per_key)
         self._served: Served | None = None
         self._bridge: EventLoopBridge[EngineMessage] | None = None
+        self._seen_keys = SeenKeys()
         self.admission = AdmissionControl(settings.max_waiting + 1, settings.max_per_key)
         if llm is not None:
             self.open(llm)
@@ -148,10 +137,14 @@ class Service:
 
         Raises RefusedError or InvalidRequestError, and then holds nothing.
         """
+        self.check_alive()
         llm, wanted, key = self.llm, order.wanted, key_of(request)
         self.check_model(wanted.model)
         adapter = self.served.names.adapter(wanted.model)
         settings, field = self.settings, order.length_field
+        check_prompt_texts(order.texts[1], settings.max_prompt_bytes, self.max_model_len, order.texts[0])
+        documents = passages_of(wanted.documents)
+        check_texts((passage.text for passage in documents), _MOST_DOCUMENT_BYTES, "documents")
         limit = tokens_to_ask(order.max_tokens, order.default_max_tokens, settings.max_tokens, field)
         params = wanted.sampling_params(limit, order.logprobs, order.prompt_logprobs, settings.deadline)
         if params.n > self.settings.max_n:
@@ -159,7 +152,7 @@ class Service:
         asked = partial(
             EngineRequest,
             params=params,
-            documents=passages_of(wanted.documents),
+            documents=documents,
             add_special_tokens=order.special_tokens,
             salt=_salt(key, wanted.cache_salt),
             question=order.question,
@@ -169,22 +162,25 @@ class Service:
             closed_world=wanted.ewe.closed_world,
         )
         count = order.count * params.n
-        in_batch = bool(request.scope["state"].get("in_batch"))
-        holder = f"{key} (batches)" if in_batch else key  # a key's batches take no place from its other requests
-        self.admission.enter(holder, count, may_wait=not in_batch)
-        meter, leave = RunMeter(self.metrics), partial(self.admission.leave, holder, count)
+        holder = holder_of(request.scope)
+        self.admission.enter(holder, count, may_wait=not request.scope["state"].get("in_batch"))
+        leave = partial(self.admission.leave, holder, count)
+        observers: list[RunObserver] = [RunMeter(self.metrics)]
+        if self._tracing is not None:
+            observers.append(self._tracing.of_run(request.headers))
         loop = asyncio.get_running_loop()
         if self._bridge is None or self._bridge.loop is not loop:
             self._bridge = EventLoopBridge(loop)
         own_deadline = (wanted.ewe.deadline_s or self.settings.deadline) < self.settings.deadline
         # Who waits for the whole answer hears of no event before its end.
         events = wanted_events(wanted.ewe) if wanted.stream else frozenset()
-        run = Run(llm.client, self._bridge, events, meter.see, leave, own_deadline)
+        run = Run(llm.client, self._bridge, events, observers, leave, own_deadline, tenant_of(request.scope))
         try:
-            await loop.run_in_executor(self._builders, lambda: run.build(map(asked, order.prompts(llm))))
+            await self.queues.prompts.submit(run.tenant, lambda: run.build(map(asked, order.prompts(llm))))
             check_prompts(run.sequences, settings.max_prompt_tokens)
             check_room(run.sequences, order.max_tokens or 1, field, self.max_model_len)
             run.submit()
+            self._count_key(request.headers.get(SESSION_HEADER, ""), await request.json())
         except SchemaError as error:
             run.close()
             field = wanted.format_field if order.tools is None else "tools"
@@ -194,14 +190,15 @@ class Service:
             raise
         return run
 
-    async def in_thread(self, call: Callable[[], _T]) -> _T:
-        """What a call that takes long gives, made where it does not hold up others' streams."""
-        return await asyncio.get_running_loop().run_in_executor(self._builders, call)
+    def _count_key(self, session: str, body: Any) -> None:
+        """Counts whether a request came to where its like was answered before."""
+        if key := affinity_key(session, body):
+            self.metrics.see_key(key.partition(" ")[0], self._seen_keys.take(key))
 
     def close(self) -> None:
         """Ends the service's own threads; an app that is started once more gets new ones. The engine is its owner's."""
-        self._builders.shutdown(wait=False, cancel_futures=True)
-        self._builders = _thread()
+        self.queues.close()
+        self.queues = WorkQueues(self.settings.max_queued_per_key)
         if self._served is not None:
             self._served.verifiers.close()
             self._served = replace(self._served, verifiers=TextVerifiers(self.llm.config, self.llm.client.components))
@@ -216,23 +213,6 @@ def service_of(request: Request) -> Service:
 def key_of(request: Request) -> str:
     """Which key a request came with: a name for it that does not tell it; empty without keys."""
     return str(request.scope.get("state", {}).get("key", ""))
-
-
-def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
-    """Documents of a request as passages; raises InvalidRequestError if two have the same id."""
-    found = []
-    for number, item in enumerate(documents or (), 1):
-        document = Document(text=item) if isinstance(item, str) else item
-        values = document.model_dump(exclude={"id"})
-        found.append(Passage(id=document.id or f"document-{number}", **values))
-    if len({passage.id for passage in found}) < len(found):
-        raise InvalidRequestError("documents: two of them have the same id")
-    return found
-
-
-def _thread() -> ThreadPoolExecutor:
-    """A thread that begins with its first call."""
-    return ThreadPoolExecutor(1, thread_name_prefix="ewe-server-intake")
 
 
 def _salt(key: str, cache_salt: str | None) -> str:

@@ -1,6 +1,8 @@
 """Errors on the wire: every one has the same shape, and a status that tells a client what to do."""
 
+import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from fastapi import Request
@@ -9,10 +11,12 @@ from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
-from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError
+from ewe.errors import EngineDeadError, EWEError, InvalidRequestError, PromptTooLongError, SchemaError
 from ewe.server.schemas.common import ErrorBody, ErrorDetail
 
 RETRY_AFTER_S = 2
+_MOST_PROBLEMS = 16  # of one request that an answer tells
+_LONGEST_TOLD = 500  # characters of one problem
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
@@ -55,15 +59,30 @@ def refusal_of(error: Exception) -> RefusedError:
         return RefusedError(400, str(error), code="context_length_exceeded")
     if isinstance(error, InvalidRequestError):
         field, colon, _ = str(error).partition(": ")  # what is wrong with a field begins with its name
-        return RefusedError(400, str(error), param=field if colon and " " not in field else None)
+        code = "invalid_json_schema" if isinstance(error, SchemaError) else None
+        return RefusedError(400, str(error), param=field if colon and " " not in field else None, code=code)
     if isinstance(error, EngineDeadError):
         return RefusedError(500, f"the engine is not running: {error}", code="engine_dead", may_retry=False)
     return RefusedError(500, "an internal error; the server's log has it", code="internal_error", may_retry=False)
 
 
+def shortened(text: str) -> str:
+    """No answer repeats to its client all that the client sent."""
+    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
+
+
 def answer_of(refused: RefusedError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The HTTP answer for an error."""
     return JSONResponse(refused.body, refused.status, {**refused.headers, **(headers or {})})
+
+
+def code_of(body: bytes) -> str:
+    """The code of an error as servers send it; empty if that is none."""
+    try:
+        code = json.loads(body)["error"]["code"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return code if isinstance(code, str) else ""
 
 
 def add_handlers(app: Starlette) -> None:
@@ -92,7 +111,7 @@ def add_handlers(app: Starlette) -> None:
 
 
 def _invalid(error: RequestValidationError) -> RefusedError:
-    """What is wrong with a request, all of it; the first field is its param."""
+    """What is wrong with a request, its first problems; the first field is its param."""
     problems: dict[str, str] = {}
     # Of a field's alternatives, those that a value of its type could have been tell more than those that it could not.
     for item in sorted(error.errors(), key=lambda item: item["type"].endswith("_type")):
@@ -103,7 +122,9 @@ def _invalid(error: RequestValidationError) -> RefusedError:
         name = _field_name(item["loc"])
         problems.setdefault(name, _problem(item, name))
     first = next(iter(problems), None)
-    return RefusedError(400, "; ".join(problems.values()), param=first or None)
+    told = "; ".join(shortened(problem) for problem in islice(problems.values(), _MOST_PROBLEMS))
+    more = len(problems) - _MOST_PROBLEMS
+    return RefusedError(400, f"{told}; and {more} more" if more > 0 else told, param=shortened(first or "") or None)
 
 
 def _not_json(reason: str) -> RefusedError:

@@ -2,15 +2,16 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import wraps
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from ewe.server.error_responses import RefusedError
+from ewe.server.json_bodies import BoundedRequest
 from ewe.server.schemas.common import RequestModel
 
 HEADER = "x-ewe-ignored"
@@ -47,7 +48,7 @@ class IgnoredFields:
 
 
 class RequestRoute(APIRoute):
-    """A route whose requests are looked through for fields without effect before they are served."""
+    """A route whose requests are bounded, and looked through for fields without effect, before they are served."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         @wraps(endpoint)
@@ -60,6 +61,15 @@ class RequestRoute(APIRoute):
         # With the types themselves in place of their names, which FastAPI could not look up from here.
         looked_through.__signature__ = inspect.signature(endpoint, eval_str=True)  # type: ignore[attr-defined]
         super().__init__(path, looked_through, **settings)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What serves a request."""
+        handle = super().get_route_handler()
+
+        async def handle_bounded(request: Request) -> Response:
+            return await handle(BoundedRequest(request.scope, request.receive))
+
+        return handle_bounded
 
 
 class _Ignored(NamedTuple):

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from ewe.longterm.records import Memory, MemorySource
-from ewe.longterm.scoring.verimem import write_time_prior
+from ewe.longterm.records import Memory
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change
 from ewe.server.error_responses import RefusedError
@@ -20,16 +19,21 @@ router = APIRouter(prefix="/v1/memories", tags=["EWE"], responses=ERROR_RESPONSE
 
 _Place = Annotated[schemas.MemoryPlace, Query()]
 _Deletion = Annotated[schemas.MemoryDeletion, Query()]
+_Reading = Annotated[schemas.MemoryReading, Query()]
 _Listing = Annotated[schemas.MemoryListing, Query()]
 
 
 @router.post("")
 async def add_memory(body: schemas.NewMemory, request: Request) -> schemas.WireMemory:
     """Remembers a text; the same words again are the memory that is there. Contradictions are found and marked."""
-    access, source = MemoryAccess(request), _source(body.source, body.user)
+    access = MemoryAccess(request)
+    source = access.source(body.source, body.user)
 
     def add(service: MemoryService) -> Memory:
-        return service.add(body.content, access.scope(body), source, body.kind, body.metadata, body.valid_from)
+        return service.add(
+            body.content, access.scope(body), source, body.kind, body.metadata, body.valid_from,
+            created_at=body.created_at, observed_at=body.observed_at,
+        )  # fmt: skip
 
     return access.schema_of(await access.run(add))
 
@@ -55,10 +59,10 @@ async def search_memories(body: schemas.MemorySearchRequest, request: Request) -
 
 
 @router.get("/{memory_id}")
-async def get_memory(memory_id: str, place: _Place, request: Request) -> schemas.WireMemory:
-    """One memory."""
+async def get_memory(memory_id: str, wanted: _Reading, request: Request) -> schemas.WireMemory:
+    """One memory, as it is or was at a time."""
     access = MemoryAccess(request)
-    return access.schema_of(await access.run(lambda service: access.find(service, place, memory_id)))
+    return access.schema_of(await access.run(lambda service: access.read(service, wanted, memory_id)))
 
 
 @router.patch("/{memory_id}")
@@ -68,6 +72,8 @@ async def edit_memory(memory_id: str, body: schemas.MemoryEdit, request: Request
 
     def edit(service: MemoryService) -> Memory:
         memory = access.find(service, body, memory_id, to_change=True)
+        if body.by is not None and body.content is not None:
+            return service.restate(memory, body.content, access.source(body.by, body.user))
         since = body.valid_from if "valid_from" in given else memory.valid_from
         until = body.valid_until if "valid_until" in given else memory.valid_until
         change = Change(content=body.content, metadata=body.metadata, valid=(since, until))
@@ -92,7 +98,8 @@ async def memory_history(memory_id: str, place: _Place, request: Request) -> sch
 @router.post("/{memory_id}/feedback")
 async def give_feedback(memory_id: str, body: schemas.MemoryFeedback, request: Request) -> schemas.FeedbackAnswer:
     """Somebody says that a memory is right or wrong; each voice counts once until it changes its mind."""
-    access, by = MemoryAccess(request), _source(body.by, body.user)
+    access = MemoryAccess(request)
+    by = access.source(body.by, body.user)
 
     def feedback(service: MemoryService) -> schemas.FeedbackAnswer:
         memory = access.find(service, body, memory_id, to_change=True)
@@ -149,10 +156,3 @@ def _deleted(
     if scrub:
         service.store.scrub()
     return schemas.Deleted(deleted=count, receipt=list(receipt), scrubbed=scrub)
-
-
-def _source(given: schemas.Source, user: str) -> MemorySource:
-    """Who says it: the user himself unless the request names somebody; as reliable as that kind of source is."""
-    name = (user if given.kind == "user" else "") if given.id is None else given.id
-    said = MemorySource(given.kind, name)
-    return MemorySource(given.kind, name, write_time_prior(said) if given.reliability is None else given.reliability)

@@ -26,16 +26,24 @@ _Family = type[GaugeMetricFamily] | type[CounterMetricFamily]
 
 
 class Metrics:
-    """The metrics of one app; status: the engine's, None while there is no engine; memories: counts of their events."""
+    """The metrics of one app; status: the engine's, None while there is no engine; memories: counts of their events.
+
+    tenants: answers under way by the name of their key.
+    """
 
     def __init__(
-        self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]] = dict
+        self,
+        status: Callable[[], EngineStatus | None],
+        memories: Callable[[], Mapping[str, int]] = dict,
+        tenants: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_EngineFigures(status, memories))
+        self._registry.register(_EngineFigures(status, memories, tenants))
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of the prompts of finished requests.")
         self.generation_tokens = self._counter("generation_tokens", "Tokens of finished answers.")
         self.requests = self._counter("request_success", "Finished answers, by reason.", "finished_reason")
+        self._keyed = self._counter("affinity_requests", "Requests that can be foreseen to share units.", "kind")
+        self._key_hits = self._counter("affinity_hits", "Those of them whose like was answered here before.", "kind")
         self.backtracks = self._counter("backtracks", "Sentences that were taken back.")
         self.discarded = self._counter("tokens_discarded", "Tokens that were written and taken back.")
         self.sentences = self._counter("sentences", "Final sentences, by verdict.", "verdict")
@@ -52,6 +60,11 @@ class Metrics:
     def text(self) -> bytes:
         """All of them in Prometheus' text format."""
         return generate_latest(self._registry)
+
+    def see_key(self, kind: str, was_here: bool) -> None:
+        """Counts a request with a key of this kind; was_here: whether its like was answered here before."""
+        self._keyed.labels(kind).inc()
+        self._key_hits.labels(kind).inc(was_here)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"ewe:{name}", text, labels, registry=self._registry)
@@ -88,6 +101,9 @@ class RunMeter:
         elif event.kind == "finish":
             self._see_end(sequence, event.generation)
 
+    def close(self) -> None:
+        """Nothing is left to count."""
+
     def _see_token(self, sequence: Sequence, index: int) -> None:
         now = time.monotonic()
         last = self._last_token.setdefault(sequence, {})
@@ -108,8 +124,13 @@ class RunMeter:
 
 
 class _EngineFigures(Collector):
-    def __init__(self, status: Callable[[], EngineStatus | None], memories: Callable[[], Mapping[str, int]]) -> None:
-        self._status, self._memories = status, memories
+    def __init__(
+        self,
+        status: Callable[[], EngineStatus | None],
+        memories: Callable[[], Mapping[str, int]],
+        tenants: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._status, self._memories, self._tenants = status, memories, tenants
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         """Figures of this moment, none of the engine while there is none; every event, also if it has not happened."""
@@ -123,6 +144,11 @@ class _EngineFigures(Collector):
         for event in EVENTS:
             family.add_metric([event], counts.get(event, 0))
         yield family
+        text = "Answers under way, written or waiting, by the key that asked (a digest; empty without keys)."
+        under_way = GaugeMetricFamily("ewe:tenant_requests", text, labels=["tenant"])
+        for tenant, count in self._tenants().items():
+            under_way.add_metric([tenant], count)
+        yield under_way
 
 
 def _figures(status: EngineStatus) -> dict[str, tuple[str, _Family, float]]:

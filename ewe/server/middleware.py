@@ -1,7 +1,9 @@
-"""Around every request: keys, limits of bodies, an id, and a line in the log.
+"""Around every request: keys, limits of heads and bodies, an id, and a line in the log.
 
 Plain ASGI: with Starlette's BaseHTTPMiddleware the routes would not learn that a client has hung up.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
@@ -13,17 +15,26 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ewe.server.body_limits import BodyBudget, limited, too_large
 from ewe.server.error_responses import RefusedError, answer_of, refusal_of
+from ewe.server.fair_queue import tenant_of
 from ewe.server.ignored import HEADER as IGNORED_HEADER
+from ewe.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from ewe.server.tracing import Tracing
 
 _log = logging.getLogger("ewe.server")
-_PROBES = frozenset({"/health", "/metrics", "/ping", "/ready"})
+PROBES = frozenset({"/health", "/metrics", "/ping", "/ready"})
+_MOST_HEADERS = 256  # what is done with each of them may take the longer the more there are
+_BODIES, _FILES = 16, 2  # largest ones of a tenant that may be under way at once
+_OPEN = frozenset({"/health", "/ping"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 def set_up_logs(form: Literal["text", "json"]) -> None:
@@ -37,10 +48,20 @@ def set_up_logs(form: Literal["text", "json"]) -> None:
         logger.propagate = False
 
 
+def open_tracing(settings: ServerSettings) -> Tracing | None:
+    """What makes spans, if the settings ask for them; raises ConfigError where its packages are missing."""
+    if not settings.tracing:
+        return None
+    from ewe.server.tracing import Tracing
+
+    return Tracing.to_collector()
+
+
 def log_request(scope: Scope, request_id: str, status: int, seconds: float) -> None:
     """One line for a request. status 0: the client had gone before the answer."""
+    trace = {"trace_id": scope["state"]["trace_id"]} if "trace_id" in scope["state"] else {}
     fields = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": round(seconds, 4)}
-    _log.info("request", extra={"fields": {"request_id": request_id, **fields}})
+    _log.info("request", extra={"fields": {"request_id": request_id, **trace, **fields}})
 
 
 class _Formatter(logging.Formatter):
@@ -65,16 +86,12 @@ def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-_OPEN = frozenset({"/health", "/ping"})
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-
-
 class RequestLogMiddleware:
     """Gives every request an id and a line in the log, and its answer the headers about both. Goes around all else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._told = dict.fromkeys(_PROBES, 200)
+        self._told = dict.fromkeys(PROBES, 200)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -102,7 +119,7 @@ class RequestLogMiddleware:
             # Probes come every second: what they hear has a line when it changes.
             if self._told.get(scope["path"]) != status:
                 log_request(scope, request_id, status, time.monotonic() - begin)
-            if scope["path"] in _PROBES:
+            if scope["path"] in PROBES:
                 self._told[scope["path"]] = status
 
 
@@ -118,6 +135,8 @@ class AccessMiddleware:
         self._keys = [hashlib.sha256(key.encode()).digest() for key in keys]
         self._max_body_bytes = max_body_bytes
         self._max_file_bytes = max(max_file_bytes, max_body_bytes)
+        self._bodies = BodyBudget(_BODIES * self._max_body_bytes)
+        self._files = BodyBudget(_FILES * self._max_file_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -142,42 +161,27 @@ class AccessMiddleware:
                 await answer_of(refusal_of(error))(scope, receive, send)
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if len(scope["headers"]) > _MOST_HEADERS:
+            raise RefusedError(431, f"a request may have {_MOST_HEADERS} headers", code="too_many_headers")
         if self._keys and "key" not in scope["state"]:  # a line of a batch has its owner's
             scope["state"]["key"] = self._name_of_key(headers.get("authorization", ""))
             if not scope["state"]["key"] and scope["path"] not in _OPEN:
                 message = "this server needs an API key: send it as `Authorization: Bearer KEY`"
                 raise RefusedError(401, message, code="invalid_api_key")
         length = headers.get("content-length", "")
-        most = self._max_file_bytes if scope["path"] == "/v1/files" else self._max_body_bytes
+        is_file = scope["path"] == "/v1/files"
+        most = self._max_file_bytes if is_file else self._max_body_bytes
         if length.isdecimal() and int(length) > most:
-            raise _too_large(most)
-        await self._app(scope, _limited(receive, most), send)
+            raise too_large(most)
+        budget = self._files if is_file else self._bodies
+        with budget.share(tenant_of(scope)) as take:
+            await self._app(scope, limited(receive, most, take), send)
 
     def _name_of_key(self, authorization: str) -> str:
         """A name for the key that does not tell it; empty for a wrong one. Takes the same time for any key."""
         digest = hashlib.sha256(_given_key(authorization)).digest()
         matches = [hmac.compare_digest(digest, key) for key in self._keys]
         return hashlib.sha256(b"name" + digest).hexdigest()[:16] if any(matches) else ""
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    """`receive`, refusing to read on where a body without a length grows too large."""
-    seen = 0
-
-    async def limited() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > most:
-            # FastAPI, which is reading the body, takes no other error for an answer.
-            raise HTTPException(413, str(_too_large(most)))
-        return message
-
-    return limited
-
-
-def _too_large(most: int) -> RefusedError:
-    return RefusedError(413, f"the body is larger than {most} bytes", code="body_too_large")
 
 
 def _given_key(authorization: str) -> bytes:

@@ -1,14 +1,20 @@
 """Routes for those who run the server: is it alive and ready, what does it do, which models; tokens of texts."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from ewe.conversation import texts_of
 from ewe.llm import LLM
 from ewe.server import VERSION
+from ewe.server.admission import check_prompt_texts
 from ewe.server.engine_service import Service, key_of, service_of
 from ewe.server.ignored import RequestRoute
 from ewe.server.schemas import operation_schemas as schemas
+from ewe.server.schemas.chat_schemas import Message
 from ewe.server.schemas.common import ERROR_RESPONSES
+from ewe.server.streaming import run_in_thread
 
 router = APIRouter(tags=["Operation"], responses=ERROR_RESPONSES)
 tokens_router = APIRouter(tags=["vLLM"], route_class=RequestRoute, responses=ERROR_RESPONSES)
@@ -27,10 +33,11 @@ async def health(request: Request) -> schemas.Health:
 
 
 @router.get("/ready")
-async def ready(request: Request) -> schemas.State:
+async def ready(request: Request) -> schemas.Ready:
     """Whether requests can be served now: the model is loaded, the engine's loop turns, the server is not stopping."""
-    service_of(request).check_ready()
-    return schemas.State(status="ready")
+    service = service_of(request)
+    service.check_ready()
+    return schemas.Ready(status="ready", capacity=service.admission.capacity)
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
@@ -41,7 +48,7 @@ async def metrics(request: Request) -> Response:
 
 @router.get("/ping")
 @router.post("/ping")
-async def ping(request: Request) -> schemas.State:
+async def ping(request: Request) -> schemas.Ready:
     """The same as /ready, where load balancers and SageMaker ask."""
     return await ready(request)
 
@@ -54,16 +61,21 @@ async def version() -> schemas.Version:
 
 @router.get("/v1/models", tags=["OpenAI"])
 async def list_models(request: Request) -> schemas.ModelList:
-    """The one model that is served, under each of its names, and with each of its adapters."""
+    """The one model that is served, under each of its names and with each of its adapters; then those of retrieval."""
     service = service_of(request)
     names = service.served.names
-    return schemas.ModelList(data=[_model(service, name) for name in (*names.listed, *names.adapters)])
+    models = [_model(service, name) for name in (*names.listed, *names.adapters)]
+    known = {model.id for model in models}
+    beside = [name for name in service.served.sentence_models.listed if name not in known]
+    return schemas.ModelList(data=[*models, *(_sentence_model(service, name) for name in beside)])
 
 
 @router.get("/v1/models/{model:path}", tags=["OpenAI"])
 async def retrieve_model(model: str, request: Request) -> schemas.Model:
     """The model of this name."""
     service = service_of(request)
+    if model in service.served.sentence_models.listed and model not in service.served.names:
+        return _sentence_model(service, model)
     return _model(service, service.check_model(model))
 
 
@@ -73,7 +85,9 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
     service = service_of(request)
     service.check_model(body.model)
     llm = service.llm
-    ids = await service.in_thread(lambda: _token_ids(llm, body))
+    field, texts = ("prompt", [body.prompt or ""]) if body.messages is None else ("messages", _texts(body.messages))
+    check_prompt_texts(texts, service.settings.max_prompt_bytes, service.max_model_len, field)
+    ids = await run_in_thread(request, service.queues.tokens, lambda _: _token_ids(llm, body))
     return schemas.TokenizeResponse(
         count=len(ids),
         max_model_len=service.max_model_len,
@@ -88,7 +102,12 @@ async def detokenize(body: schemas.DetokenizeRequest, request: Request) -> schem
     service = service_of(request)
     service.check_model(body.model)
     llm = service.llm
-    return schemas.DetokenizeResponse(prompt=await service.in_thread(lambda: _text(llm, body.tokens)))
+    text = await run_in_thread(request, service.queues.tokens, lambda _: _text(llm, body.tokens))
+    return schemas.DetokenizeResponse(prompt=text)
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    return texts_of([message.for_template for message in messages])
 
 
 def _token_ids(llm: LLM, body: schemas.TokenizeRequest) -> list[int]:
@@ -104,6 +123,11 @@ def _token_ids(llm: LLM, body: schemas.TokenizeRequest) -> list[int]:
 def _text(llm: LLM, tokens: list[int]) -> str:
     llm.client.engine.input_processor.check_ids("tokens", tokens)
     return str(llm.tokenizer.decode(tokens))
+
+
+def _sentence_model(service: Service, name: str) -> schemas.Model:
+    task = service.served.sentence_models.listed[name]
+    return schemas.Model(id=name, created=service.created, max_model_len=None, task=task)
 
 
 def _model(service: Service, name: str) -> schemas.Model:

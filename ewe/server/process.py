@@ -14,9 +14,10 @@ from starlette.types import ASGIApp
 from ewe.llm import LLM
 from ewe.loading import OnLoad
 from ewe.server.app import create_app
-from ewe.server.draining import FLUSH_S, LISTEN_FD, DrainingServer, listen
+from ewe.server.draining import FLUSH_S, DrainingServer
 from ewe.server.engine_service import Service
-from ewe.server.middleware import set_up_logs
+from ewe.server.listener import LISTEN_FD, listen
+from ewe.server.middleware import open_tracing, set_up_logs
 from ewe.server.settings import ServerSettings
 from ewe.server.start_report import StartLog, report_engine, report_start
 
@@ -36,12 +37,12 @@ def serve(settings: ServerSettings, load: Load, notes: Sequence[str] = ()) -> No
     """
     set_up_logs(settings.log_format)
     begin = time.monotonic()
-    app = create_app(None, settings)
+    app = create_app(None, settings, open_tracing(settings))
     if LISTEN_FD in os.environ:
         threading.Thread(target=end_with_input, name="ewe-parent", daemon=True).start()
     listener = listen(settings)
     report_start(app, settings, listener.getsockname()[1], notes)
-    server = _Server(app, app.state.service, settings.drain)
+    server = _Server(app, app.state.service, settings)
     _dump_stacks()
     loader = threading.Thread(target=server.load, args=(load, begin), name="ewe-load", daemon=True)
     loader.start()
@@ -67,10 +68,10 @@ def _dump_stacks() -> None:
 
 
 class _Server(DrainingServer):
-    def __init__(self, app: ASGIApp, service: Service, drain_s: float) -> None:
-        super().__init__(app)
+    def __init__(self, app: ASGIApp, service: Service, settings: ServerSettings) -> None:
+        super().__init__(app, settings)
         self._service = service
-        self._drain_s = drain_s
+        self._drain_s = settings.drain
         self._llm: LLM | None = None
 
     def load(self, load: Load, begin: float) -> None:

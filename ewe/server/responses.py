@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import TypeAdapter
 
-from ewe.conversation import question_of
+from ewe.conversation import question_of, texts_of
 from ewe.server.answers import citations, ewe_result, usage
 from ewe.server.bridge import Run
-from ewe.server.engine_service import Order, Service, service_of
+from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError
 from ewe.server.ignored import RequestRoute
+from ewe.server.orders import Order
 from ewe.server.responses_events import ResponseEvents
 from ewe.server.schemas import response_schemas as schemas
 from ewe.server.schemas.common import ERROR_RESPONSES, EVENT_STREAM
@@ -38,6 +39,7 @@ def _order(body: schemas.ResponsesRequest) -> Order:
     return Order(
         wanted=body,
         prompts=lambda llm: [llm.chat_prompt(messages)],
+        texts=("input", texts_of(messages)),
         max_tokens=body.max_output_tokens,
         length_field="max_output_tokens",
         logprobs=body.wants_logprobs,

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from ewe.config import RetrievalConfig
 from ewe.errors import ConfigError
@@ -13,7 +13,7 @@ from ewe.lazy import warm
 from ewe.retrieval.encoders import SentenceEncoder
 from ewe.retrieval.open_retriever import models_of
 from ewe.retrieval.reranker import CrossEncoderScorer
-from ewe.server.error_responses import RefusedError
+from ewe.server.error_responses import RefusedError, shortened
 
 
 class ModelNames:
@@ -46,11 +46,14 @@ class ModelNames:
 def no_model(name: str, names: ModelNames) -> RefusedError:
     """The refusal of a name that is none of these."""
     here = " or ".join(map(repr, (*names.listed, *names.adapters)))
-    return RefusedError(404, f"there is no model {name!r} here; {here} is", param="model", code="model_not_found")
+    return RefusedError(
+        404, f"there is no model {shortened(name)!r} here; {here} is", param="model", code="model_not_found"
+    )
 
 
 _MISSING = "this server has no {}: set retrieval.{} to a folder or hub id"
 _T = TypeVar("_T")
+SentenceTask = Literal["embed", "rerank"]
 
 _log = logging.getLogger("ewe.server")
 
@@ -62,6 +65,16 @@ class SentenceModels:
         self._settings = settings
         self._encoder, self._reranker = models_of(retriever)
         self._loading = threading.Lock()
+
+    @property
+    def listed(self) -> dict[str, SentenceTask]:
+        """What each does by the name that everybody is told; nothing is loaded for it."""
+        models: tuple[tuple[SentenceEncoder | CrossEncoderScorer | None, str | None, SentenceTask], ...] = (
+            (self._encoder, self._settings.encoder, "embed"),
+            (self._reranker, self._settings.reranker, "rerank"),
+        )
+        named = ((named if model is None else model.name, task) for model, named, task in models)
+        return {ModelNames(name).listed[0]: task for name, task in named if name is not None}
 
     def encoder(self) -> SentenceEncoder:
         """The encoder; raises RefusedError where there is none, or one that cannot be loaded."""

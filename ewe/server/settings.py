@@ -21,14 +21,20 @@ class ServerSettings(Settings):
     part). api_key_file: one key a line.
     users_per_key: whether each of several keys has memories of its own, whatever its users are called. cors_origins:
     web sites whose pages may ask. max_waiting: answers that may wait for a place among those that are written;
-    max_per_key: answers under way that one key may have. max_tokens, max_n: the most that a request may ask for (None:
+    max_per_key: answers under way that one key may have; max_queued_per_key: requests of one key that may wait for one
+    kind of other work, such as verification. max_prompt_bytes: of the text of all prompts of a
+    request (None: 16 per token of the model's length, at least 64 KiB). max_connections: open at once (None: half
+    of the files that the process may open); header_timeout: seconds for the head of a request; body_timeout: seconds in
+    which some of a body must come, or some of an answer be taken; keep_alive: seconds from an answer to the next
+    request. max_tokens, max_n: the most that a request may ask for (None:
     what the model's length leaves). strict: whether fields that this server does not know are refused, not ignored.
     deadline: seconds after which an answer ends with what it has; drain: seconds that answers have to end in when the
     server is told to stop; ping: seconds of silence in a stream before a comment; stalled_after: seconds in which the
     engine's loop must turn to count as ready, more than any pass takes: a router kills whoever stalls. tool_parser: how
     the model's tool calls are read (auto: as its chat template or its tokenizer suggests; none: requests with tools are
-    refused). batch_folder: where files and batches are kept (None: there are none); batch_bytes: the most that one key
-    may keep there; batch_concurrency: requests of all batches under way.
+    refused). tracing: whether spans go to OpenTelemetry's collector, which its own variables name. batch_folder: where
+    files and batches are kept (None: there are none); batch_bytes: the most that one key may keep there;
+    batch_concurrency: requests of all batches under way.
     """
 
     host: str = "127.0.0.1"
@@ -40,8 +46,14 @@ class ServerSettings(Settings):
     cors_origins: tuple[str, ...] = ()
     max_waiting: int = Field(256, ge=0)
     max_per_key: int | None = Field(None, gt=0)
+    max_queued_per_key: int = Field(32, gt=0)
     max_body_bytes: int = Field(4 << 20, gt=0)
+    max_prompt_bytes: int | None = Field(None, gt=0)
     max_prompt_tokens: int | None = Field(None, gt=0)
+    max_connections: int | None = Field(None, gt=0)
+    header_timeout: float = Field(20.0, gt=0)
+    body_timeout: float = Field(30.0, gt=0)
+    keep_alive: int = Field(60, gt=0)
     max_tokens: int | None = Field(None, gt=0)
     max_n: int = Field(16, gt=0)
     strict: bool = False
@@ -51,6 +63,7 @@ class ServerSettings(Settings):
     stalled_after: float = Field(300.0, gt=0)
     tool_parser: Literal["auto", "hermes", "llama3", "mistral", "none"] = "auto"
     log_format: Literal["text", "json"] = "text"
+    tracing: bool = False
     batch_folder: Path | None = None
     batch_bytes: int = Field(4 << 30, gt=0)
     batch_concurrency: int = Field(8, gt=0)

@@ -71,7 +71,7 @@ def report_choice(config: Config) -> None:
 def report_start(app: FastAPI, settings: ServerSettings, port: int, notes: Sequence[str] = ()) -> None:
     """Prints where the server listens and what it answers, before anything is loaded."""
     say(f"ewe {VERSION} listens on {address(settings.host, port)}; /ready says when the model is loaded")
-    for line in (*_warnings(settings), *notes):
+    for line in (*warnings(settings), *notes):
         say(line)
     for line in changed("server", settings):
         say(f"setting {line}")
@@ -109,7 +109,8 @@ def changed(group: str, settings: BaseModel) -> Iterator[str]:
             yield f"{path} = {value}"
 
 
-def _warnings(settings: ServerSettings) -> Iterator[str]:
+def warnings(settings: ServerSettings) -> Iterator[str]:
+    """What whoever runs the server should think about. Raises ConfigError for keys that cannot be read."""
     try:
         is_local = settings.host == "localhost" or ipaddress.ip_address(settings.host).is_loopback
     except ValueError:

@@ -5,6 +5,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -15,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 from ewe.report.jsonable import jsonable
 from ewe.server.answers import check_finished
 from ewe.server.bridge import Run, RunEvent
-from ewe.server.engine_service import Service, key_of, service_of
+from ewe.server.engine_service import Service, service_of
 from ewe.server.error_responses import RefusedError, refusal_of
+from ewe.server.fair_queue import FairQueue, holder_of, tenant_of
 from ewe.server.logprobs import Piece, token_pieces
 from ewe.server.schemas.common import AnswerModel
 from ewe.server.schemas.sampling_schemas import SamplingRequest
@@ -36,6 +38,8 @@ def comment(text: str) -> str:
 
 
 PING = comment("ping")
+DEATH = comment("engine_dead")
+"""Before the record of an engine's death, which each API spells in its own way: for whoever asks elsewhere then."""
 
 
 def record(data: Any) -> str:
@@ -99,7 +103,9 @@ class StreamedAnswer(ABC):
         prompt: which one it answers; with_prompt: whether the tokens of the prompt come before its own.
         """
         tokenizer, prompt_ids = self._service.llm.tokenizer, self._run.sequences[prompt].request.prompt_ids
-        return await self._service.in_thread(lambda: tell(token_pieces(tokenizer, prompt_ids, generation, with_prompt)))
+        return await self._service.queues.ends.submit(
+            self._run.tenant, lambda: tell(token_pieces(tokenizer, prompt_ids, generation, with_prompt))
+        )
 
 
 class RunStream(StreamingResponse):
@@ -179,7 +185,8 @@ async def _records(run: Run, answer: StreamedAnswer, ping_s: float) -> AsyncIter
     except Exception as error:  # the status has been sent: all that is left is to say it in the stream
         if not isinstance(error, RefusedError):
             _log.exception("a stream failed")
-        told += answer.fail(refusal_of(error))
+        refused = refusal_of(error)
+        told += (DEATH if refused.code == "engine_dead" else "") + answer.fail(refused)
     yield told + DONE
 
 
@@ -205,13 +212,12 @@ class Cancellation:
             yield items[start : start + size]
 
 
-async def run_in_thread(request: Request, work: Callable[[Cancellation], _T]) -> _T:
+async def run_in_thread(request: Request, queue: FairQueue, work: Callable[[Cancellation], _T]) -> _T:
     """What the work gives; raises RefusedError where there is no room, no time left, or nobody waits any more."""
-    service, key, cancellation = service_of(request), key_of(request), Cancellation()
-    service.admission.enter(key)
-    running = asyncio.ensure_future(asyncio.to_thread(work, cancellation))
-    try:
-        return await unless_gone(request, running, service.settings.deadline)
-    finally:
-        cancellation.cancel()
-        service.admission.leave(key)
+    service, cancellation = service_of(request), Cancellation()
+    with service.admission.work(holder_of(request.scope)):
+        running = queue.submit(tenant_of(request.scope), partial(work, cancellation))
+        try:
+            return await unless_gone(request, running, service.settings.deadline)
+        finally:
+            cancellation.cancel()

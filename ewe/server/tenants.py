@@ -29,6 +29,10 @@ class Tenants:
             return scope.user, scope.agent
         return scope.user.removeprefix(f"{key}/"), scope.agent.removeprefix(f"{key}/")
 
+    def voice(self, key: str, user: str) -> str:
+        """What a user is called as the source of a memory: as in the scope, so that both are erased together."""
+        return self.scope(key, user, "").user if user else ""
+
     def owns(self, key: str, scope: Scope) -> bool:
         """Whether a key's caller may list the memories of a scope: of its own users or agents, or shared."""
         return not self.separate or scope.shared or (scope.user or scope.agent).startswith(f"{key}/")

@@ -1,6 +1,7 @@
 """/v1/verify: a text in, its sentences with verdicts and evidence out."""
 
 from contextlib import closing
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -9,15 +10,18 @@ from pydantic import AliasPath, Field
 from ewe.checked import CheckedText
 from ewe.checking import check_text
 from ewe.errors import InvalidRequestError
+from ewe.server.admission import check_texts
 from ewe.server.answers import support_score, wire_source
-from ewe.server.engine_service import passages_of, service_of
+from ewe.server.engine_service import service_of
 from ewe.server.ignored import RequestRoute
+from ewe.server.orders import passages_of
 from ewe.server.schemas import common as schemas
 from ewe.server.streaming import Cancellation, run_in_thread
 from ewe.server.text_verifiers import TextVerifiers, TimedVerifier
 
 router = APIRouter(tags=["EWE"], route_class=RequestRoute)
 
+_MOST_BYTES = 1 << 18  # of a text and what it answers: a hundred pages
 _BATCH = 8  # sentences per call of the verifier: a call that has begun cannot be broken off
 
 
@@ -76,8 +80,10 @@ class VerifyResponse(schemas.AnswerModel):
 @router.post("/v1/verify", response_model=VerifyResponse, responses=schemas.ERROR_RESPONSES)
 async def verify(body: VerifyRequest, request: Request) -> VerifyResponse:
     """Checks a text sentence by sentence against the documents given, else against the datastore; writes nothing."""
-    verifiers = service_of(request).served.verifiers
-    return _response(await run_in_thread(request, lambda cancellation: _check(verifiers, body, cancellation)))
+    check_texts((body.text, body.prompt), _MOST_BYTES, "text")
+    service = service_of(request)
+    check = partial(_check, service.served.verifiers, body)
+    return _response(await run_in_thread(request, service.queues.verification, check))
 
 
 def _check(verifiers: TextVerifiers, body: VerifyRequest, cancellation: Cancellation) -> CheckedText:

@@ -4,11 +4,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from jinja2 import TemplateError
 
+from ewe.control_marks import Marker
 from ewe.conversation import Message
 from ewe.errors import InvalidRequestError
 from ewe.tool_calls.formats import FORMATS
@@ -40,17 +42,28 @@ class ChatTemplate:
         self._model_name = model_name
 
     def render(self, messages: Sequence[Message], tools: ToolUse | None = None) -> str:
-        """The prompt for a conversation; it already holds its BOS. Raises InvalidRequestError."""
+        """The prompt for a conversation; it already holds its BOS.
+
+        Control tokens that messages and tools spell are marked, so that they stay text. Raises InvalidRequestError,
+        also for a template that makes control tokens of texts that spell none.
+        """
         if getattr(self._tokenizer, "chat_template", None) is None:
             raise InvalidRequestError(f"the model {self._model_name!r} has no chat template: use generate()")
         if not messages:
             raise InvalidRequestError("messages is empty: give at least one message")
         offered = tools.request.tools if tools is not None else ()
+        if self._makes_control_tokens:
+            raise InvalidRequestError(
+                f"the chat template of the model {self._model_name!r} changes texts so that control tokens come out of "
+                "them: use generate(), or give the tokenizer another template"
+            )
         if not offered and not _has_tools(messages):
-            return self._render(list(messages))
+            return self._render([self._marker.message(message) for message in messages])
+        called = [self._marker.message(message) for message in for_template(messages)]
+        offered = tuple(_marked_tool(tool, self._marker) for tool in offered)
         if not (self._shows_tools if tools is None else tools.in_template):
-            return self._render(for_plain_template(messages, offered))
-        return self._render(for_template(messages), [tool.to_openai() for tool in offered] or None)
+            return self._render(for_plain_template(called, offered))
+        return self._render(called, [tool.to_openai() for tool in offered] or None)
 
     def tool_use(
         self, request: ToolRequest | None, parser: str = "auto", answer_schema: Mapping[str, Any] | None = None
@@ -71,6 +84,22 @@ class ChatTemplate:
         added = getattr(self._tokenizer, "added_tokens_encoder", {})
         token_ids = {text: added[text] for text in form.tokens if text in added}
         return ToolUse(request, form, in_template, token_ids, answer_schema)
+
+    @cached_property
+    def _marker(self) -> Marker:
+        return Marker(self._tokenizer)
+
+    @cached_property
+    def _makes_control_tokens(self) -> bool:
+        """Whether the template changes case or white space, so that what is no control token becomes one."""
+        texts = self._marker.texts
+        spelled = [form for text in texts for form in (text.upper(), text.lower(), " ".join(text)) if form not in texts]
+        said = [[self._marker.message({"role": "user", "content": text})] for text in ("\n".join(spelled), "Hello.")]
+        try:
+            changed, plain = (self._marker.num_control(self._render(messages)) for messages in said)
+        except InvalidRequestError:  # it wants other roles, and is judged by what it makes of them
+            return False
+        return changed > plain
 
     @cached_property
     def _shows_tools(self) -> bool:
@@ -102,6 +131,10 @@ class ChatTemplate:
             )
         except TemplateError as error:  # templates refuse conversations that their model has not been trained on
             raise InvalidRequestError(f"the model's chat template refuses this conversation: {error}") from error
+
+
+def _marked_tool(tool: Tool, marker: Marker) -> Tool:
+    return replace(tool, description=marker.data(tool.description), parameters=marker.data(tool.parameters))
 
 
 def _has_tools(messages: Sequence[Message]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from ewe.errors import InvalidRequestError
+from ewe.json_schema import check_depth, check_schema
 
 ToolChoice = Literal["none", "auto", "required"] | Mapping[str, Any]
 
@@ -41,6 +42,7 @@ class Tool:
         parameters = function.get("parameters") or {}
         if not isinstance(parameters, Mapping) or parameters.get("type", "object") != "object":
             raise InvalidRequestError(f"{where}.function.parameters: this must be a JSON schema of the type 'object'")
+        check_depth(parameters, f"{where}.function.parameters: ")
         description = str(function.get("description") or "")
         return cls(name, description, dict(parameters), bool(function.get("strict")))
 
@@ -76,7 +78,7 @@ class ToolRequest:
     ) -> Self | None:
         """Reads `tools`, `tool_choice` and `parallel_tool_calls`; None where no tool may be called.
 
-        Raises InvalidRequestError.
+        Raises InvalidRequestError, and SchemaError for a schema that calls must satisfy and cannot.
         """
         read = tuple(Tool.from_openai(tool, f"tools.{place}") for place, tool in enumerate(tools or ()))
         names = [tool.name for tool in read]
@@ -91,7 +93,11 @@ class ToolRequest:
             raise InvalidRequestError("tool_choice: 'required' needs tools")
         if choice == "none" or not read:
             return None
-        return cls(read, only is not None or choice == "required", only, parallel is not False)
+        request = cls(read, only is not None or choice == "required", only, parallel is not False)
+        for place, tool in enumerate(read):
+            if tool in request.callable:
+                check_schema(request.schema_of(tool), f"tools.{place}.function.parameters: ")
+        return request
 
     @property
     def callable(self) -> tuple[Tool, ...]:

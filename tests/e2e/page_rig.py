@@ -62,6 +62,7 @@ class Played:
     disconnected: threading.Event = field(default_factory=threading.Event)
     url: str = ""
     engine: dict[str, Any] = field(default_factory=lambda: dict(ENGINE))
+    checks_every_sentence: bool = True
 
     def app(self) -> FastAPI:
         app = FastAPI()
@@ -74,7 +75,9 @@ class Played:
 
         @app.get("/page/start.json")
         async def start() -> Response:
-            return JSONResponse({"examples": [PROMPT], "engine": self.engine})
+            return JSONResponse(
+                {"examples": [PROMPT], "engine": self.engine, "checks_every_sentence": self.checks_every_sentence}
+            )
 
         @app.post("/v1/verify")
         async def verify(request: Request) -> Response:

@@ -18,7 +18,8 @@ class Actor(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/ping":
-            self.answer(self.server.ping_status, {"error": {"code": "loading"}})
+            told = {"capacity": self.server.capacity, "error": {"code": "loading"}}
+            self.answer(self.server.ping_status, told)
         else:
             self._act()
 
@@ -80,6 +81,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Actor)
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.ping_status = 200
+        self.capacity: int | None = None
         self.play: Callable[[Actor], None] = lambda actor: actor.answer(200, {"by": self.server_port})
 
     @property

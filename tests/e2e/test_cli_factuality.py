@@ -58,7 +58,18 @@ def names(tmp_path: Path) -> Path:
 
 
 def evaluation(names: Path, *more: object) -> list[object]:
-    command = ["eval", "factuality", "--set", "biography", "--prompts", names, "--model", "tiny", "--max-tokens", 6]
+    command = [
+        "eval",
+        "factuality",
+        "--set",
+        "biography",
+        "--prompts",
+        names,
+        "--model",
+        "some/tiny",
+        "--max-tokens",
+        6,
+    ]
     return [*command, "--policies", "plain,rag", "--datastore", "builtin", "--judge", "builtin", *TINY, *more]
 
 

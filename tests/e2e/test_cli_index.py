@@ -84,8 +84,9 @@ def test_build_search_info_remove_add_verify(documents: Path, tmp_path: Path) ->
     assert added.exit_code == 0, added.output
     assert "(2 were there already)" in added.stdout
     assert "end of a fjord" in ewe("search", store, "fjord").stdout
-    verified = ewe("verify", store)
-    assert (verified.exit_code, verified.stdout.split(":")[1][:12]) == (0, " 4 passages,")
+    for name in ("check", "verify"):  # the name that earlier versions had
+        checked = ewe(name, store)
+        assert (checked.exit_code, checked.stdout.split(":")[1][:12]) == (0, " 4 passages,")
 
 
 def test_bad_input_is_reported_and_the_rest_is_kept(documents: Path, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_bad_input_is_reported_and_the_rest_is_kept(documents: Path, tmp_path: P
         (["build", ".", "--out", "ds", "--encoding", "latin-99"], "unknown encoding"),
         (["search", "ds", "x"], "the datastore ds does not exist"),
         (["info", "ds"], "ds holds no datastore"),
-        (["verify", "ds"], "ds holds no datastore"),
+        (["check", "ds"], "ds holds no datastore"),
         (["add", "ds", "."], "ds holds no datastore"),
         (["remove", "ds", "x"], "ds holds no datastore"),
     ],
@@ -135,12 +136,37 @@ def test_damage_is_found_and_named(documents: Path, tmp_path: Path) -> None:
     ewe("build", documents, "--out", tmp_path / "ds", "--column", "text=body")
     path = tmp_path / "ds" / "passages.sqlite"
     path.write_bytes(path.read_bytes().replace(b"Tiber", b"Rhine"))
-    result = ewe("verify", tmp_path / "ds")
+    result = ewe("check", tmp_path / "ds")
     assert result.exit_code == 1
     assert f"{path} is damaged at row" in result.stdout
     path.write_bytes(path.read_bytes()[:9000])
     result = ewe("search", tmp_path / "ds", "Rome")
     assert (result.exit_code, "it was cut short" in result.stderr) == (2, True)
+
+
+def test_what_can_be_is_repaired(documents: Path, tmp_path: Path) -> None:
+    store, columns = tmp_path / "ds", ["--column", "text=body"]
+    ewe("build", documents, "--out", store, *columns)
+    [hit] = json.loads(ewe("search", store, "Tiber", "--json").stdout)
+    path = store / "passages.sqlite"
+    path.write_bytes(path.read_bytes().replace(b"Tiber", b"Rhine"))
+    [weights] = store.glob("indexes/bm25/data-*/weights.npy")
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    result = ewe("check", store, "--repair")
+    assert result.exit_code == 0, result.output
+    assert f"{path} is damaged at row" in result.stdout
+    assert "weights.npy is damaged" in result.stdout
+    assert f"{store}: 6 passages, generation" in result.stdout
+    assert "is taken out" in result.stderr
+    assert "a.md is read again when it is added again: ewe index add" in result.stderr
+    assert "bm25: the index is made again at the next search" in result.stderr
+    assert "Rhine" not in ewe("search", store, "Rome").stdout
+    assert ewe("add", store, documents, *columns).exit_code == 0
+    assert json.loads(ewe("search", store, "Tiber", "--json").stdout) == [hit]
+    assert ewe("check", store).exit_code == 0
+    assert ewe("check", store, "--repair").stderr == ""
 
 
 def test_a_terminal_is_not_steered_by_passages(tmp_path: Path) -> None:

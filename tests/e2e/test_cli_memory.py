@@ -147,7 +147,7 @@ def test_everything_of_a_user_goes_with_every_agent_and_is_told(store: Path) -> 
     assert b"zqx" not in b"".join(path.read_bytes() for path in store.iterdir())
 
 
-def test_export_import_verify(store: Path, tmp_path: Path) -> None:
+def test_export_import_check(store: Path, tmp_path: Path) -> None:
     done("add", store, "tea", "--id", "x", "--user", "ann")
     done("add", store, "wine", "--id", "x", "--user", "bob")
     assert "1 memories exported" in done("export", store, tmp_path / "ann.jsonl", "--user", "ann")
@@ -160,11 +160,32 @@ def test_export_import_verify(store: Path, tmp_path: Path) -> None:
         True,
         True,
     )
-    assert "2 memories, nothing is damaged" in done("verify", copy)
+    assert "2 memories, nothing is damaged" in done("check", copy)
     with MemoryStore.open(copy, read_only=False) as opened:
         opened._session.query("UPDATE memories SET veracity = 0.123")
-    damaged = ewe("verify", copy)
-    assert (damaged.exit_code, "another veracity" in damaged.stdout) == (1, True)
+    for name in ("check", "verify"):  # the name that earlier versions had
+        damaged = ewe(name, copy)
+        assert (damaged.exit_code, "another veracity" in damaged.stdout) == (1, True)
+
+
+def test_what_can_be_is_repaired(store: Path) -> None:
+    done("add", store, "tea of Ceylon", "--id", "x", "--user", "ann")
+    done("add", store, "wine", "--id", "y", "--user", "ann")
+    with MemoryStore.open(store, read_only=False) as opened:
+        opened._session.query("DELETE FROM postings WHERE memory = 1")
+    assert "nothing found" in done("search", store, "Ceylon", "--user", "ann")
+    assert ewe("check", store).exit_code == 1
+    repaired = ewe("check", store, "--repair")
+    assert (repaired.exit_code, "is counted as a word wrongly" in repaired.stdout) == (0, True)
+    assert "index of words is made again" in repaired.stderr
+    assert "tea of Ceylon" in done("search", store, "Ceylon", "--user", "ann")
+    with MemoryStore.open(store, read_only=False) as opened:
+        opened._session.query("UPDATE memories SET content = 'tea of China' WHERE number = 1")
+    repaired = ewe("check", store, "--repair")
+    assert (repaired.exit_code, "1 problem left" in repaired.stderr) == (1, True)
+    assert "(memory 'x'), which is not what was written" in ewe("search", store, "tea", "--user", "ann").stderr
+    done("delete", store, "x", "--user", "ann")
+    assert "1 memories, nothing is damaged" in done("check", store)
 
 
 def test_embedded_memories_are_found_by_meaning_too(store: Path, encoder: WordEncoder) -> None:
@@ -320,8 +341,26 @@ def test_memories_move_from_a_folder_to_a_server_and_back(store: Path, postgres:
     assert "2 memories embedded" in done("embed", url)
     assert found(url, "red", "--user", "ann", "--words") == found(store, "red", "--user", "ann")
     assert "wine" in done("show", url, "wine", "--user", "ann")
-    assert "nothing is damaged" in done("verify", url)
+    assert "nothing is damaged" in done("check", url)
     done("export", url, tmp_path / "back.jsonl", "--all")
     assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "there.jsonl").read_bytes()
     assert "1 memories deleted" in done("delete", url, "--user", "ann", "--everything")
     assert found(url, "red", "--user", "ann") == [("The bridge is red", "")]
+
+
+def test_dates_are_kept_and_the_past_can_be_asked_for(store: Path) -> None:
+    ann = ("--user", "ann", "--reliability", "0.7")
+    new = done("add", store, "I live in Paris", *ann, "--observed-at", "2025-02-01").strip()
+    told = ewe("add", store, "I live in Rome", *ann, "--observed-at", "2023-02-01", "--created-at", "2023-03-01")
+    old = told.stdout.strip()
+    assert found(store, "Where do I live?", *ann[:2]) == [("I live in Paris", "ann")]
+    assert found(store, "Where did I live in 2024?", *ann[:2]) == [("I live in Rome", "ann")]
+    assert found(store, "Where do I live?", *ann[:2], "--as-of", "2024-05-01") == [("I live in Rome", "ann")]
+    listed = json.loads(done("list", store, *ann[:2], "--as-of", "2024-05-01", "--json"))["memories"]
+    assert [one["id"] for one in listed] == [old]
+    shown = json.loads(done("show", store, old, *ann[:2], "--as-of", "2024-05-01", "--json"))["memory"]
+    assert (shown["content"], shown["created_at"]) == ("I live in Rome", 1677628800.0)
+    gone = ewe("show", store, new, *ann[:2], "--as-of", "2024-05-01")
+    assert (gone.exit_code, "did not hold at that time" in gone.stderr) == (2, True)
+    newest = ewe("add", store, "I live in Bonn", *ann)
+    assert f"takes the place of {new}" in newest.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ewe.longterm.extraction import ConversationMemory
+import ewe
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
@@ -34,7 +34,7 @@ def test_langchain_retrieves_what_a_user_may_see_and_use(store: MemoryStore) -> 
 
     from ewe.integrations.langchain import MemoryRetriever
 
-    retriever = MemoryRetriever(service=MemoryService(store), user="ann")
+    retriever = MemoryRetriever(memory=ewe.Memory(MemoryService(store), user="ann"))
     [found] = retriever.invoke(QUESTION)
     assert (found.id, found.page_content) == ("memory:ann//home", "Ann lives in Lyon.")
     assert (found.metadata["veracity"], found.metadata["source"]) == (0.7, "user:ann")
@@ -50,9 +50,8 @@ def test_llama_index_brings_memories_and_takes_facts(store: MemoryStore) -> None
 
     from ewe.integrations.llama_index import LongTermMemoryBlock
 
-    service = MemoryService(store)
-    told = ConversationMemory(service)
-    block = LongTermMemoryBlock(service=service, user="ann", conversations=told)
+    anns = ewe.Memory(MemoryService(store), user="ann")
+    block = LongTermMemoryBlock(memory=anns)
     memory = ChatMemory.from_defaults(
         session_id="s", token_limit=40, chat_history_token_ratio=0.5, token_flush_size=10, memory_blocks=[block]
     )
@@ -64,6 +63,6 @@ def test_llama_index_brings_memories_and_takes_facts(store: MemoryStore) -> None
 
     assert json.dumps({"memory": "Ann lives in Lyon.", "veracity": 0.7}) in asyncio.run(talk())
     assert "The user owns a boat." in {memory.content for memory in store.scan([Scope("ann")])}
-    silent = LongTermMemoryBlock(service=service, user="ann")
+    silent = LongTermMemoryBlock(memory=anns, learns=False)
     asyncio.run(silent.aput([ChatMessage("I own a red car.")]))
     assert asyncio.run(silent.aget([ChatMessage("Hi.", role="assistant")])) == ""

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import ewe
 from ewe.agent.memory_mcp import MemoryServer, mcp_app
 from ewe.cli.main import app
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.verification.judges.load import load_judge
 from tests.unit.longterm_parts import new_store
 
 MISSING = "the package mcp is not installed (pip install 'ewe-engine[mcp]')"
@@ -50,8 +50,8 @@ def have(talk: Talk, server: Any) -> None:
 
 
 def serve(store: MemoryStore, talk: Talk, user: str = "ann", agent: str = "") -> None:
-    service = MemoryService(store, judge=load_judge("builtin"))
-    have(talk, mcp_app(MemoryServer(service, user, agent, MemorySource("model", "mcp"))))
+    memory = ewe.Memory(MemoryService(store), user, agent, source=MemorySource("model", "mcp"))
+    have(talk, mcp_app(MemoryServer(memory)))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def store(tmp_path: Path) -> MemoryStore:
 
 
 def test_the_command_serves_over_its_pipes(tmp_path: Path) -> None:
-    arguments = ["-m", "ewe.cli.main", "memory", "mcp", str(tmp_path), "--judge", "builtin", "--user", "ann"]
+    arguments = ["-m", "ewe.cli.main", "memory", "mcp", str(tmp_path), "--encoder", "none", "--user", "ann"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
     async def talk(tools: Tools) -> None:
@@ -99,6 +99,13 @@ def test_a_newer_value_takes_the_place_of_an_older_one(store: MemoryStore) -> No
     async def talk(tools: Tools) -> None:
         for city in ("Berlin", "Paris"):
             await tools("add_memory", content=f"Ann lives in {city}.")
+        then = await tools("add_memory", content="Ann lives in Rome.", observed_at="2019-05-01")
+        assert then["supersedes"] == []
+        [was] = (await tools("search_memories", query="Where did Ann live in 2020?"))["memories"]
+        assert was["content"] == "Ann lives in Rome."
+        held = (await tools("list_memories", as_of="2020-01-01"))["memories"]
+        assert [one["content"] for one in held] == ["Ann lives in Rome."]
+        assert "ISO date" in await tools("list_memories", as_of="long ago")
         page = await tools("list_memories", limit=1)
         assert (page["has_more"], "does not hold any more" in page["memories"][0]["status"]) == (True, True)
         [found] = (await tools("search_memories", query="Where does Ann live?"))["memories"]
@@ -145,5 +152,5 @@ def test_others_memories_are_out_of_reach(store: MemoryStore) -> None:
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    told = CliRunner().invoke(app, ["memory", "mcp", str(tmp_path), "--judge", "builtin"])
+    told = CliRunner().invoke(app, ["memory", "mcp", str(tmp_path), "--encoder", "none"])
     assert (told.exit_code, "pip install 'ewe-engine[mcp]'" in told.output) == (2, True)

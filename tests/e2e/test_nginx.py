@@ -67,8 +67,9 @@ def test_sessions_stay_and_what_one_server_keeps_is_asked_of_the_first(servers: 
 def test_a_server_that_refuses_or_is_lost_is_replaced(servers: list[Server], url: str) -> None:
     owner = next(server for server in servers if server.server_port == by(url, "a"))
     other = next(server for server in servers if server is not owner)
-    owner.play = lambda actor: actor.answer(503, {}, retry_after="2")
-    assert by(url, "a") == other.server_port
+    for status in (503, 429):
+        owner.play = lambda actor, status=status: actor.answer(status, {}, retry_after="2")  # type: ignore[misc]
+        assert by(url, "a") == other.server_port
     owner.play = Actor.lose
     assert by(url, "a") == other.server_port
 

@@ -59,7 +59,7 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 @pytest.fixture(autouse=True)
 def no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewe.longterm.open_memories.builtin_encoder_path", lambda: None)
+    monkeypatch.setattr("ewe.longterm.default_memory.builtin_encoder_path", lambda: None)
 
 
 @pytest.fixture

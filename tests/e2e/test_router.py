@@ -145,10 +145,10 @@ def test_a_key_stays_with_its_server_and_keys_spread(url: str) -> None:
 
 def test_whoever_refuses_or_is_gone_is_passed_over(servers: list[Server], replicas: ReplicaSet, url: str) -> None:
     owner, other = owner_first(servers, url)
-    owner.play = lambda actor: actor.answer(503, {"error": {"code": "queue_full"}}, retry_after="2")
+    owner.play = lambda actor: actor.answer(503, {"error": {"code": "loading"}}, retry_after="2")
     assert ask(url).json()["by"] == other.server_port
     other.play = owner.play
-    assert ask(url).json()["error"]["code"] == "queue_full", "if all refuse, the client hears why"
+    assert ask(url).json()["error"]["code"] == "loading", "if all refuse, the client hears why"
     owner.play = lambda actor: actor.answer(503, {"error": {"code": "deadline"}})
     assert ask(url).json()["error"]["code"] == "deadline", "an answer that says not to ask again"
     assert sum(each.failed for each in replicas.replicas) == 3

@@ -29,6 +29,9 @@ class Person(BaseModel):
 
 
 SCHEMA = {**Person.model_json_schema(), "additionalProperties": False}
+CODE = "invalid_json_schema"
+ENDLESS: Any = {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]}
+DEEP: Any = {"const": json.loads("[" * 300 + "]" * 300)}
 IN_IT = "response_format.json_schema"
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA}}
 
@@ -118,6 +121,8 @@ def test_langchain_gets_an_object(url: str) -> None:
             "response_format",
             "invalid_json_schema",
         ),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": ENDLESS}}, "response_format", CODE),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": DEEP}}, "response_format", CODE),
     ],
 )  # fmt: skip
 def test_what_cannot_be_kept_to_is_refused_by_name(url: str, asked: Any, param: str, code: str | None) -> None:
@@ -135,3 +140,35 @@ def test_without_the_package_json_is_a_400_that_names_the_extra(url: str, monkey
     with pytest.raises(openai.BadRequestError, match="structured") as caught:
         client.chat.completions.create(model="builtin", messages=MESSAGES, response_format=form)
     assert caught.value.param == "response_format"
+
+
+def test_a_list_of_lists_may_refer_to_itself(url: str) -> None:
+    named = {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "maxItems": 1}}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"$defs": named, "$ref": "#/$defs/a"}}}
+    answer = openai_client(url).chat.completions.create(
+        model="builtin", messages=MESSAGES, response_format=form, max_tokens=40
+    )
+    text = answer.choices[0].message.content
+    assert answer.choices[0].finish_reason == "length" or isinstance(json.loads(text), list)
+    assert set(text) <= {"[", "]"}
+
+
+@pytest.mark.parametrize("schema", [ENDLESS, {"type": "object", "properties": {"x": DEEP}}])
+def test_schemas_of_tools_are_refused_by_their_place(url: str, schema: Any) -> None:
+    tools: Any = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    with pytest.raises(openai.BadRequestError, match="#/properties/x") as caught:
+        openai_client(url).chat.completions.create(
+            model="builtin", messages=MESSAGES, tools=tools, tool_choice="required"
+        )
+    assert (caught.value.param, caught.value.code) == ("tools.0.function.parameters", CODE)
+
+
+def test_a_schema_that_outgrows_its_grammar_is_the_requests_fault(url: str) -> None:
+    """Too many properties to choose from, which only shows after a number."""
+    many = {"type": "object", "properties": {f"p{number}": {"type": "null"} for number in range(700)}}
+    number = {"type": "integer", "minimum": 1000, "maximum": 9999}
+    schema = {"type": "array", "prefixItems": [number], "items": many, "minItems": 2}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    with pytest.raises(openai.BadRequestError, match=r"the grammar of the JSON schema: .*max is 2000") as caught:
+        openai_client(url).chat.completions.create(model="builtin", messages=MESSAGES, response_format=form)
+    assert caught.value.code == CODE

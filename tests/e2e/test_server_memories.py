@@ -332,8 +332,20 @@ def test_each_of_several_keys_has_users_of_its_own(llm: LLM, tmp_path: Path, cli
         assert [one["content"] for one in second.call("GET", "/v1/memories")["data"]] == [
             "The weather station is shared."
         ]
+        told = {"agent": "helper", "source": {"kind": "user", "id": "ann"}}
+        of_agent = {
+            key: key.call("POST", "/v1/memories", content="The valve is stuck.", **told) for key in (first, second)
+        }
+        assert [one["source"]["id"] for one in of_agent.values()] == ["ann", "ann"]
         assert first.call("DELETE", "/v1/memories", user="ann")["deleted"] == 1
         assert first.call("DELETE", f"/v1/memories/{nameless}")["deleted"] == 1
+        voices = [
+            key.call("GET", f"/v1/memories/{one['id']}", agent="helper")["source"]["id"]
+            for key, one in of_agent.items()
+        ]
+        assert voices[0].startswith("voice-"), "who was erased is no longer named by an agent's memories"
+        assert voices[1] == "ann", "another key's user of that name is another one"
+        assert [key.call("DELETE", "/v1/memories", agent="helper")["deleted"] for key in of_agent] == [1, 1]
 
 
 def test_several_keys_may_share_their_users(llm: LLM, tmp_path: Path) -> None:

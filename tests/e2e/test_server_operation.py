@@ -119,7 +119,7 @@ def test_a_full_queue_a_greedy_key_and_clients_that_go() -> None:
             assert (greedy.status_code, greedy.json()["error"]["type"]) == (429, "rate_limit_error")
             client.app.state.service.admission._per_key = None
             full = client.post("/v1/chat/completions", json={**CHAT, "n": 3})
-            assert (full.status_code, full.json()["error"]["code"]) == (503, "queue_full")
+            assert (full.status_code, full.json()["error"]["code"]) == (429, "queue_full")
             assert int(full.headers["retry-after"]) > 0
             # A client that does not stream goes, too.
             with ask_bare(client.base_url, ENDLESS):

@@ -323,6 +323,41 @@ def test_earlier_answers_can_be_looked_at_again(page: Any) -> None:
     assert shown(page) == SENTENCES
 
 
+def test_a_question_follows_on_the_answer_that_is_shown(page: Any, played: Played) -> None:
+    ask_and_wait(page, "The first question")
+    ask_and_wait(page, "The second question")
+    first, second = (request["messages"] for request in played.requests)
+    assert first == [{"role": "user", "content": "The first question"}]
+    assert [message["role"] for message in second] == ["user", "assistant", "user"]
+    assert second[1]["content"] == generation().text.strip()
+    assert second[2]["content"] == "The second question"
+    assert "The first question" in page.locator("#turns").inner_text()
+    page.locator("#fresh").click()
+    ask_and_wait(page, "Something else")
+    assert played.requests[2]["messages"] == [{"role": "user", "content": "Something else"}]
+    assert not page.locator("#turns").is_visible()
+
+
+def test_escape_stops_the_answer(page: Any, played: Played) -> None:
+    played.gate.clear()
+    ask(page)
+    expect(page.locator("#text .draft")).to_have_text(f" {SENTENCES[5]}")
+    page.keyboard.press("Escape")
+    expect(page.locator("#chips")).to_contain_text("aborted")
+    assert played.disconnected.wait(LONG_MS / 1000)
+    assert shown(page) == SENTENCES[:5]
+
+
+def test_sources_stand_beside_sentences(page: Any) -> None:
+    ask_and_wait(page)
+    cited = [sentence.source_ids for sentence in generation().sentences]
+    numbers = list(dict.fromkeys(name for names in cited for name in names))
+    assert numbers
+    expected = ["".join(f"[{numbers.index(name) + 1}]" for name in names) for names in cited if names]
+    assert page.locator("#text .cites").all_inner_texts() == expected
+    assert page.locator("#sources li").count() == len(numbers)
+
+
 def test_a_text_can_be_checked(page: Any, played: Played) -> None:
     page.get_by_text("Check a text").click()
     page.locator("#prompt-input").fill("🌊 Hm. She was born in Lund.")
@@ -382,6 +417,13 @@ def test_without_a_verifier_the_page_does_not_say_that_sentences_are_checked(bro
     assert "“Check a text” holds any finished text against the datastore." in told
     assert "not checked: verifier none" in told
     assert "long-term memory on" in told
+
+
+def test_where_only_unsure_sentences_are_checked_the_page_says_so(browser: Any, played: Played) -> None:
+    played.checks_every_sentence = False
+    told = words_of(browser, played)
+    assert "Sentences that the model is unsure of are checked before they stand." in told
+    assert "Every" not in told
 
 
 def test_without_a_datastore_the_page_says_that_passages_can_be_given(browser: Any, played: Played) -> None:

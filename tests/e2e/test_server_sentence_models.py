@@ -54,6 +54,14 @@ def test_vectors_are_the_encoders_in_either_form(client: Any, folders: tuple[Pat
     np.testing.assert_allclose(one.embedding, expected[0], atol=1e-5)
 
 
+def test_they_are_listed_beside_the_model(client: Any, folders: tuple[Path, Path]) -> None:
+    encoder, reranker = (folder.name for folder in folders)
+    tasks = {model.id: model.task for model in client.models.list()}
+    assert tasks == {"builtin": "generate", encoder: "embed", reranker: "rerank"}
+    assert next(iter(tasks)) == "builtin"
+    assert client.models.retrieve(encoder).task == "embed"
+
+
 def test_a_query_has_the_prefix_of_queries(client: Any, folders: tuple[Path, Path]) -> None:
     expected = SentenceEncoder(folders[0], "w9 ").encode_queries(["w1"])
     [one] = client.embeddings.create(model="builtin", input="w1", extra_body={"input_type": "query"}).data

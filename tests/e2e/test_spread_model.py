@@ -137,4 +137,4 @@ def test_evaluations_leave_free_for_the_pool_what_they_are_told(monkeypatch: pyt
     with pytest.raises(ConfigError, match=r"asked for 0\.375"):
         eval_qa._ask(job, config, None, Mock(records=[]))
     with pytest.raises(ConfigError, match=r"asked for 0\.375"):
-        model._diagnose(config)
+        model._diagnose(config, Mock())

@@ -124,7 +124,7 @@ def test_commands_that_run_no_model_and_the_server_import_no_torch(tmp_path: Pat
     notes.write_text("The old bridge over the Lind was built in 1932.\n")
     answer.write_text("Luran Holmer was born in 1841.\n")
     settings = tmp_path / "settings.yaml"
-    settings.write_text("datastore: builtin\nserver: {port: 8001}\n")
+    settings.write_text("datastore: builtin\nserver: {port: 0}\n")
     bm25 = ["--set", "retrieval.retriever=bm25"]
     ending_well = [
         ["--help"],

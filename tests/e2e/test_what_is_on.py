@@ -140,7 +140,11 @@ def test_health_and_the_page_say_what_is_on(client: Any) -> None:
         "unchecked": "",
         "longterm_memory": False,
     }
-    assert client.get("/page/start.json").json() == {"examples": [], "engine": engine}
+    assert client.get("/page/start.json").json() == {
+        "examples": [],
+        "engine": engine,
+        "checks_every_sentence": not engine["unchecked"],
+    }
 
 
 @pytest.mark.parametrize("client", [{"api_key": "secret"}], indirect=True)

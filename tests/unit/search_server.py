@@ -169,7 +169,8 @@ def _meets(document, condition):
     [(name, value)] = asked.items()
     if kind == "range":
         return document[name] >= value.get("gte", -math.inf) and document[name] <= value.get("lte", math.inf)
-    return document[name] in value if kind == "terms" else document[name].startswith(value)
+    values = document[name] if isinstance(document[name], list) else [document[name]]
+    return bool({*values} & {*value}) if kind == "terms" else document[name].startswith(value)
 
 
 def _word_scores(documents, found, query):

@@ -99,7 +99,7 @@ def test_yaml_is_settings_a_sweep_or_a_table(page: str, body: str, tmp_path: Pat
     elif "points" in read:
         assert len(read_sweep(tmp_path / "page.yaml").systems) > 1
     else:
-        assert page in ("datastores.md", "server.md"), "neither sources with their veracity nor a scrape job"
+        assert page in ("datastores.md", "server.md", "deployment.md"), "no sources, scrape job or manifest"
 
 
 @pytest.mark.parametrize("line", [line for _, body in blocks("json") for line in body.splitlines()])

@@ -11,10 +11,14 @@ from engine_bench import Reader
 from engine_parts import Answers, words
 from mock_engine import Bench
 
+from ewe.checked import REPEATS
 from ewe.config import Config
 from ewe.engine import inflight_batch
+from ewe.engine.sampler import Token
+from ewe.engine.sentence_checks import Attempt, SentenceState
 from ewe.sampling import SamplingParams
 from ewe.types import (
+    Claim,
     Generation,
     Passage,
     Verdict,
@@ -45,6 +49,16 @@ def write(settings: Config, script: Any, verifier: Any, params: SamplingParams |
 
 def kept(generation: Generation) -> list[tuple[Any, ...]]:
     return [(item.text, item.verdict, item.attempts, item.removed) for item in generation.sentences]
+
+
+def redrawn(verifier: Answers, *wordings: str) -> Any:
+    """A script: the n-th wording after n checks (then the last one), then " Bb."."""
+
+    def next_character(context: str, units: tuple[str, ...]) -> str:
+        text = wordings[min(len(verifier.seen), len(wordings) - 1)] + " Bb.\x00"
+        return text[len(context[context.rindex(":") + 1 :])]
+
+    return next_character
 
 
 def test_a_refuted_sentence_is_written_again_until_it_holds() -> None:
@@ -81,6 +95,21 @@ def test_only_refuted_claims_cause_a_rewrite() -> None:
     assert generation.sentences[1].reason == "no checkable claim"
     # What comes before the sentence goes along, for pronouns.
     assert [(r.prompt, r.preceding, r.sentence) for r in verifier.seen][-1] == ("q:", "Aa. Bb. ", "Cc.")
+
+
+def test_what_is_not_supported_may_be_written_again_too() -> None:
+    verdicts = {"Aa.": [MAYBE], "Ab.": [MAYBE, NO], "Ac.": [YES]}
+    verifier = Answers(verdicts)
+    generation = write(config(rewrite_when="unsupported"), redrawn(verifier, "Aa.", "Ab.", "Ac."), verifier)
+    assert kept(generation) == [("Ac.", YES, 3, ("Aa.", "Ab.")), ("Bb.", YES, 1, ())]
+    assert [event.data["reason"] for event in generation.trace if event.kind == "rewind"] == ["unsupported", "refuted"]
+
+
+def test_if_no_wording_is_supported_an_open_one_comes_before_a_refuted_one() -> None:
+    verdicts = {"Aa.": [MAYBE], "Ab.": [NO], "Ac.": [NO]}
+    verifier = Answers(verdicts)
+    generation = write(config(rewrite_when="unsupported"), redrawn(verifier, "Aa.", "Ab.", "Ac."), verifier)
+    assert kept(generation) == [("Aa.", MAYBE, 3, ("Ab.", "Ac.")), ("Bb.", YES, 1, ())]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4])
@@ -133,6 +162,28 @@ def test_drop_leaves_the_sentence_out_and_starts_afresh() -> None:
     generation = write(settings, words(*texts), Answers(verdicts))
     assert kept(generation) == [("Good.", YES, 1, ()), ("Hello.", YES, 1, ()), ("Bb.", YES, 1, ())]
     assert [event.data["reason"] for event in generation.trace if event.kind == "rewind"] == ["refuted", "drop"]
+
+
+class Ear(Answers):
+    """A verifier that hears repetitions."""
+
+    def _judge(self, sentence: str) -> VerificationResult:
+        said_before = [request.sentence for request in self.seen[:-1]]
+        return VerificationResult(reason=REPEATS) if sentence in said_before else super()._judge(sentence)
+
+
+def test_a_repeated_sentence_is_left_out_and_the_text_ends_if_another_comes() -> None:
+    script = words("Good. Aa. Good. Bb. Cc.")
+    generation = write(config(), script, Ear({}))
+    assert generation.text.rstrip() == "Good. Aa."
+    assert [event.data["reason"] for event in generation.trace if event.kind == "rewind"] == ["drop", "drop"]
+    assert [sentence.text for sentence in generation.sentences] == ["Good.", "Aa."]
+
+
+def test_a_repeated_sentence_may_be_kept() -> None:
+    generation = write(config(on_repeat="keep"), words("Good. Aa. Good. Bb."), Ear({}))
+    assert generation.text == "Good. Aa. Good. Bb."
+    assert generation.sentences[2].reason == "no checkable claim: repeats an earlier sentence"
 
 
 def test_a_second_drop_at_the_same_place_ends_the_text() -> None:
@@ -215,3 +266,22 @@ def test_flagged_wordings_are_never_put_back() -> None:
     verifier = Weighed({"Aa.": [NO], "Ab.": [MAYBE]}, {"Aa.": 0.9, "Ab.": 0.0})
     generation = write(config(on_exhausted="flag"), words("Good. Aa. Bb.", "Good. Ab. Cc."), verifier)
     assert [text for text, *_ in kept(generation)] == ["Good.", "Ab.", "Cc."]
+
+
+def test_of_wordings_the_unsupported_are_better_than_the_contradicted_and_then_the_likelier() -> None:
+    def attempt(claims: list[Claim], logprob: float = 0.0, score: float = 0.0) -> Attempt:
+        tokens = (Token(5, logprob, 0.0), Token(6, logprob, 0.0))
+        return Attempt("Aa.", tokens, SentenceState(Verdict.REFUTED, score, tuple(claims)))
+
+    contradicted = Claim("a", verdict=NO)
+    unsupported = Claim("a", verdict=NO, reason="unsupported")
+    in_order = [
+        attempt([contradicted]),
+        attempt([unsupported, unsupported]),
+        attempt([unsupported], logprob=-2.0),
+        attempt([unsupported], logprob=-0.5),
+        attempt([unsupported, Claim("b", verdict=YES)], logprob=-3.0, score=0.5),
+    ]
+    ranks = [one.rank for one in in_order]
+    assert ranks == sorted(ranks)
+    assert len(set(ranks)) == len(ranks)

@@ -58,3 +58,9 @@ def test_without_a_question_the_prompt_is_it(question: str) -> None:
 )
 def test_the_question_of_a_conversation(said: list[tuple[str, str]], question: str) -> None:
     assert question_of([{"role": role, "content": content} for role, content in said]) == question
+
+
+@pytest.mark.parametrize("policy", ["ewe", "rag"])
+def test_small_talk_is_not_looked_up(policy: str) -> None:
+    queries, _, _ = ask(policy, "Say hi")
+    assert queries == []

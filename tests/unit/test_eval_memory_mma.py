@@ -195,3 +195,10 @@ def test_the_command_goes_on_where_it_was_interrupted(tmp_path):
     rows = json.loads(figures.read_text())["benches"]["mma-bench"]
     assert [row["system"] for row in rows] == ["oracle", "coin"]
     assert rows[0]["figures"]["verdict"]["value"] == 1
+
+
+@pytest.mark.parametrize("more", [["--bench", "mma-bench"], ["--bench", "verimem", "--model", "builtin"]])
+def test_pictures_need_a_model_that_sees_them(tmp_path, more):
+    told = CliRunner().invoke(app, ["eval", "memory", *more, "--cases", "1", "--images", str(tmp_path)])
+    assert (told.exit_code, "a model that sees them" in " ".join(told.stderr.split())) == (2, True)
+    assert not list(tmp_path.iterdir())

@@ -171,7 +171,7 @@ def test_a_run_goes_on_where_it_was_ended(tmp_path, monkeypatch):
         {"question": f"Where is {name}?", "answers": [name], "passage": f"{name} lies here."} for name in "ABCD"
     ]
     output, figures = tmp_path / "out.jsonl", tmp_path / "figures.json"
-    command = ["eval", "qa", "--questions", str(write(tmp_path / "q.jsonl", *questions)), "--k", "1", "--k", "2"]
+    command = ["eval", "qa", "--questions", str(write(tmp_path / "q.jsonl", *questions)), "--top-k", "1", "--k", "2"]
     command += ["--timed", "1", "--max-tokens", "3", "--output", str(output), "--json", str(figures)]
     command += ["--set", "memory.unit_tokens=24", "--set", "cache.num_blocks=300", "--set", "verifier=none"]
     command += ["--set", "datastore=none"]

@@ -116,7 +116,7 @@ def test_every_set_has_a_table_and_empty_columns_are_left_out(tmp_path) -> None:
     assert "difference" in text
     assert "paper" not in text
     assert "win rate" not in text
-    assert rich_table(reports[1]).row_count == 1
+    assert len(rich_table(reports[1]).rows) == 1
     save_plot(reports[0], tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
 

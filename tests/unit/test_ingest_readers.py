@@ -219,6 +219,13 @@ class TestPDF:
         assert [mark.url for mark in document.marks] == ["a.pdf#page=1", "a.pdf#page=2"]
         assert document.text[document.marks[1].start :].startswith("sea.")
 
+    def test_running_headers_and_footers_are_no_text(self, tmp_path: Path, pypdf) -> None:
+        lines = ["Rivers run to the", "sea. All of them", "do. Lakes stay."]
+        written(tmp_path / "a.pdf", pdf([f"Annual Report\n{line}\n{n}" for n, line in enumerate(lines, 1)]))
+        [document] = read(tmp_path / "a.pdf")
+        assert document.text.split() == " ".join(lines).split()
+        assert document.text[document.marks[1].start :].startswith("sea.")
+
     def test_pictures_and_damage_are_told_apart(self, tmp_path: Path, pypdf) -> None:
         assert "holds no text" in problem(written(tmp_path / "a.pdf", pdf([""])))
         assert "is damaged or no PDF" in problem(written(tmp_path / "b.pdf", b"nothing of the kind"))
@@ -233,15 +240,16 @@ class TestPDF:
 
 
 def pdf(pages: list[str]) -> bytes:
-    """A PDF file with one line of text per page, written by hand."""
+    """A PDF file with a few lines of text per page, written by hand."""
     kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
-    for number, line in enumerate(pages):
-        stream = f"BT /F1 12 Tf 72 700 Td ({line}) Tj ET" if line else ""
+    for number, page in enumerate(pages):
+        shown = " 0 -20 Td ".join(f"({line}) Tj" for line in page.split("\n"))
+        stream = f"BT /F1 12 Tf 72 700 Td {shown} ET" if page else ""
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * number} 0 R"
             " /Resources << /Font << /F1 3 0 R >> >> >>"
@@ -279,7 +287,15 @@ class TestJSONL:
         [body] = read(
             written(tmp_path / "b.jsonl", '{"body": "x", "text": "y"}'), ReadOptions({"text": "body"}, source="me")
         )
-        assert (body.text, body.source) == ("x", "me")
+        assert (body.text, body.source, body.metadata) == ("x", "me", {"text": "y"})
+
+    def test_further_keys_are_kept(self, tmp_path: Path) -> None:
+        row = {"text": "One.", "section": "Results", "page": 3, "tags": ["a"], "note": "", "none": None}
+        [document] = read(written(tmp_path / "a.jsonl", json.dumps(row)))
+        assert document.metadata == {"section": "Results", "page": 3, "tags": ["a"]}
+        [document] = read(written(tmp_path / "a.csv", "text,section\nOne.,Results\n"))
+        assert document.metadata == {"section": "Results"}
+        assert "surrogate" in problem(written(tmp_path / "b.jsonl", '{"text": "x", "section": "\\ud800"}'))
 
     def test_bad_lines_are_named_and_the_others_are_read(self, tmp_path: Path) -> None:
         lines = [

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from ewe.config import ModelConfig
 from ewe.engine.loader import load_model
+from ewe.engine.model_files import model_source
 from ewe.errors import ConfigError
 
 
@@ -103,6 +104,15 @@ def test_longrope_keeps_within_the_original_length(tmp_path):
     assert load(tmp_path, load_format="dummy").max_model_len == 128
     with pytest.raises(ConfigError, match="128"):
         load(tmp_path, load_format="dummy", max_model_len=129)
+
+
+def test_a_name_without_an_owner_is_refused_at_once_with_the_nearest_known_one():
+    told = r"unknown model 'smolm2'; did you mean smollm2\? known: builtin, smollm2, .*a hub id \(owner/name\)"
+    with pytest.raises(ConfigError, match=told):
+        model_source(ModelConfig(name="smolm2"))
+    with pytest.raises(ConfigError, match=r"unknown model 'gpt7'; known: builtin"):
+        model_source(ModelConfig(name="gpt7"))
+    assert model_source(ModelConfig(name="smolm2/smollm2")).place == "smolm2/smollm2"
 
 
 def test_missing_parts_are_named(checkpoint):

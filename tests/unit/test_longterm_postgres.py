@@ -16,16 +16,18 @@ import pytest
 
 from ewe.config import Config
 from ewe.errors import ConfigError, DatastoreError
+from ewe.longterm.default_memory import open_or_create
 from ewe.longterm.memory_search import MemorySearch
-from ewe.longterm.open_memories import open_or_create
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import Change, MemoryStore
+from ewe.longterm.store.checksums import checksum
+from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, RECALLS, SOURCE_ID
 from tests.unit.longterm_parts import WordEncoder, YearJudge, impatient, memories, raw
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
 ROOT = Path(__file__).parents[2]
-OF_TENANTS = ("scopes", "memories", "revisions", "deletions", "words", "postings")
+OF_TENANTS = ("scopes", "voices", "memories", "revisions", "deletions", "words", "postings")
 
 
 @pytest.fixture
@@ -36,7 +38,12 @@ def store(postgres: Any) -> Iterator[MemoryStore]:
 
 def fill(store: MemoryStore) -> None:
     for scope in (ANN, BOB, Scope(agent="ann"), Scope()):
-        store.add([Memory("x", f"tea of {scope.user} with {scope.agent}", scope=scope), Memory("y", "y", scope=scope)])
+        store.add(
+            [
+                Memory("x", f"tea of {scope.user} with {scope.agent}", source=MemorySource("user", "ann"), scope=scope),
+                Memory("y", "y", scope=scope),
+            ]
+        )
         store.delete(scope, ["y"], at=1.0, reason="asked")
 
 
@@ -199,6 +206,8 @@ CHILD = """
 import sys
 from ewe.longterm.records import Memory, Scope
 from ewe.longterm.store import Change, MemoryStore
+from ewe.longterm.store.checksums import checksum
+from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, RECALLS, SOURCE_ID
 with MemoryStore.open(sys.argv[1], read_only=False) as store:
     print("open", flush=True)
     sys.stdin.readline()
@@ -381,3 +390,36 @@ def searched(scope: int) -> str:
         f"SELECT number FROM memories WHERE scope = {scope} AND cell = 0 "
         f"ORDER BY embedding::vector(64) <#> {vector} FETCH FIRST 10 ROWS WITH TIES"
     )
+
+
+def test_tables_of_version_1_are_brought_up_to_date(postgres: Any) -> None:
+    """Made from today's: what they did not have is taken away, names stand in the rows."""
+    url = postgres.new_schema()
+    with MemoryStore.create(url) as store:
+        said = MemorySource("user", "ann", 0.8)
+        store.add([Memory("a", "tea", source=said, scope=ANN), Memory("b", "wine", source=said), Memory("c", "c")])
+        store.recalled(ANN, ["a"])
+        store.delete(Scope(), ["c"], at=1.0, reason="asked")
+        store.revise(Scope(), "b", Change(veracity=0.7), at=2.0, reason="said", evidence=["passage:p"])
+        before = [(one, store.history(one.scope, one.id)) for one in store.scan()], store.deletions(), store.scopes()
+        with store.transaction() as connection, store.seeing(None):
+            for number, *values in raw(store, f"SELECT number, {MEMORY_COLUMNS} FROM memories"):
+                values[SOURCE_ID] = "ann"
+                old = checksum([*values[:RECALLS], *values[RECALLS + 1 : -2]])
+                connection.execute(
+                    "UPDATE memories SET source_id = 'ann', checksum = ? WHERE number = ?", (old, number)
+                )
+            for statement in (
+                "DROP TABLE voices",
+                "ALTER TABLE scopes DROP checksum",
+                "ALTER TABLE deletions DROP checksum",
+                "ALTER TABLE memories DROP observed_at",
+                "ALTER TABLE memories DROP supersedes",
+                "UPDATE state SET version = 1",
+            ):
+                connection.execute(statement)
+    for _ in range(2):
+        with MemoryStore.open(url) as store:
+            found = [(one, store.history(one.scope, one.id)) for one in store.scan()], store.deletions(), store.scopes()
+            assert (found, store.verify()) == (before, [])
+            assert {name for (name,) in raw(store, "SELECT source_id FROM memories")}.isdisjoint({"ann"})

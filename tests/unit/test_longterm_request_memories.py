@@ -18,9 +18,9 @@ from longterm_parts import WordEncoder, new_store
 
 from ewe.config import LongTermConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.longterm import open_memories, request_memories
+from ewe.longterm import request_memories
+from ewe.longterm.default_memory import default_memory
 from ewe.longterm.memory_search import address
-from ewe.longterm.open_memories import open_service
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.request_memories import RequestMemories, scopes_of
 from ewe.longterm.service import MemoryService
@@ -241,24 +241,26 @@ def test_closing_learns_what_is_left_and_closes_only_its_own_store(
     opened.learn(answer(address(lie)), [FOR], MemoryOptions("ann"))
     opened.close()
     assert store.get(Scope("ann"), lie.id).veracity < lie.veracity
-    own = RequestMemories(open_service(tmp_path / "own", LongTermConfig(), judge), LongTermConfig(), owns_store=True)
+    own = RequestMemories(
+        default_memory(tmp_path / "own", LongTermConfig(), judge=judge), LongTermConfig(), owns_store=True
+    )
     own.close()
     MemoryStore.open(tmp_path / "own", read_only=False).close()  # the next writer is let in
 
 
 @pytest.mark.parametrize("scorer", ["default", "verimem", "mma", "mark", "none"])
 def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, scorer: Any) -> None:
-    service = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
+    service = default_memory(tmp_path / "new", LongTermConfig(scorer=scorer, judge_turns=True), judge=judge)
     opened = RequestMemories(service, LongTermConfig(), owns_store=True)
     told = tell(opened, TRUE, "ann")
     for _ in range(3):
         assert texts(opened, "bridge", MemoryOptions("ann")) == {TRUE}
     opened.learn(answer(address(told), address(told)), [], MemoryOptions("ann"))
     opened.close()
-    again = open_service(tmp_path / "new", LongTermConfig(scorer=scorer), judge)
+    again = default_memory(tmp_path / "new", LongTermConfig(scorer=scorer, judge_turns=True), judge=judge)
     assert again.store.get(Scope("ann"), told.id).recall_count == 1
     with pytest.raises(DatastoreError, match="is writing"):
-        open_service(tmp_path / "new", LongTermConfig(), judge)
+        default_memory(tmp_path / "new", LongTermConfig(), judge=judge)
     against = again.add(FALSE, Scope("ann"), MemorySource("user", "bob", 0.8))
     # The default weighs the contradiction when it is read.
     assert against.contradicts == (told.id,)
@@ -268,7 +270,7 @@ def test_every_scorer_can_be_had_by_its_name(tmp_path: Path, judge: YearJudge, s
 
 @pytest.fixture(autouse=True)
 def no_encoder_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_memories, "builtin_encoder_path", lambda: None)
+    monkeypatch.setattr("ewe.longterm.default_memory.builtin_encoder_path", lambda: None)
 
 
 def test_a_store_with_vectors_is_searched_by_meaning_too(
@@ -277,9 +279,9 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     with new_store(tmp_path / "memories") as made:
         made.add([Memory("m", "the bridge is long", veracity=0.9)])
         made.embeddings.embed(WordEncoder())
-    monkeypatch.setattr(open_memories, "SentenceEncoder", lambda name: WordEncoder())
+    monkeypatch.setattr("ewe.longterm.default_memory.SentenceEncoder", lambda name: WordEncoder())
     opened = RequestMemories(
-        open_service(tmp_path / "memories", LongTermConfig(), judge), LongTermConfig(), owns_store=True
+        default_memory(tmp_path / "memories", LongTermConfig(), judge=judge), LongTermConfig(), owns_store=True
     )
     tell(opened, "the tower opened in 1932")
     deadline = time.monotonic() + LONG
@@ -292,9 +294,9 @@ def test_a_store_with_vectors_is_searched_by_meaning_too(
     def missing(name: str | None) -> None:
         raise ConfigError("no encoder here")
 
-    monkeypatch.setattr(open_memories, "SentenceEncoder", missing)
+    monkeypatch.setattr("ewe.longterm.default_memory.SentenceEncoder", missing)
     with pytest.raises(ConfigError, match="no encoder"):
-        open_service(tmp_path / "memories", LongTermConfig(), judge)
+        default_memory(tmp_path / "memories", LongTermConfig(), judge=judge)
     MemoryStore.open(tmp_path / "memories", read_only=False).close()  # it was let go
 
 

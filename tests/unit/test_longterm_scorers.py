@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ewe.longterm.records import Memory, MemorySource, Scope
+from ewe.longterm.scoring.forms import first_trust, trust_after
 from ewe.longterm.scoring.mark import PRESETS
 from ewe.longterm.scoring.protocol import Candidate, MemoryScorer
 from ewe.longterm.scoring.scorers import (
@@ -15,6 +16,7 @@ from ewe.longterm.scoring.scorers import (
     MARKScorer,
     MMAScorer,
     NoScorer,
+    SettledMARKScorer,
     VeriMemScorer,
     contradict,
     voice_of,
@@ -44,7 +46,7 @@ def beliefs(scorer, *memories):
 
 
 SCORERS = [NoScorer(), VeriMemScorer(), MMAScorer(), MMAScorer(judge=YearJudge()), MARKScorer(), DefaultScorer()]
-SCORERS += [MARKScorer(PRESETS["balanced"], as_written=True)]
+SCORERS += [MARKScorer(PRESETS["balanced"], as_written=True), SettledMARKScorer()]
 
 memories_ = st.lists(
     st.builds(
@@ -118,12 +120,34 @@ def test_mma_flags_what_is_under_the_least_confidence():
 def test_mark_ranks_by_relevance_and_drops_what_its_policy_does_not_retain():
     fresh = remembered("a")
     refused = remembered("b", recall_count=50, correct_count=5, incorrect_count=45)
-    scorer = MARKScorer(PRESETS["feedback_freshness"])
+    scorer = SettledMARKScorer(PRESETS["feedback_freshness"])
     one, other = scorer.score([Candidate(fresh, 0.5), Candidate(refused, 0.5)], NOW)
     assert one.usable
     assert not other.usable
     assert one.belief == 0.25
     assert one.rank > other.rank
+
+
+def test_mark_believes_the_trust_that_a_memory_has_come_to():
+    """TS_t goes on from TS_{t-1}: with equal counts the memory that was refused last is trusted less."""
+    memory = remembered("a", veracity=first_trust(remembered("a"), [])[0])
+    assert memory.veracity == 0.25
+    after = {}
+    for name, said in (("right last", [False, True]), ("wrong last", [True, False])):
+        now = replace(memory, recall_count=2)
+        for correct in said:
+            row = np.array([[1.0, 0.0, 0.0] if correct else [0.0, 1.0, 0.0]])
+            now = replace(now, veracity=trust_after(now, row, [0.9], NOW))
+            now = replace(
+                now, correct_count=now.correct_count + correct, incorrect_count=now.incorrect_count + (not correct)
+            )
+        after[name] = now.veracity
+        [score] = MARKScorer().score([Candidate(now, 0.5)], NOW)
+        assert score.belief == now.veracity
+    assert after["right last"] == pytest.approx(0.8 * (0.8 * 0.25 + 0.2 * 1 / 6) + 0.2 * 2 / 6)
+    assert after["wrong last"] == pytest.approx(0.8 * (0.8 * 0.25 + 0.2 * 2 / 6) + 0.2 * 2 / 6)
+    silent = np.array([[0.1, 0.1, 0.8]])
+    assert trust_after(memory, silent, [0.9], NOW) == 0.25
 
 
 def test_default_by_hand():

@@ -371,7 +371,7 @@ def test_odd_text_survives(store: MemoryStore) -> None:
         ("UPDATE memories SET veracity = 0.9 WHERE id = 'm1'", "another veracity"),
         ("UPDATE scopes SET memories = 7", "counted in a scope"),
         ("UPDATE words SET memories = 7 WHERE word = 'word1'", "counted as a word"),
-        ("UPDATE memories SET uncertainty = 3", "uncertainty must lie in"),
+        ("UPDATE memories SET uncertainty = 3", "row 1 of memories (memory 'm0'), which is not what was written"),
         ("UPDATE memories SET metadata = '{'", "damaged"),
         ("UPDATE memories SET cell = 0", "without an encoder"),
     ],
@@ -404,4 +404,4 @@ def test_bytes_that_change_in_place_are_found(file_store: MemoryStore, text: str
     file.write_bytes(content.replace(text.encode(), text.replace("o", "a", 1).encode()))
     with MemoryStore.open(store.path) as opened:
         [problem] = opened.verify()
-    assert "bytes have changed in place" in problem
+    assert "memory 'm0'), which is not what was written" in problem

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, MemorySource, Revision, Scope
-from ewe.longterm.store import Change, MemoryStore, export_jsonl, import_jsonl
+from ewe.longterm.store import Change, MemoryStore, erase_from_export, export_jsonl, import_jsonl
 from tests.unit.longterm_parts import SHARED, WordEncoder, impatient, memories, new_store
 
 ANN, BOB = Scope("ann"), Scope("bob", "helper")
@@ -236,6 +237,52 @@ def test_an_erased_user_is_in_no_file_under_any_agent(
     assert not store.was_deleted(store.get(Scope("anneliese"), "new"))
     with pytest.raises(InvalidRequestError, match="name the user"):
         store.erase("", at=4.0, reason="asked")
+
+
+def test_what_an_erased_user_said_of_others_memories_no_longer_names_them(
+    store: MemoryStore, on_disk: Callable[[MemoryStore], bytes], tmp_path: Path
+) -> None:
+    """As a source, and as a voice in histories, of shared memories and of another user's; an export names nobody."""
+    said, bobs = MemorySource("user", "anneliese", 0.8), Scope("bob")
+    store.add([Memory("a", "tea is hot", source=said), Memory("b", "wine is red", source=said, scope=bobs)])
+    store.add([Memory("own", "my tea", source=said, scope=Scope("anneliese"))])
+    store.add([Memory("c", "water is wet", source=MemorySource("user", "carl"))])
+    for scope, memory_id in ((Scope(), "c"), (bobs, "b"), (Scope(), "a")):
+        evidence = ["feedback:user:anneliese:correct", "passage:p"]
+        store.revise(scope, memory_id, Change(veracity=0.6), at=1.0, reason="feedback", evidence=evidence)
+    before = {(one.scope, one.id): one for one in store.scan()}
+    assert before[Scope(), "a"].source == said
+    assert store.history(Scope(), "c")[1].evidence == ("feedback:user:anneliese:correct", "passage:p")
+    assert b"anneliese" in on_disk(store)
+
+    export_jsonl(store, tmp_path / "before.jsonl")
+    assert erase_from_export(tmp_path / "before.jsonl", "anneliese") == 1
+    assert b"anneliese" not in (tmp_path / "before.jsonl").read_bytes()
+    with MemoryStore.create(tmp_path / "taken out") as taken_out:
+        assert import_jsonl(taken_out, tmp_path / "before.jsonl").result.added == 3
+        assert taken_out.get(Scope(), "c") == before[Scope(), "c"]
+
+    store.erase("anneliese", at=3.0, reason="asked")
+    store.scrub()
+    export_jsonl(store, tmp_path / "after.jsonl")
+    assert b"anneliese" not in on_disk(store) + (tmp_path / "after.jsonl").read_bytes()
+    after = {(one.scope, one.id): one for one in store.scan()}
+    assert after.keys() == before.keys() - {(Scope("anneliese"), "own")}
+    assert after[Scope(), "c"] == before[Scope(), "c"]
+    voice = after[Scope(), "a"].source.id
+    assert voice.startswith("voice-")
+    assert voice != after[bobs, "b"].source.id  # nothing tells that it was one person in two scopes
+    assert store.history(Scope(), "c")[1].evidence == (f"feedback:user:{voice}:correct", "passage:p")
+    assert after[Scope(), "a"] == replace(before[Scope(), "a"], source=replace(said, id=voice))
+    assert store.verify() == []
+
+    store.revise(Scope(), "a", Change(veracity=0.7), at=4.0, reason="said")
+    store.add([Memory("new", "tea again", source=said)])
+    found = {one.id: one.source.id for one in store.scan([Scope()])}
+    assert found == {"a": voice, "c": "carl", "new": "anneliese"}
+    with MemoryStore.create(tmp_path / "copy") as copy:
+        import_jsonl(copy, tmp_path / "after.jsonl")
+        assert copy.get(Scope(), "a").source.id == voice
 
 
 def test_damaged_and_foreign_files_are_refused_by_name(file_store: MemoryStore, tmp_path: Path) -> None:

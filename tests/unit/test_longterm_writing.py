@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from longterm_parts import YearJudge
 
 from ewe.longterm.memory_search import visible
+from ewe.longterm.neighbouring import neighbours
 from ewe.longterm.records import Memory, MemorySource, Scope
 from ewe.longterm.scoring.threshold import Action
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
-from ewe.longterm.writing import neighbours
 
 DAY = 86400.0
 LONG = 300.0

@@ -13,9 +13,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from ewe.cli.main import app
 from ewe.errors import PrecomputedError
 from ewe.kvcache.digest import digest
+from ewe.memory.unit_check import damaged_shards
 from ewe.memory.unit_files import MANIFEST, SHARDS, UnitIdentity, open_units, unit_key
 from ewe.memory.unit_writer import UnitWriter
 
@@ -173,6 +176,28 @@ def test_a_changed_byte_is_found_when_the_unit_is_read(tmp_path: Path, place: in
             problems.append(str(error))
     [problem] = problems
     assert "shard-00000.safetensors is damaged" in problem
+
+
+def test_damaged_files_are_named_and_removed_for_the_next_precompute(tmp_path: Path) -> None:
+    """One with a flipped bit in a unit, one in its header; the third stays."""
+    write(tmp_path, UNITS[:3], shard_bytes=1)
+    first, second, third = sorted(tmp_path.glob(SHARDS))
+    for path, place in ((first, -1), (second, 9)):
+        data = bytearray(path.read_bytes())
+        data[place] ^= 1
+        path.write_bytes(data)
+    assert list(damaged_shards(tmp_path)) == [first, second]
+    found = CliRunner().invoke(app, ["index", "check", str(tmp_path)])
+    assert (found.exit_code, f"{first} is damaged" in found.stdout, f"{second} is torn" in found.stdout) == (
+        1,
+        True,
+        True,
+    )
+    assert CliRunner().invoke(app, ["index", "check", str(tmp_path), "--repair"]).exit_code == 0
+    assert sorted(tmp_path.glob(SHARDS)) == [third]
+    write(tmp_path, UNITS[:2])
+    assert damaged_shards(tmp_path) == {}
+    assert open_units(tmp_path, IDENTITY).keys() == set(map(unit_key, UNITS[:3]))
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:

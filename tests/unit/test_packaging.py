@@ -1,6 +1,7 @@
 """What an installation brings: both packages, all data files, the command; and the house's rules about the code."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,23 @@ def test_a_name_belongs_to_one_module() -> None:
     assert {name for name, count in counts.items() if count > 1} <= {"__init__.py", "protocol.py"}
 
 
+def told_sizes() -> tuple[int, int]:
+    """Bytes of the wheel and of what it unpacks to, as the documentation says."""
+    [(packed, unpacked)] = re.findall(
+        r"The wheel is (\d+) MB \((\d+) MB unpacked\)", (ROOT / "docs" / "deployment.md").read_text()
+    )
+    return int(packed) * 10**6, int(unpacked) * 10**6
+
+
+def test_the_package_is_as_large_as_the_documentation_says() -> None:
+    files = [ROOT / "ewe" / name for name in data_files()]
+    files += [path for path in MODULES if path.is_relative_to(ROOT / "ewe") or path.is_relative_to(ROOT / "kernels")]
+    _, unpacked = told_sizes()
+    assert abs(sum(path.stat().st_size for path in files) - unpacked) < 10**6
+    weights = sum(path.stat().st_size for path in files if path.suffix == ".safetensors")
+    assert unpacked - weights < 5 * 10**6, "all else is small"
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_both_packages_and_all_data(tmp_path: Path) -> None:
     command = [
@@ -97,6 +115,7 @@ def test_the_wheel_holds_both_packages_and_all_data(tmp_path: Path) -> None:
     )
     subprocess.run([*command, str(tmp_path / "source")], check=True)
     [wheel] = tmp_path.glob("*.whl")
+    assert abs(wheel.stat().st_size - told_sizes()[0]) < 10**6
     held = set(zipfile.ZipFile(wheel).namelist())
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "ewe").rglob("*.py")}
     assert modules | {f"ewe/{name}" for name in data_files()} <= held

@@ -79,6 +79,13 @@ def test_a_datastore_is_read_as_it_was_written(tmp_path):
     assert Datastore.from_jsonl(tmp_path / "store.jsonl").passages == passages
 
 
+def test_further_keys_become_metadata(tmp_path):
+    line = {"id": "a", "text": "x", "section": "Results", "page": 3, "metadata": {"tags": ["new", "long"]}}
+    (tmp_path / "store.jsonl").write_text(json.dumps(line))
+    [passage] = Datastore.from_jsonl(tmp_path / "store.jsonl").passages
+    assert passage.metadata == {"section": "Results", "page": 3, "tags": ["new", "long"]}
+
+
 def test_copies_are_kept_once_and_clashing_ids_refused():
     first = Passage("a", "text", source="s")
     copy = Passage("b", "text", source="s")
@@ -97,7 +104,8 @@ GOOD = json.dumps({"id": "a", "text": "x"})
         ("{", "not valid JSON.*ewe index build"),
         ("[1]", "expected a JSON object"),
         ('{"id": "b"}', "missing text"),
-        ('{"id": "b", "text": "x", "veracty": 1}', "unknown keys veracty"),
+        ('{"id": "b", "text": "x", "metadata": "Results"}', "metadata must be an object"),
+        ('{"id": "b", "text": "x", "section": "\\ud800"}', "surrogate"),
         ('{"id": "b", "text": "x", "veracity": 1.5}', "veracity must lie"),
         ('{"id": "b", "text": "x", "veracity": NaN}', "veracity must lie"),
         ('{"id": "b", "text": "x", "veracity": true}', "veracity must be a number"),

@@ -67,9 +67,9 @@ def test_a_hybrid_without_sense_is_refused(retrievers, weights):
 
 
 PASSAGES = [
-    Passage("a", "x", source="web", url="https://a.org/1", date="2024-05-31", veracity=0.9),
+    Passage("a", "x", source="web", url="https://a.org/1", date="2024-05-31", veracity=0.9, metadata={"n": [1, "x"]}),
     Passage("b", "x", source="book", url="https://b.org/1", date="2023", veracity=0.4),
-    Passage("c", "x", source="web", url="http://a.org/2", date="in May", veracity=0.7),
+    Passage("c", "x", source="web", url="http://a.org/2", date="in May", veracity=0.7, metadata={"n": 2, "ok": True}),
     Passage("d", "x", source="", date="2024-06-01T10:00", veracity=1.0),
 ]
 
@@ -88,13 +88,19 @@ PASSAGES = [
         ({"url_prefix": "https://"}, "ab"),
         ({"min_veracity": 0.7}, "acd"),
         ({"sources": ("web",), "min_veracity": 0.8}, "a"),
+        ({"where": {"n": 1}}, "a"),
+        ({"where": {"n": ["x", 2]}}, "ac"),
+        ({"where": {"n": ["1", "2"], "ok": True}}, "c"),
+        ({"where": {"m": "1"}}, ""),
     ],
 )
 def test_a_filter_keeps_what_meets_every_condition(conditions, kept):
     assert "".join(passage.id for passage in PASSAGES if passes(FilterConfig(**conditions), passage)) == kept
 
 
-@pytest.mark.parametrize("conditions", [{"since": "May 2024"}, {"until": "2024-5"}, {"min_veracity": 1.5}])
+@pytest.mark.parametrize(
+    "conditions", [{"since": "May 2024"}, {"until": "2024-5"}, {"min_veracity": 1.5}, {"where": {"n": {}}}]
+)
 def test_a_filter_without_sense_is_refused(conditions):
     with pytest.raises(ConfigError, match=next(iter(conditions))):
         Config.from_mapping({"retrieval": {"filters": conditions}})

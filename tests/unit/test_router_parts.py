@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("fastapi", reason="the server's packages are not installed")
@@ -30,57 +28,9 @@ from ewe.router.processes import ReplicaProcess, device_environment
 from ewe.router.replicas import ENGINE_DEAD, READY, Replica, ReplicaSet
 from ewe.router.router_app import create_router
 from ewe.router.router_process import _Router
-from ewe.router.routing_key import routing_key
-from ewe.server.draining import LISTEN_FD, listen
+from ewe.server.listener import LISTEN_FD, listen
 from ewe.server.process import end_with_input
 from ewe.server.settings import ServerSettings
-
-
-def chat(text: Any, **body: Any) -> dict[str, Any]:
-    return {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}], **body}
-
-
-def test_the_same_question_has_the_same_key_wherever_it_is_asked() -> None:
-    asked = [
-        *(chat("Who was Ada?"), chat(" who was ADA "), chat([{"type": "text", "text": "Who was Ada?"}])),
-        *({"input": "Who was Ada?"}, {"prompt": ["Who was Ada?", "x"]}, {"text": "Who was Ada?"}),
-        {"messages": [*chat("x")["messages"], *chat("Who was Ada?")["messages"]]},
-    ]
-    assert {routing_key(body) for body in asked} == {"question who was ada"}
-    assert routing_key(chat("Who was Ida?")) != "question who was ada"
-
-
-def test_what_decides_the_units_comes_before_the_words() -> None:
-    passages = {"Who was Ada?": "Ada Lovelace", "When did she die?": ""}
-    find = passages.__getitem__
-    assert routing_key(chat("Who was Ada?"), find) == "passage Ada Lovelace"
-    assert routing_key(chat("When did she die?"), find) == "question when did she die"
-    assert routing_key(chat("?", memory={"user": "u"})) == "memory u None"
-    assert routing_key(chat("?", memory={"user": "u"}, documents=["a"])).startswith("document ")
-    assert routing_key(chat("?", documents=["a"], prompt_cache_key="mine")) == "caller mine"
-    assert routing_key({"input": [1, 2]}) == routing_key({}) == routing_key(chat("?")) == ""
-
-
-def test_requests_that_share_most_documents_mostly_meet() -> None:
-    shared = [{"text": f"document {number}"} for number in range(9)]
-    key = routing_key({"documents": shared})
-    assert routing_key({"documents": shared[::-1]}) == key
-    met = [routing_key({"documents": [*shared, f"own {number}"]}) == key for number in range(200)]
-    assert 0.8 < sum(met) / 200 < 0.98, "nine in ten"
-    assert routing_key({"documents": [{"title": "t", "text": "a"}]}) != routing_key({"documents": ["a"]})
-
-
-LEAVES = st.sampled_from([None, True, 1.5, "", "x", "\ud800"])
-JSON = st.recursive(
-    LEAVES, lambda part: st.lists(part, max_size=2) | st.dictionaries(st.sampled_from(["role", "content"]), part)
-)
-NAMES = st.sampled_from(["messages", "documents", "memory", "input", "prompt", "text", "prompt_cache_key"])
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.dictionaries(NAMES, JSON, max_size=3))
-def test_any_body_has_a_key(body: dict[str, Any]) -> None:
-    assert routing_key(body) == routing_key(body)
 
 
 def test_each_replica_has_its_share_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +68,7 @@ def test_a_replica_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.Mo
 
 
 def test_an_upgrade_to_websockets_is_a_request_like_any_other() -> None:
-    config = _Router(lambda *_: None, ReplicaSet([]), (), 0.0).config  # type: ignore[arg-type, return-value]
+    config = _Router(lambda *_: None, ReplicaSet([]), (), ServerSettings()).config  # type: ignore[arg-type, return-value]
     config.load()
     assert config.ws_protocol_class is None
 

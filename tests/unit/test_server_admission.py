@@ -40,7 +40,7 @@ class GateMachine(RuleBasedStateMachine):
             expected = 429
         else:
             has_room = total + count <= (CAPACITY if may_wait else PLACES) or (not may_wait and not total)
-            expected = 0 if has_room else 503
+            expected = 0 if has_room else 429
         if expected:
             with pytest.raises(RefusedError) as caught:
                 self.admission.enter(key, count, may_wait=may_wait)
@@ -85,3 +85,34 @@ def test_whoever_waits_is_told_when_the_last_has_left() -> None:
         return too_early, await waiting
 
     assert asyncio.run(wait()) == (False, True)
+
+
+def test_metrics_tell_what_each_key_has_under_way() -> None:
+    from ewe.server.metrics import Metrics
+
+    admission = AdmissionControl(capacity=8)
+    metrics = Metrics(lambda: None, tenants=lambda: admission.by_key)
+    admission.enter("one", 2)
+    admission.enter("two (batches)")
+    told = [line for line in metrics.text().decode().splitlines() if line.startswith("ewe:tenant_requests")]
+    assert told == ['ewe:tenant_requests{tenant="one"} 2.0', 'ewe:tenant_requests{tenant="two (batches)"} 1.0']
+    admission.leave("one", 2)
+    assert 'tenant="one"' not in metrics.text().decode()
+
+
+def test_other_work_takes_no_answers_place_but_counts_for_its_key_and_for_who_waits() -> None:
+    async def run() -> None:
+        admission = AdmissionControl(1, per_key=2, places=1)
+        with admission.work("a"), admission.work("a"):
+            assert (admission.num_inside, admission.has_free_place) == (2, True)
+            with pytest.raises(RefusedError, match="may have 2"):
+                admission.enter("a")
+            admission.enter("b")
+            admission.leave("b")
+            assert not await admission.wait_until_empty(0)
+        assert await admission.wait_until_empty(0)
+        admission.is_draining = True
+        with pytest.raises(RefusedError, match="shutting down"), admission.work("a"):
+            pass
+
+    asyncio.run(run())

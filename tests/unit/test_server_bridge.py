@@ -19,7 +19,7 @@ from ewe.server.bridge import EventLoopBridge, RunEvent
 from ewe.server.chat import _ChatAnswer
 from ewe.server.error_responses import RefusedError
 from ewe.server.schemas.chat_schemas import ChatLogprobs
-from ewe.server.streaming import DONE, PING, record
+from ewe.server.streaming import DEATH, DONE, PING, record
 
 COUNT = 20_000
 
@@ -110,8 +110,8 @@ class Told:
     [
         (["a b", "", "c"], [["begin"], ["a", "b"], ["ping"], ["c"], ["end", "[DONE]"]]),
         (["a", "b bad c"], [["begin"], ["a"], ["b", "engine_error", "[DONE]"]]),
-        (["dead"], [["begin"], ["engine_dead", "[DONE]"]]),
-        (["a b", "dead"], [["begin"], ["a", "b"], ["engine_dead", "[DONE]"]]),
+        (["dead"], [["begin"], ["death", "engine_dead", "[DONE]"]]),
+        (["a b", "dead"], [["begin"], ["a", "b"], ["death", "engine_dead", "[DONE]"]]),
     ],
 )
 def test_what_comes_together_is_sent_together_and_a_failure_keeps_what_came_before_it(
@@ -122,7 +122,7 @@ def test_what_comes_together_is_sent_together_and_a_failure_keeps_what_came_befo
         return [piece async for piece in streaming._records(told, told, 1.0)]
 
     def words(piece: str) -> list[str]:
-        plain = piece.replace(PING, record("ping")).replace(DONE, record("[DONE]"))
+        plain = piece.replace(PING, record("ping")).replace(DEATH, record("death")).replace(DONE, record("[DONE]"))
         return [json.loads(part.removeprefix("data: ")) for part in plain.split("\n\n")[:-1]]
 
     assert [words(piece) for piece in asyncio.run(collect())] == sent
@@ -134,8 +134,9 @@ def test_the_log_probabilities_of_many_tokens_are_made_off_the_event_loop(monkey
     monkeypatch.setattr(ChatLogprobs, "model_validate", lambda _: makers.append(threading.current_thread()))
     answer: Any = object.__new__(_ChatAnswer)
     answer._wants_logprobs = True
-    answer._run = SimpleNamespace(sequences=[SimpleNamespace(request=SimpleNamespace(prompt_ids=()))])
-    answer._service = SimpleNamespace(llm=SimpleNamespace(tokenizer=None), in_thread=asyncio.to_thread)
+    answer._run = SimpleNamespace(tenant="", sequences=[SimpleNamespace(request=SimpleNamespace(prompt_ids=()))])
+    queues = SimpleNamespace(ends=SimpleNamespace(submit=lambda tenant, work: asyncio.to_thread(work)))
+    answer._service = SimpleNamespace(llm=SimpleNamespace(tokenizer=None), queues=queues)
     asyncio.run(answer._logprobs(None))
     assert len(makers) == 1
     assert makers[0] is not threading.current_thread()

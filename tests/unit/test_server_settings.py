@@ -111,7 +111,7 @@ def test_a_file_may_hold_the_servers_settings_for_every_command(tmp_path: Path) 
     assert Config.from_yaml(good).memory.retrieval_units == 3
     assert resolve_config(None, good).memory.retrieval_units == 3
     assert ServerSettings.from_yaml(good).port == 9000
-    told = CliRunner().invoke(app, ["validate", str(good), str(bad)])
+    told = CliRunner().invoke(app, ["validate", "--settings-only", str(good), str(bad)])
     assert told.exit_code == 1
     assert f"{good}: ok" in told.output
     assert "unknown setting prot; did you mean port?" in told.output

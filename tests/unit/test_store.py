@@ -209,11 +209,15 @@ def test_scan_goes_on_after_a_row_and_pages(store: PassageStore, monkeypatch: py
 
 
 def test_half_surrogates_are_refused_and_everything_else_survives(store: PassageStore) -> None:
-    odd = Passage("x", "nul \0, line \r\n, \u202e, <|eot_id|>, 𝄞", url="a\0b")
+    odd = Passage("x", "nul \0, line \r\n, \u202e, <|eot_id|>, 𝄞", url="a\0b", metadata={"a": ["é", 1, None]})
     store.add([odd])
     assert store.get(["x"]) == [odd]
     with pytest.raises(DatastoreError, match=r"'bad'.*surrogate"):
         store.add([Passage("ok", "fine"), Passage("bad", "\ud800")])
+    with pytest.raises(DatastoreError, match=r"'bad'.*surrogate"):
+        store.add([Passage("bad", "x", metadata={"a": "\ud800"})])
+    with pytest.raises(DatastoreError, match=r"'bad': metadata must be JSON"):
+        store.add([Passage("bad", "x", metadata={"a": object()})])
     assert len(store) == 1
 
 
@@ -225,7 +229,7 @@ def test_what_is_not_there_is_named(store: PassageStore) -> None:
     assert store.generation == 0
 
 
-@pytest.mark.parametrize("column", ["text", "veracity", "digest"])
+@pytest.mark.parametrize("column", ["text", "veracity", "metadata", "digest"])
 def test_a_changed_row_is_refused_by_name(store: PassageStore, column: str) -> None:
     store.add(passages(3))
     store.close()

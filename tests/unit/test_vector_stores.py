@@ -43,6 +43,7 @@ ODD = (
     Passage("dated", "A bridge was opened.", date="1990-05-03", source="news", url="http://xzy/1", veracity=0.25),
     Passage("month", "A bridge was closed.", date="1990-05", source="news", url="http://x_y/2", veracity=1 / 3),
     Passage("year", "A bridge was planned.", date="1989", source="blog", url="https://x/3", veracity=0.9),
+    Passage("told", "A bridge fell.", "Bridges", metadata={"section": 'Re"sults', "page": 3, "tags": ["a=b", "c"]}),
     Passage("x" * 600, "A bridge\nwas painted ☃.", "", "", "u" * 9000, "long ago"),
 )
 PASSAGES = (*ODD, *made_up_passages(120))
@@ -192,6 +193,8 @@ FILTERS = (
     {"since": "1990-05-04"},
     {"until": "1990-05-02", "since": "1989-12"},
     {"until": "1990-05"},
+    {"where": {"section": ['Re"sults', "Methods"], "page": 3}},
+    {"where": {"tags": "a=b"}},
 )
 
 
@@ -278,7 +281,7 @@ def test_what_is_not_there_or_was_not_pushed_is_refused(address, encoder):
     with pytest.raises(DatastoreError, match="can only be searched"):
         open_passages(address)
     _, summary = open_datastore(address, RetrievalConfig(retriever="bm25"))
-    assert str(summary) == f"{address.rpartition('/')[2]} (125 passages, BM25 in {connect(address).kind})"
+    assert str(summary) == f"{address.rpartition('/')[2]} ({len(PASSAGES)} passages, BM25 in {connect(address).kind})"
 
 
 @pytest.fixture
@@ -392,7 +395,11 @@ def test_the_commands_push_and_search(server, tmp_path):
     path, runner = tmp_path / "passages.jsonl", CliRunner()
     path.write_text("".join(json.dumps(asdict(passage)) + "\n" for passage in PASSAGES), encoding="utf-8")
     bm25 = ["--set", "retrieval.retriever=bm25"]
-    for said in ("125 passages pushed; 125 are in", "0 passages pushed, 125 were there already; 125 are in"):
+    count = len(PASSAGES)
+    for said in (
+        f"{count} passages pushed; {count} are in",
+        f"0 passages pushed, {count} were there already; {count} are in",
+    ):
         done = runner.invoke(app, ["index", "push", str(path), server.address, *bm25])
         assert done.exit_code == 0, done.output
         assert said in done.output

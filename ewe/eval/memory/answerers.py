@@ -79,7 +79,7 @@ def _line(one: Recalled, weighed: bool) -> str:
     memory = one.memory
     doubt = ", uncertain" if one.action is Action.USE_WITH_UNCERTAINTY else ""
     belief = f", confidence {one.belief:.2f}{doubt}" if weighed else ""
-    return f"- [{_day(memory.created_at)}, {memory.source.id or memory.source.kind}{belief}] {memory.content}"
+    return f"- [{_day(memory.said_at)}, {memory.source.id or memory.source.kind}{belief}] {memory.content}"
 
 
 def _day(at: float) -> str:

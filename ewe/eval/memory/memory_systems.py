@@ -9,21 +9,22 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ewe.config import LongTermConfig
 from ewe.errors import ConfigError
 from ewe.eval.memory.protocol import Answerer, Asked, MemorySystem, Question, Reply, Turn
-from ewe.longterm.open_memories import rules_of
+from ewe.longterm.default_memory import default_memory, default_rules
 from ewe.longterm.recall import MemoryRules, Recalled
 from ewe.longterm.records import Memory, MemorySource, Scope
-from ewe.longterm.scoring.forms import FirstVeracity, unmoved
+from ewe.longterm.scoring.forms import FirstVeracity, first_trust, trust_after, unmoved
 from ewe.longterm.scoring.mark import PRESETS, MRSWeights
 from ewe.longterm.scoring.mma import ABLATIONS, PUBLISHED_WEIGHTS, source_prior
-from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, VeriMemScorer
+from ewe.longterm.scoring.scorers import MARKScorer, MMAScorer, NoScorer, SettledMARKScorer, VeriMemScorer
 from ewe.longterm.scoring.threshold import Action, VeracityThreshold
 from ewe.longterm.service import MemoryService
 from ewe.longterm.store import MemoryStore
 from ewe.protocols import Retriever
 from ewe.verification.judges.protocol import Judge
-from ewe.vocabulary import unknown
+from ewe.vocabulary import NONE, unknown
 
 IMAGE = "image"  # in the metadata of what a picture shows: its path, empty where there is none to see
 UNFLAGGED = "verimem no uncertainty"
@@ -38,8 +39,10 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
     judge: of "mma judged"; trusted: what "verimem-a" compares new memories with. "mma kinds" believes sources by what
     they are, as the authors' public code, instead of by their reliability.
     """
+    judging = partial(LongTermConfig, judge_turns=True)  # the judge of a bench is there to be asked
     open_ = partial(MemoryRules, threshold=_ALL, first=_AS_WRITTEN)
     verimem = partial(MemoryRules, VeriMemScorer(), first=_AS_WRITTEN)
+    mark = partial(MemoryRules, threshold=_ALL, first=first_trust, update=trust_after)
     rules: dict[str, Callable[[], MemoryRules]] = {
         "none": lambda: open_(NoScorer()),
         "mma": lambda: open_(MMAScorer()),
@@ -50,16 +53,13 @@ def memory_rules(judge: Judge | None = None, trusted: Retriever | None = None) -
         UNFLAGGED: verimem,
         "verimem no lookup": lambda: replace(verimem(), checks=0),
         "verimem static": lambda: replace(verimem(), update=unmoved),
-        **{name: partial(rules_of, name, judge, trusted) for name in ("verimem-a", "verimem-b")},
-        "mark": lambda: open_(MARKScorer()),
-        "mark as written": lambda: open_(MARKScorer(as_written=True)),
-        "mark similarity": lambda: open_(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),
-        **{
-            f"mark {name}": partial(open_, MARKScorer(weights))
-            for name, weights in PRESETS.items()
-            if name != "default"
-        },
-        "default": MemoryRules,
+        **{name: partial(default_rules, judging(scorer=name), judge, trusted) for name in ("verimem-a", "verimem-b")},
+        "mark": lambda: mark(MARKScorer()),
+        "mark settled": lambda: open_(SettledMARKScorer()),
+        "mark as written": lambda: mark(MARKScorer(as_written=True)),
+        "mark similarity": lambda: mark(MARKScorer(MRSWeights(0.0, 0.0, 1.0, 0.0))),
+        **{f"mark {name}": partial(mark, MARKScorer(PRESETS[name])) for name in PRESETS if name != "default"},
+        "default": lambda: default_rules(judging()),
         "default fixed threshold": lambda: MemoryRules(threshold=VeracityThreshold(scale=0.0)),
     }
     return rules if judge is None else {**rules, "mma judged": lambda: open_(MMAScorer(judge=judge))}
@@ -85,9 +85,8 @@ class StoreSystem(MemorySystem):
     now: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self.service = MemoryService(
-            self.store, judge=self.judge, trusted=self.trusted, rules=self.rules, clock=lambda: self.now
-        )
+        parts: dict[str, Any] = {"judge": self.judge, "trusted": self.trusted, "rules": self.rules}
+        self.service = default_memory(self.store, **parts, encoder=NONE, clock=lambda: self.now)
 
     def begin(self, item: str) -> None:
         """As `MemorySystem` says."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewe.longterm.records import Memory
-from ewe.longterm.scoring import verimem
+from ewe.longterm.scoring import mark, verimem
 from ewe.longterm.scoring.contradictions import Relation, agreeing
 from ewe.longterm.scoring.scorers import voice_of
 from ewe.protocols import Retriever
@@ -102,6 +102,25 @@ def bayesian_as_written(
     for row in np.clip(judgements, 0.0, 1.0).tolist():
         veracity = verimem.bayesian_veracity_as_written(veracity, *row)
     return veracity
+
+
+def first_trust(memory: Memory, found: Sequence[Relation]) -> tuple[float, float]:
+    """TS_init of mark.txt, appendix 1, whoever says it; u as everywhere."""
+    return mark.INITIAL_TRUST, verimem.recall_uncertainty(mark.INITIAL_TRUST)
+
+
+def trust_after(memory: Memory, judgements: NDArray[np.floating], reliability: Sequence[float], now: float) -> float:
+    """TS_t of mark.txt, appendix 1, a validation after the other; the stored veracity is TS_{t-1}.
+
+    What neither supports nor refutes is no validation.
+    """
+    trust, correct, incorrect = memory.veracity, memory.correct_count, memory.incorrect_count
+    for entailed, contradicted, neutral in judgements.tolist():
+        if neutral > max(entailed, contradicted):
+            continue
+        correct, incorrect = correct + (entailed >= contradicted), incorrect + (entailed < contradicted)
+        trust = mark.trust(trust, correct, max(memory.recall_count, correct + incorrect))
+    return trust
 
 
 def unmoved(memory: Memory, judgements: NDArray[np.floating], reliability: Sequence[float], now: float) -> float:

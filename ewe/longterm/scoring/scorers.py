@@ -60,7 +60,7 @@ class DefaultScorer:
 
     def _against(self, memory: Memory, other: Memory) -> float:
         """What `other` weighs beside the odds of `memory`, at least 0."""
-        if voice_of(memory) == voice_of(other) and memory.created_at >= other.created_at:
+        if voice_of(memory) == voice_of(other) and memory.said_at >= other.said_at:
             return 0.0
         lead = (memory.last_said_at - other.last_said_at) / _SECONDS_PER_DAY
         return math.expm1(max(0.0, log_odds(other.veracity)) * half_life_decay(lead, self._half_life_days))
@@ -129,7 +129,7 @@ class MMAScorer:
             support = entailment_support(texts, self._judge, closeness)
         found = confidence(
             np.array([self._source(candidate.memory) for candidate in candidates]),
-            np.array([temporal_decay(candidate.memory.created_at, now) for candidate in candidates]),
+            np.array([temporal_decay(candidate.memory.said_at, now) for candidate in candidates]),
             support,
             closeness,
             self._weights,
@@ -157,7 +157,10 @@ def entailment_support(texts: Sequence[str], judge: Judge, closeness: NDArray[np
 
 
 class MARKScorer:
-    """Ranked by the relevance score (ours, or as_written), believed by the trust score, used while it is retained."""
+    """Ranked by the relevance score (ours, or as_written), believed by the trust score, used while it is retained.
+
+    TS_t, which goes on from TS_{t-1} with every validation, is the veracity of a memory (`first_trust`, `trust_after`).
+    """
 
     name = "mark"
 
@@ -178,7 +181,19 @@ class MARKScorer:
         scores = []
         for memory, rank in zip(memories, ranks.tolist(), strict=True):
             total = max(memory.recall_count, memory.correct_count + memory.incorrect_count)
-            trust = mark.settled_trust(memory.correct_count, total)
+            trust = self._trust(memory, total)
             kept = mark.retains(trust, mark.persistence(total, memory.incorrect_count))
             scores.append(Score(trust, rank, kept))
         return scores
+
+    def _trust(self, memory: Memory, total: int) -> float:
+        return memory.veracity
+
+
+class SettledMARKScorer(MARKScorer):
+    """MARK with the trust that a memory's counts come to if they stay (our form): whatever came when."""
+
+    name = "mark-settled"
+
+    def _trust(self, memory: Memory, total: int) -> float:
+        return mark.settled_trust(memory.correct_count, total)

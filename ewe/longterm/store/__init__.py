@@ -2,8 +2,18 @@
 
 from ewe.longterm.store.adding import AddResult
 from ewe.longterm.store.erasing import Erasure
-from ewe.longterm.store.exchange import ImportReport, export_jsonl, import_jsonl
+from ewe.longterm.store.exchange import ImportReport, erase_from_export, export_jsonl, import_jsonl
 from ewe.longterm.store.memory_rows import Deletion
 from ewe.longterm.store.memory_store import Change, MemoryStore
 
-__all__ = ["AddResult", "Change", "Deletion", "Erasure", "ImportReport", "MemoryStore", "export_jsonl", "import_jsonl"]
+__all__ = [
+    "AddResult",
+    "Change",
+    "Deletion",
+    "Erasure",
+    "ImportReport",
+    "MemoryStore",
+    "erase_from_export",
+    "export_jsonl",
+    "import_jsonl",
+]

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
+from ewe.longterm.store.checksums import checksum, scope_checksum
 from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.memory_rows import (
     MEMORY_COLUMNS,
     REVISION_COLUMNS,
-    checksum,
     memory_checksum,
     memory_values,
     revision_values,
 )
 from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.voices import Voices, voice_in
 from ewe.retrieval.store.session import Connection
 
 ADD_REVISION = f"INSERT INTO revisions (memory, {REVISION_COLUMNS}, checksum) VALUES ({','.join('?' * 10)})"  # noqa: S608
 _ADD_MEMORY = (
-    f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions, checksum) VALUES ({','.join('?' * 22)})"  # noqa: S608
+    f"INSERT INTO memories (number, scope, {MEMORY_COLUMNS}, revisions, checksum) VALUES ({','.join('?' * 24)})"  # noqa: S608
 )
 _BATCH = 1000
 History = tuple[Memory, Sequence[Revision]]
@@ -53,9 +55,9 @@ def add(session: MemorySession, lexicon: Lexicon, histories: Iterable[History]) 
     return result
 
 
-def revision_row(number: int, revision: Revision) -> tuple[object, ...]:
-    """The values of `ADD_REVISION`; number: of the memory."""
-    values = revision_values(revision)
+def revision_row(number: int, revision: Revision, voices: Mapping[str, str]) -> tuple[object, ...]:
+    """The values of `ADD_REVISION`; number: of the memory. voices: the pseudonyms of ids of sources."""
+    values = revision_values(revision, voices)
     return (number, *values, checksum(values))
 
 
@@ -69,18 +71,30 @@ def _add_batch(session: MemorySession, connection: Connection, lexicon: Lexicon,
     memories = [memory for memory, _ in batch]
     scopes = {scope: _scope_number(connection, scope) for scope in dict.fromkeys(memory.scope for memory in memories)}
     new, duplicates, conflicts = _compared(session, memories, scopes)
+    voices = _voices(session, connection, [batch[place] for place in new], scopes)
     rows, changes, entries = [], [], []
     for number, place in zip(session.new_numbers(len(new)), new, strict=True):
         memory, revisions = batch[place]
         scope = scopes[memory.scope]
-        values = memory_values(memory)
-        rows.append((number, scope, *values, len(revisions), memory_checksum(values)))
-        changes += [revision_row(number, revision) for revision in revisions]
+        values = memory_values(memory, voices[scope])
+        rows.append((number, scope, *values, len(revisions), memory_checksum(memory.scope, values)))
+        changes += [revision_row(number, revision, voices[scope]) for revision in revisions]
         entries.append((number, scope, memory.content))
     connection.executemany(_ADD_MEMORY, rows)
     connection.executemany(ADD_REVISION, changes)
     lexicon.add(connection, entries)
     return AddResult(len(new), duplicates, tuple(conflicts))
+
+
+def _voices(
+    session: MemorySession, connection: Connection, histories: Sequence[History], scopes: Mapping[Scope, int]
+) -> dict[int, dict[str, str]]:
+    """Per scope, by its number, the pseudonyms of all who are cited."""
+    named: defaultdict[int, set[str]] = defaultdict(set)
+    for memory, revisions in histories:
+        cited = {voice_in(piece) for revision in revisions for piece in revision.evidence}
+        named[scopes[memory.scope]] |= {memory.source.id, *cited}
+    return {scope: Voices(session).assign(connection, scope, names) for scope, names in named.items()}
 
 
 def _compared(
@@ -110,8 +124,8 @@ def _compared(
 def _scope_number(connection: Connection, scope: Scope) -> int:
     """The number of a scope; one that held nothing so far gets one."""
     [(number,)] = connection.execute(
-        'INSERT INTO scopes ("user", agent) VALUES (?, ?) '
+        'INSERT INTO scopes ("user", agent, checksum) VALUES (?, ?, ?) '
         'ON CONFLICT ("user", agent) DO UPDATE SET agent = excluded.agent RETURNING number',
-        (scope.user, scope.agent),
+        (scope.user, scope.agent, scope_checksum(scope, 0)),
     )
     return int(number)

@@ -1,17 +1,20 @@
 """Looking for damage in a whole store."""
 
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterator
 
-from ewe.errors import DatastoreError, InvalidRequestError
-from ewe.longterm.records import Scope
-from ewe.longterm.store.memory_rows import (
-    MEMORY_COLUMNS,
-    REVISION_COLUMNS,
-    checksum,
-    memory_checksum,
-    memory_of,
-    revision_of,
+from ewe.errors import DatastoreError
+from ewe.longterm.store import lexical
+from ewe.longterm.store.checksums import checksum
+from ewe.longterm.store.intact_rows import (
+    SELECT_MEMORY,
+    intact_deletions,
+    intact_history,
+    intact_memories,
+    intact_scopes,
+    stored,
 )
+from ewe.longterm.store.memory_rows import DELETION_COLUMNS
 from ewe.longterm.store.memory_session import MemorySession
 
 # What has to be empty, and what it means if it is not.
@@ -41,39 +44,81 @@ _EXPECTATIONS = {
 }
 
 
+_COUNTS = ("is counted in a scope wrongly", "is counted as a word wrongly")
+_PAGE = 1000
+
+
 def problems(session: MemorySession) -> list[str]:
     """What is wrong with the file and its rows; reads everything once."""
     try:
-        damages = [f"{session.name} is damaged: {message}" for message in session.damages()]
-        if damages:
-            return damages
+        damages = [f"{session.file} is damaged: {message}" for message in session.damages()]
         for meaning, statement in _EXPECTATIONS.items():
             for (name,) in session.query(f"{statement} LIMIT 20"):
-                damages.append(f"{session.name} is damaged: {name!r} {meaning}")
-        return damages + _invalid(session)
+                damages.append(f"{session.file} is damaged: {name!r} {meaning}")
+        damages += [*_rows(session), *_log(session), *_vectors(session)]
+        if not damages and lexical.Lexicon(session).is_current() and not words_are_whole(session):
+            damages.append(f"{session.file} is damaged: memories are not found by all of their words")
+        return damages
     except DatastoreError as error:
         return [str(error)]
 
 
-def _invalid(session: MemorySession) -> list[str]:
-    """Rows that are no valid memory or revision, or not those that were written."""
-    found = []
-    for number, stored, *values in chain.from_iterable(session.pages(f"checksum, {MEMORY_COLUMNS}")):
-        try:
-            memory = memory_of(Scope(), values)
-            _compare(stored, memory_checksum(values), f"memory {memory.id!r}")
-            for noted, *revision in session.query(
-                f"SELECT checksum, {REVISION_COLUMNS} FROM revisions WHERE memory = ?",  # noqa: S608
-                (number,),
-            ):
-                revision_of(memory.id, revision)
-                _compare(noted, checksum(revision), f"a revision of memory {memory.id!r}")
-        except (InvalidRequestError, ValueError, TypeError) as error:
-            found.append(f"{session.name} is damaged: {error}")
+def miscounted(session: MemorySession) -> bool:
+    """Whether the count of a scope's memories, or of those that hold a word, is wrong."""
+    return any(session.query(f"{_EXPECTATIONS[count]} LIMIT 1") for count in _COUNTS)
+
+
+def words_are_whole(session: MemorySession) -> bool:
+    """Whether the index of words is the one that the memories make, by the sum of checksums of all its rows."""
+    expected = found = 0
+    for page in session.pages("scope, content"):
+        for number, scope, content in page:
+            tokens = lexical.terms(str(content))
+            expected += sum(
+                checksum((number, scope, word, times, len(tokens))) for word, times in Counter(tokens).items()
+            )
+    after: tuple[int, int] = (0, 0)
+    select = "SELECT postings.word, memory, words.scope, words.word, times, length FROM postings JOIN words "
+    page_after = f"ON number = postings.word WHERE (postings.word, memory) > (?, ?) ORDER BY 1, 2 LIMIT {_PAGE}"
+    while rows := session.query(select + page_after, after):
+        found += sum(checksum((memory, scope, word, *counts)) for _, memory, scope, word, *counts in rows)
+        after = rows[-1][:2]
+    return expected == found
+
+
+def damaged_vectors(session: MemorySession) -> list[tuple[int, int]]:
+    """Number and scope of the memories whose vector is not what was written."""
+    index, found = session.vector_index(), list[tuple[int, int]]()
+    if not session.query("SELECT 1 FROM encoder"):
+        return found
+    for page in session.pages("scope, cell"):
+        scopes = {number: scope for number, scope, cell in page if cell is not None}
+        found += [(number, scopes[number]) for number in index.damaged(list(scopes))]
     return found
 
 
-def _compare(stored: int, found: int, name: str) -> None:
-    """Raises ValueError for a row that is not the one that was written."""
-    if stored != found:
-        raise ValueError(f"{name} is not what was written: bytes have changed in place")
+def _rows(session: MemorySession) -> Iterator[str]:
+    """Memories and histories that are not those that were written."""
+    after = 0
+    select = f"{SELECT_MEMORY} WHERE memories.number > ? ORDER BY memories.number LIMIT {_PAGE}"
+    while rows := stored(session.query(select, (after,))):
+        for row in rows:
+            try:
+                intact_memories(session, [row])
+                intact_history(session, row)
+            except DatastoreError as error:
+                yield str(error)
+        after = rows[-1].number
+
+
+def _log(session: MemorySession) -> Iterator[str]:
+    try:
+        intact_deletions(session, session.query(f"SELECT number, checksum, {DELETION_COLUMNS} FROM deletions"))  # noqa: S608
+        intact_scopes(session, session.query('SELECT number, checksum, "user", agent, memories FROM scopes'))
+    except DatastoreError as error:
+        yield str(error)
+
+
+def _vectors(session: MemorySession) -> Iterator[str]:
+    for number, _ in damaged_vectors(session):
+        yield f"{session.file} has a damaged vector of memory number {number}: it can be made again"

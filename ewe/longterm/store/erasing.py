@@ -5,15 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ewe.longterm.records import Scope
+from ewe.longterm.store.checksums import checksum
 from ewe.longterm.store.lexical import Lexicon
-from ewe.longterm.store.memory_rows import IN_SCOPE
+from ewe.longterm.store.memory_rows import DELETION_COLUMNS, IN_SCOPE, Deletion
 from ewe.longterm.store.memory_session import MemorySession, VectorIndex
+from ewe.longterm.store.voices import Voices
 from ewe.retrieval.store.session import Connection
 
 ALL_IDS = "*"
 """The id in the log that stands for everything of an erased user."""
 
-ADD_DELETION = 'INSERT INTO deletions (at, "user", agent, id, reason) VALUES (?, ?, ?, ?, ?)'
+ADD_DELETION = f"INSERT INTO deletions ({DELETION_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608
 _Row = tuple[int, int, str, str, int, bool]  # number, number of the scope, content, id, revisions, has a vector
 
 
@@ -34,11 +36,17 @@ def erased_name(user: str) -> str:
     return "erased:" + hashlib.sha256(user.encode()).hexdigest()
 
 
+def deletion_row(entry: Deletion) -> tuple[object, ...]:
+    """The values of `ADD_DELETION`."""
+    return (*entry.values, checksum(entry.values))
+
+
 class Eraser:
     """Takes memories out of the tables; its methods belong inside a transaction."""
 
     def __init__(self, session: MemorySession, lexicon: Lexicon, vectors: VectorIndex) -> None:
         self._session, self._lexicon, self._vectors = session, lexicon, vectors
+        self._voices = Voices(session)
 
     def delete(
         self, connection: Connection, scope: Scope, ids: Iterable[str] | None, at: float, reason: str
@@ -48,12 +56,15 @@ class Eraser:
         taken = self._take(connection, scope, rows)
         connection.executemany(
             ADD_DELETION,
-            [(at, scope.user, scope.agent, memory_id, reason) for _, _, _, memory_id, *_ in rows],
+            [deletion_row(Deletion(at, scope, memory_id, reason)) for _, _, _, memory_id, *_ in rows],
         )
         return taken
 
     def erase(self, connection: Connection, user: str, at: float, reason: str) -> list[Erasure]:
-        """Deletes all memories of a user, with every agent, and the user's part of the log; one entry stays instead."""
+        """Deletes all memories of a user, with every agent, and the user's part of the log; one entry stays instead.
+
+        Who said what in other scopes is forgotten, too.
+        """
         agents = (
             'SELECT agent FROM scopes WHERE "user" = ? UNION SELECT agent FROM deletions WHERE "user" = ? ORDER BY 1'
         )
@@ -67,7 +78,8 @@ class Eraser:
                 log = connection.execute(forget, (user, scope.agent)).rowcount
                 taken.append(replace(part, log=log))
         connection.execute("DELETE FROM erasing")
-        connection.execute(ADD_DELETION, (at, erased_name(user), "", ALL_IDS, reason))
+        self._voices.forget(connection, user)
+        connection.execute(ADD_DELETION, deletion_row(Deletion(at, Scope(erased_name(user)), ALL_IDS, reason)))
         return taken
 
     def _rows(self, scope: Scope, ids: Iterable[str] | None) -> list[_Row]:
@@ -84,6 +96,7 @@ class Eraser:
         self._vectors.forget(connection, scopes, numbers)
         connection.executemany("DELETE FROM memories WHERE number = ?", [(number,) for number in numbers])
         connection.execute("UPDATE state SET unscrubbed = unscrubbed + ?", (len(rows),))
+        self._voices.leave(connection, scopes)
         connection.executemany("DELETE FROM scopes WHERE number = ? AND memories = 0", [(number,) for number in scopes])
         revisions, vectors = sum(row[4] for row in rows), sum(row[5] for row in rows)
         return Erasure(scope, len(rows), revisions, words, vectors)

@@ -12,6 +12,7 @@ from ewe.longterm.store.adding import AddResult, History
 from ewe.longterm.store.memory_rows import Deletion, memory_from_json, revision_from_json
 from ewe.longterm.store.memory_store import MemoryStore
 from ewe.longterm.store.reading import MemoryReader
+from ewe.longterm.store.voices import new_voice, retold, spellings, voice_in
 from ewe.retrieval.store.sqlite_file import file_errors, whole_file
 
 _HEADER = {"format": "ewe-memories", "version": 1}
@@ -52,10 +53,7 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
         nonlocal deleted_here
         with file_errors(path), path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                try:
-                    found = _parsed(json.loads(line), number)
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
+                found = _parsed(_line(path, number, line), number)
                 if isinstance(found, Deletion):
                     deletions.append(found)
                 elif found is not None and store.was_deleted(found[0]):
@@ -63,9 +61,51 @@ def import_jsonl(store: MemoryStore, path: str | Path) -> ImportReport:
                 elif found is not None:
                     yield found
 
+    store.deletions()  # an altered log would let in what was deleted: it has to be read whole before
     result = store.restore(histories())
     store.note_deletions(deletions)
     return ImportReport(result, deleted_here)
+
+
+def erase_from_export(path: str | Path, user: str) -> int:
+    """Takes a user's memories, deletions and name as a source out of a file, whole or not at all; how many memories.
+
+    Raises InvalidRequestError naming the line that cannot be understood, DatastoreError if the file cannot be read or
+    written.
+    """
+    path, count = Path(path), 0
+    voices = dict.fromkeys(spellings(user), new_voice())
+    with whole_file(path, mode=0o600) as file, path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            values = _line(path, number, line)
+            about = values.get("memory") or values.get("deletion") or {}
+            if about.get("scope", {}).get("user", "") == user:
+                count += "memory" in values
+                continue
+            if "memory" in values:
+                _unname(values, voices)
+            _write(file, values)
+    return count
+
+
+def _unname(values: dict[str, Any], voices: dict[str, str]) -> None:
+    """Puts pseudonyms in the place of names in a memory and its revisions."""
+    source = values["memory"].get("source", {})
+    if source.get("id") in voices:
+        source["id"] = voices[source["id"]]
+    for revision in values["revisions"]:
+        pieces = revision.get("evidence", [])
+        revision["evidence"] = retold(pieces, {voice: voices.get(voice, voice) for voice in map(voice_in, pieces)})
+
+
+def _line(path: Path, number: int, line: bytes) -> Any:
+    """What a line says, once it is known to be one of an export."""
+    try:
+        values = json.loads(line)
+        _parsed(values, number)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidRequestError(f"{path}, line {number}: {_message(error)}") from error
+    return values
 
 
 def _parsed(values: Any, number: int) -> History | Deletion | None:

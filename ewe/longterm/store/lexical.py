@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from ewe.longterm.store.checksums import COUNTED
 from ewe.longterm.store.memory_session import Entry, MemorySession
 from ewe.retrieval.store.session import Connection
 from ewe.text.english import stem
@@ -49,8 +50,8 @@ class Lexicon:
             postings,
         )
         connection.executemany(
-            "UPDATE scopes SET memories = memories + ?, words = words + ? WHERE number = ?",
-            [(len(lengths), sum(lengths), scope) for scope, lengths in sizes.items()],
+            "UPDATE scopes SET memories = memories + ?, words = words + ?, checksum = checksum + ? WHERE number = ?",
+            [(len(lengths), sum(lengths), COUNTED * len(lengths), scope) for scope, lengths in sizes.items()],
         )
 
     def remove(self, connection: Connection, entries: Iterable[Entry]) -> int:
@@ -71,7 +72,11 @@ class Lexicon:
         connection.executemany(
             "DELETE FROM words WHERE scope = ? AND word = ? AND memories = 0", list(dict.fromkeys(keys))
         )
-        connection.executemany("UPDATE scopes SET memories = memories - 1, words = words - ? WHERE number = ?", sizes)
+        connection.executemany(
+            f"UPDATE scopes SET memories = memories - 1, words = words - ?, checksum = checksum - {COUNTED} "  # noqa: S608
+            "WHERE number = ?",
+            sizes,
+        )
         return int(removed.rowcount) if postings else 0
 
     def search(self, query: str, scopes: Sequence[int], top_k: int) -> list[tuple[int, float]]:
@@ -110,12 +115,9 @@ class Lexicon:
     def rebuild(self, connection: Connection) -> None:
         """Makes the index again from all memories, inside a transaction."""
         self._session.lock_out()
-        for statement in (
-            "DELETE FROM postings",
-            "DELETE FROM words",
-            "UPDATE scopes SET memories = 0, words = 0",
-        ):
-            connection.execute(statement)
+        connection.execute("DELETE FROM postings")
+        connection.execute("DELETE FROM words")
+        connection.execute("UPDATE scopes SET memories = 0, words = 0, checksum = checksum & ?", (COUNTED - 1,))
         for page in self._session.pages("scope, content"):
             self.add(connection, page)
         connection.execute("UPDATE state SET words = ?", (_tokenizer_digest(),))

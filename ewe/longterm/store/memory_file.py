@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.longterm.store.schema import SQLITE
+from ewe.longterm.store.upgrades import DELETIONS_STAY, REVISIONS_STAY, from_version_4
 from ewe.longterm.store.vector_file import FileVectors
 from ewe.retrieval.store.session import FileSession
 from ewe.retrieval.store.sqlite_file import StoreFormat
 
-_ADDED = """
+_ADDED = f"""
 ALTER TABLE scopes ADD COLUMN vectors_changed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX memories_by_cell ON memories (scope, cell);
 CREATE TABLE cells (
@@ -18,19 +19,17 @@ CREATE TABLE cells (
     PRIMARY KEY (scope, cell)
 );
 CREATE TABLE unwiped (memory INTEGER PRIMARY KEY);
-CREATE TRIGGER revisions_stay_as_they_are BEFORE UPDATE ON revisions
-BEGIN SELECT RAISE(ABORT, 'revisions are never changed'); END;
+{REVISIONS_STAY};
 CREATE TRIGGER revisions_stay BEFORE DELETE ON revisions
 WHEN EXISTS (SELECT 1 FROM memories WHERE number = OLD.memory)
 BEGIN SELECT RAISE(ABORT, 'revisions go with their memory only'); END;
 CREATE TRIGGER revisions_go_with_their_memory AFTER DELETE ON memories
 BEGIN DELETE FROM revisions WHERE memory = OLD.number; END;
-CREATE TRIGGER deletions_stay_as_they_are BEFORE UPDATE ON deletions
-BEGIN SELECT RAISE(ABORT, 'the log of deletions is never changed'); END;
+{DELETIONS_STAY};
 CREATE TRIGGER deletions_stay BEFORE DELETE ON deletions WHEN OLD.user NOT IN (SELECT user FROM erasing)
 BEGIN SELECT RAISE(ABORT, 'the log of deletions is never shortened'); END;
 INSERT INTO state VALUES (1, '', 0);
-"""
+"""  # noqa: S608
 
 
 class MemoryFile(FileSession, MemorySession):
@@ -40,11 +39,12 @@ class MemoryFile(FileSession, MemorySession):
         kind="memory store",
         file_name="memories.sqlite",
         application_id=0x4557454D,  # "EWEM"
-        version=4,
+        version=5,
         script=SQLITE + _ADDED,
         to_make="'ewe memory add' makes a store",
         to_renew="export the memories with the engine that wrote them, and import them here",
         private=True,  # what people told is nobody else's business
+        upgrades={4: from_version_4},
     )
 
     def new_numbers(self, count: int) -> Sequence[int]:

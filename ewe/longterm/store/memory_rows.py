@@ -1,29 +1,37 @@
 """Memories and revisions as rows of tables and as JSON."""
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from ewe.errors import InvalidRequestError
-from ewe.longterm.records import Memory, MemorySource, Revision, Scope, holds
+from ewe.longterm.asked_time import Period
+from ewe.longterm.records import Memory, MemorySource, Revision, Scope
+from ewe.longterm.store.checksums import COUNTED, checksum
+from ewe.longterm.store.voices import retold
 
 _NUMBERS = (
     *("created_at", "updated_at", "veracity", "uncertainty"),
     *("recall_count", "correct_count", "incorrect_count"),
 )
-_TIMES = ("confirmed_at", "valid_from", "valid_until")
+_TIMES = ("confirmed_at", "valid_from", "valid_until", "observed_at")
 _SAID = ("id", "content", "kind", "source_kind", "source_id", "reliability", "metadata")
-MEMORY_COLUMNS = ", ".join((*_SAID, *_NUMBERS, "contradicts", *_TIMES))
-MOMENT_COLUMNS = "scope, kind = 'turn', created_at, valid_from, valid_until"
+MEMORY_COLUMNS = ", ".join((*_SAID, *_NUMBERS, "contradicts", *_TIMES, "supersedes"))
+MOMENT_COLUMNS = "scope, kind = 'turn', coalesce(observed_at, created_at), valid_from, valid_until"
+SOURCE_ID = _SAID.index("source_id")
+EVIDENCE = 5
+"""The places of what holds pseudonyms, in `MEMORY_COLUMNS` and in `REVISION_COLUMNS`."""
 REVISION_COLUMNS = "number, at, reason, veracity_before, veracity_after, evidence, content_before, uncertainty"
+DELETION_COLUMNS = 'at, "user", agent, id, reason'
 _REVISION_FIELDS = REVISION_COLUMNS.split(", ")
 
 IN_SCOPE = 'scope = (SELECT number FROM scopes WHERE "user" = ? AND agent = ?)'
 """The condition that a memory is of a scope, by the names of user and agent."""
 
-_UNCHECKED = MEMORY_COLUMNS.split(", ").index("recall_count")  # counts up without a revision
+RECALLS = MEMORY_COLUMNS.split(", ").index("recall_count")
+"""The place of what counts up without a revision."""
+_BEHIND = len(_TIMES) + 1  # the columns behind `contradicts`
 _SITTING = 3600.0  # seconds; turns further apart belong to two conversations
 
 
@@ -36,6 +44,11 @@ class Deletion:
     memory_id: str
     reason: str
 
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The values of `DELETION_COLUMNS`."""
+        return (self.at, self.scope.user, self.scope.agent, self.memory_id, self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -43,58 +56,55 @@ class Moment:
 
     scope: int
     is_turn: bool
-    created_at: float
+    said_at: float
     valid_from: float | None
     valid_until: float | None
 
     def is_beside(self, other: Self) -> bool:
         """Whether two memories that were added one after the other are turns of one conversation."""
-        together = abs(self.created_at - other.created_at) <= _SITTING
+        together = abs(self.said_at - other.said_at) <= _SITTING
         return bool(self.is_turn and other.is_turn) and self.scope == other.scope and together
 
-    def holds_at(self, at: float) -> bool:
-        """Whether the memory holds at a time."""
-        return holds(self.valid_from, self.valid_until, at)
+    def holds_during(self, period: Period) -> bool:
+        """Whether the memory holds for a part of a period."""
+        return period.meets(self.valid_from, self.valid_until)
 
 
-def memory_values(memory: Memory) -> tuple[object, ...]:
-    """The values of `MEMORY_COLUMNS`."""
+def memory_values(memory: Memory, voices: Mapping[str, str]) -> tuple[object, ...]:
+    """The values of `MEMORY_COLUMNS`; voices: the pseudonyms of ids of sources."""
     source, metadata = memory.source, _text(dict(memory.metadata))
-    said = (memory.id, memory.content, memory.kind, source.kind, source.id, source.reliability, metadata)
+    said = (memory.id, memory.content, memory.kind, source.kind, voices[source.id], source.reliability, metadata)
     numbers, times = (tuple(getattr(memory, name) for name in names) for names in (_NUMBERS, _TIMES))
-    return (*said, *numbers, _text(memory.contradicts), *times)
+    return (*said, *numbers, _text(memory.contradicts), *times, _text(memory.supersedes))
 
 
-def memory_checksum(values: Sequence[Any]) -> int:
-    """The checksum of a row with `MEMORY_COLUMNS`, but for the count of recalls."""
-    return checksum([*values[:_UNCHECKED], *values[_UNCHECKED + 1 :]])
+def memory_checksum(scope: Scope, values: Sequence[Any]) -> int:
+    """The checksum of a row with `MEMORY_COLUMNS` in a scope, with the count of recalls."""
+    said = [*values[:RECALLS], *values[RECALLS + 1 :]]
+    return checksum([scope.user, scope.agent, *said]) + COUNTED * int(values[RECALLS])
 
 
-def checksum(values: Sequence[Any]) -> int:
-    """CRC-32 of a row's values; numbers count as the floats that the database may make of them."""
-    # Adding 0.0 makes 0.0 of -0.0.
-    plain = [value if value is None or isinstance(value, str) else float(value) + 0.0 for value in values]
-    return zlib.crc32(json.dumps(plain).encode())
-
-
-def memory_of(scope: Scope, values: Sequence[Any]) -> Memory:
-    """The memory of a row with `MEMORY_COLUMNS`."""
-    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values[:-3]
-    source, about = MemorySource(source_kind, source_id, reliability), json.loads(metadata)
-    fields = [identity, content, kind, source, scope, about, *numbers, tuple(json.loads(contradicts)), *values[-3:]]
+def memory_of(scope: Scope, values: Sequence[Any], names: Mapping[str, str]) -> Memory:
+    """The memory of a row with `MEMORY_COLUMNS`; names: the ids behind pseudonyms."""
+    identity, content, kind, source_kind, source_id, reliability, metadata, *numbers, contradicts = values[:-_BEHIND]
+    source, about = MemorySource(source_kind, names[source_id], reliability), json.loads(metadata)
+    *times, supersedes = values[-_BEHIND:]
+    lists = [tuple(json.loads(ids)) for ids in (contradicts, supersedes)]
+    fields = [identity, content, kind, source, scope, about, *numbers, lists[0], *times, lists[1]]
     return Memory(*fields)
 
 
-def revision_values(revision: Revision) -> tuple[object, ...]:
-    """The values of `REVISION_COLUMNS`."""
+def revision_values(revision: Revision, voices: Mapping[str, str]) -> tuple[object, ...]:
+    """The values of `REVISION_COLUMNS`; voices: the pseudonyms of ids of sources."""
     *values, evidence, before, uncertainty = (getattr(revision, name) for name in _REVISION_FIELDS)
-    return (*values, _text(evidence), before, uncertainty)
+    return (*values, _text(retold(evidence, voices)), before, uncertainty)
 
 
-def revision_of(memory_id: str, values: Sequence[Any]) -> Revision:
-    """The revision of a row with `REVISION_COLUMNS`."""
+def revision_of(memory_id: str, values: Sequence[Any], names: Mapping[str, str]) -> Revision:
+    """The revision of a row with `REVISION_COLUMNS`; names: the ids behind pseudonyms."""
     number, at, reason, before, after, evidence, content, uncertainty = values
-    return Revision(memory_id, number, at, reason, before, after, tuple(json.loads(evidence)), content, uncertainty)
+    pieces = retold(json.loads(evidence), names)
+    return Revision(memory_id, number, at, reason, before, after, pieces, content, uncertainty)
 
 
 def memory_from_json(values: Mapping[str, Any]) -> Memory:
@@ -105,7 +115,8 @@ def memory_from_json(values: Mapping[str, Any]) -> Memory:
             values["scope"] = Scope(**values["scope"])
         if "source" in values:
             values["source"] = MemorySource(**values["source"])
-        values["contradicts"] = _texts(values.get("contradicts", []))
+        for key in ("contradicts", "supersedes"):
+            values[key] = _texts(values.get(key, []))
         return Memory(**values)
     except (TypeError, AttributeError) as error:
         raise InvalidRequestError(f"this is no memory: {error}") from error

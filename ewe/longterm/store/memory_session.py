@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
 from ewe.retrieval.store.session import Connection, Session
 
@@ -31,6 +32,9 @@ class VectorIndex(Protocol):
 
     def wipe(self) -> bool:
         """Takes the vectors that were given up from the disk, unless they were made again; whether there were any."""
+
+    def damaged(self, numbers: Sequence[int]) -> list[int]:
+        """Those of memories (by number) with vectors whose vector is not what was written, as far as that is known."""
 
     def arrange(self, scopes: Iterable[int]) -> None:
         """Speeds up searches of scopes that have grown large."""
@@ -59,6 +63,13 @@ class MemorySession(Session):
     def lock_out(self) -> None:
         """Has all other writers wait until the transaction has ended."""
 
+    def damaged(self, what: str) -> DatastoreError:
+        """The error for something that is not what was written, and what to do about it."""
+        return DatastoreError(
+            f"{self.file} is damaged at {what}, which is not what was written: restore the store from a copy, or "
+            f"delete that memory; 'ewe memory check {self.name}' names all damage"
+        )
+
     @abstractmethod
     def new_numbers(self, count: int) -> Sequence[int]:
         """Numbers of new memories, each given once; belongs inside a transaction."""
@@ -78,6 +89,10 @@ class MemorySession(Session):
     def empty_log(self) -> bool:
         """Takes what was deleted from the database's log, as far as it can; false while a reader holds it."""
         return True  # a server's log is the server's
+
+    def reindex(self) -> None:
+        """Makes the database's own indexes again from its tables."""
+        self.query("REINDEX")
 
     def damages(self) -> list[str]:
         """What the database itself finds damaged; pg_amcheck looks into the files of a server."""

@@ -10,15 +10,20 @@ from ewe.config import is_postgres
 from ewe.errors import DatastoreError, InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.adding import ADD_REVISION, AddResult, History, add, revision_row
-from ewe.longterm.store.erasing import Eraser, Erasure
+from ewe.longterm.store.check import problems
+from ewe.longterm.store.checksums import COUNTED
+from ewe.longterm.store.erasing import ADD_DELETION, Eraser, Erasure, deletion_row
+from ewe.longterm.store.intact_rows import intact_memories
 from ewe.longterm.store.memory_file import MemoryFile
-from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_of, memory_values
+from ewe.longterm.store.memory_rows import MEMORY_COLUMNS, Deletion, memory_checksum, memory_values
 from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.mending import mend
 from ewe.longterm.store.reading import MemoryReader, missing
+from ewe.longterm.store.voices import voice_in
 from ewe.retrieval.store.session import Connection
 
 ADDED = "added"
-_REPLACED = ("veracity", "uncertainty", "content", "contradicts", "metadata")
+_REPLACED = ("veracity", "uncertainty", "content", "contradicts", "supersedes", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class Change:
     uncertainty: float | None = None
     content: str | None = None
     contradicts: tuple[str, ...] | None = None
+    supersedes: tuple[str, ...] | None = None
     metadata: Mapping[str, str] | None = None
     valid: tuple[float | None, float | None] | None = None
     correct: int = 0
@@ -127,24 +133,26 @@ class MemoryStore(MemoryReader):
             row = self._row(scope, memory_id)
             if row is None:
                 raise missing(memory_id)
-            number, count, *values = row
-            old = memory_of(scope, values)
+            [old] = intact_memories(self._session, [row])
             new = change.apply(old, at)
             before = "" if new.content == old.content else old.content
             revision = Revision(
-                memory_id, count + 1, at, reason, old.veracity, new.veracity, tuple(evidence), before, new.uncertainty
+                memory_id, row.revisions + 1, at, reason, old.veracity, new.veracity, tuple(evidence), before,
+                new.uncertainty,
             )  # fmt: skip
+            [within] = self.scope_numbers([scope])
+            voices = self.voices.assign(connection, within, [new.source.id, *map(voice_in, revision.evidence)])
+            values = memory_values(new, voices)
             settings = ", ".join(f"{column} = ?" for column in MEMORY_COLUMNS.split(", "))
             connection.execute(
                 f"UPDATE memories SET {settings}, revisions = ?, checksum = ? WHERE number = ?",  # noqa: S608
-                (*memory_values(new), count + 1, memory_checksum(memory_values(new)), number),
+                (*values, revision.number, memory_checksum(scope, values), row.number),
             )
-            connection.execute(ADD_REVISION, revision_row(number, revision))
+            connection.execute(ADD_REVISION, revision_row(row.number, revision, voices))
             if before:
-                [within] = self.scope_numbers([scope])
-                self.lexicon.remove(connection, [(number, within, old.content)])
-                self.lexicon.add(connection, [(number, within, new.content)])
-                self.embeddings.index.forget(connection, [within], [number])
+                self.lexicon.remove(connection, [(row.number, within, old.content)])
+                self.lexicon.add(connection, [(row.number, within, new.content)])
+                self.embeddings.index.forget(connection, [within], [row.number])
         self._wipe()
         return revision
 
@@ -153,7 +161,8 @@ class MemoryStore(MemoryReader):
         with self._session.transaction() as connection, self.seeing([scope]):
             numbers = self.scope_numbers([scope])
             connection.executemany(
-                "UPDATE memories SET recall_count = recall_count + 1 WHERE scope = ? AND id = ?",
+                f"UPDATE memories SET recall_count = recall_count + 1, checksum = checksum + {COUNTED} "  # noqa: S608
+                "WHERE scope = ? AND id = ?",
                 [(number, memory_id) for number in numbers for memory_id in ids],
             )
 
@@ -182,17 +191,11 @@ class MemoryStore(MemoryReader):
 
     def note_deletions(self, entries: Iterable[Deletion]) -> None:
         """Takes over entries of another store's log that are not in this one's, nor of a user erased here."""
-        values = [
-            (entry.at, entry.scope.user, entry.scope.agent, entry.memory_id, entry.reason)
-            for entry in entries
-            if not self.was_erased(entry.scope.user, entry.at)
-        ]
         with self._session.transaction() as connection, self.seeing(None):
-            connection.executemany(
-                'INSERT INTO deletions (at, "user", agent, id, reason) SELECT ?, ?, ?, ?, ? WHERE NOT EXISTS '
-                '(SELECT 1 FROM deletions WHERE at = ? AND "user" = ? AND agent = ? AND id = ?)',
-                [(*entry, *entry[:4]) for entry in values],
-            )
+            known = {entry.values[:4] for entry in self.deletions()}
+            new = (entry for entry in entries if not self.was_erased(entry.scope.user, entry.at))
+            rows = {entry.values[:4]: deletion_row(entry) for entry in new if entry.values[:4] not in known}
+            connection.executemany(ADD_DELETION, list(rows.values()))
 
     def scrub(self) -> None:
         """Rewrites the database, so that nothing of what was deleted is left in any file of the store.
@@ -211,10 +214,14 @@ class MemoryStore(MemoryReader):
 
     def verify(self) -> list[str]:
         """Problems with the file, its memories, histories, words and vectors; empty if there are none."""
-        from ewe.longterm.store.check import problems
-
         with self.snapshot(), self.seeing(None):
             return problems(self._session)
+
+    def mend(self) -> list[str]:
+        """Makes again what memories are found by, where it is damaged; what was done. No memory is changed."""
+        done = mend(self._session, self.lexicon, self.embeddings.index)
+        self._wipe()
+        return done
 
     def _wipe(self) -> None:
         """Takes the vectors of memories that are gone from their file, and what was deleted from the log of SQLite."""

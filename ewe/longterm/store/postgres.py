@@ -9,8 +9,9 @@ from ewe.errors import DatastoreError
 from ewe.longterm.records import Scope
 from ewe.longterm.store.memory_session import MemorySession, VectorIndex
 from ewe.longterm.store.postgres_connection import PostgresConnection, escaped, is_waiting, postgres_errors
-from ewe.longterm.store.postgres_schema import SCHEMA_VERSION, SCRIPT, TABLES
+from ewe.longterm.store.postgres_schema import AFTER_CHECKSUMS, BEFORE_CHECKSUMS, SCHEMA_VERSION, SCRIPT, TABLES
 from ewe.longterm.store.postgres_vectors import PostgresVectors
+from ewe.longterm.store.upgrades import add_checksums
 
 _NOBODY, _ALL = "", '"all"'
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -149,8 +150,25 @@ def _check(url: str, connection: PostgresConnection) -> None:
     if not _has_store(connection):
         raise DatastoreError(f"{url} holds no memory store: 'ewe memory add' makes a store")
     [(version,)] = connection.execute("SELECT version FROM state").fetchall()
+    if version == 1:
+        version = _upgrade(connection)
     if version != SCHEMA_VERSION:
         raise DatastoreError(f"{url} has schema version {version}, this engine reads {SCHEMA_VERSION}: update it")
+
+
+def _upgrade(connection: PostgresConnection) -> int:
+    """Brings a store of version 1 up to date, whole or not at all; its version then."""
+    connection.execute("BEGIN")
+    connection.execute("LOCK TABLE state")  # of two processes one waits, and finds that it is done
+    [(version,)] = connection.execute("SELECT version FROM state").fetchall()
+    if version == 1:
+        connection.execute("SELECT set_config('ewe.scopes', ?, true)", (_ALL,))
+        connection.execute(BEFORE_CHECKSUMS)
+        add_checksums(connection)
+        connection.execute(AFTER_CHECKSUMS)
+        version = 2
+    connection.execute("COMMIT")
+    return int(version)
 
 
 def _named(scopes: Iterable[Scope]) -> str:

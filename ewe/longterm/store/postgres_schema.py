@@ -1,11 +1,14 @@
 """The tables of a memory store in PostgreSQL, and the policies that hide from one tenant what another one holds."""
 
-from ewe.longterm.store.schema import POSTGRES
+from ewe.longterm.store.schema import POSTGRES, POSTGRES_VOICES
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LOCKED_FIRST = "state"
 """The table that every snapshot reads first, so that whoever holds on to deleted rows holds a lock on it."""
-TABLES = (LOCKED_FIRST, "encoder", "scopes", "memories", "revisions", "deletions", "words", "postings", "erasing")
+TABLES = (
+    *(LOCKED_FIRST, "encoder", "scopes", "voices", "memories", "revisions"),
+    *("deletions", "words", "postings", "erasing"),
+)
 
 # The setting `ewe.scopes` says whom a transaction is for: a JSON list of scopes, or "all"; without it no row of a
 # tenant is seen. revisions.scope and postings.scope: of their memory, so that a policy need not look for it.
@@ -84,8 +87,32 @@ SCRIPT = "".join(
         _TRIGGERS,
         _POLICIES,
         *(_POLICY.format(table=table, is_asked=_BY_NAME) for table in ("scopes", "deletions")),
-        *(_POLICY.format(table=table, is_asked=_BY_NUMBER) for table in ("memories", "revisions", "words", "postings")),
+        *(
+            _POLICY.format(table=table, is_asked=_BY_NUMBER)
+            for table in ("voices", "memories", "revisions", "words", "postings")
+        ),
         f"INSERT INTO state VALUES (1, '', 0, {SCHEMA_VERSION});",  # noqa: S608
     )
 )
 """Makes an empty store in the current schema."""
+
+_GUARDED = (("revisions", "revisions_stay_as_they_are"), ("deletions", "deletions_stay_as_they_are"))
+BEFORE_CHECKSUMS = "".join(
+    (
+        "ALTER TABLE scopes ADD checksum bigint NOT NULL DEFAULT 0;",
+        "ALTER TABLE deletions ADD checksum bigint NOT NULL DEFAULT 0;",
+        "ALTER TABLE memories ADD observed_at double precision;",
+        "ALTER TABLE memories ADD supersedes text NOT NULL DEFAULT '[]';",
+        POSTGRES_VOICES + ";",
+        _POLICY.format(table="voices", is_asked=_BY_NUMBER),
+        *(f"ALTER TABLE {table} DISABLE TRIGGER {trigger};" for table, trigger in _GUARDED),
+    )
+)
+"""Makes the columns and the table of version 2 in a store of version 1."""
+AFTER_CHECKSUMS = "".join(
+    (
+        *(f"ALTER TABLE {table} ENABLE TRIGGER {trigger};" for table, trigger in _GUARDED),
+        "UPDATE state SET version = 2;",
+    )
+)
+"""Ends what `BEFORE_CHECKSUMS` began."""

@@ -64,6 +64,10 @@ class PostgresVectors:
         """Nothing is left to do after a transaction."""
         return False
 
+    def damaged(self, numbers: Sequence[int]) -> list[int]:
+        """None that is known: the server's own checksums tell."""
+        return []
+
     def arrange(self, scopes: Iterable[int]) -> None:
         """Gives each scope that has grown large an index."""
         known = {scope for _, scope, whole in self._indexes() if whole}

@@ -9,18 +9,25 @@ from ewe.errors import InvalidRequestError
 from ewe.longterm.records import Memory, Revision, Scope
 from ewe.longterm.store.embeddings import Embeddings
 from ewe.longterm.store.erasing import ALL_IDS, erased_name
+from ewe.longterm.store.intact_rows import (
+    SELECT_MEMORY,
+    StoredMemory,
+    intact_deletions,
+    intact_history,
+    intact_memories,
+    intact_scopes,
+    stored,
+)
 from ewe.longterm.store.lexical import Lexicon
 from ewe.longterm.store.memory_rows import (
+    DELETION_COLUMNS,
     IN_SCOPE,
-    MEMORY_COLUMNS,
     MOMENT_COLUMNS,
-    REVISION_COLUMNS,
     Deletion,
     Moment,
-    memory_of,
-    revision_of,
 )
 from ewe.longterm.store.memory_session import MemorySession
+from ewe.longterm.store.voices import Voices
 
 _PAGE = 1000
 
@@ -31,11 +38,12 @@ class MemoryReader:
     def __init__(self, session: MemorySession) -> None:
         self._session = session
         self.lexicon = Lexicon(session)
+        self.voices = Voices(session)
         self.embeddings = Embeddings(session)
 
     def __len__(self) -> int:
         with self.seeing(None):
-            return self._count("SELECT coalesce(sum(memories), 0) FROM scopes")
+            return sum(self.scopes().values())
 
     @property
     def path(self) -> Path | str:
@@ -57,7 +65,7 @@ class MemoryReader:
         """One memory, or None if this scope holds none with this id."""
         with self.seeing([scope]):
             row = self._row(scope, memory_id)
-        return memory_of(scope, row[2:]) if row is not None else None
+            return intact_memories(self._session, [row])[0] if row is not None else None
 
     def history(self, scope: Scope, memory_id: str) -> list[Revision]:
         """All revisions of a memory, the first first. Raises InvalidRequestError as `get` does."""
@@ -65,32 +73,31 @@ class MemoryReader:
             row = self._row(scope, memory_id)
             if row is None:
                 raise missing(memory_id)
-            rows = self._session.query(
-                f"SELECT {REVISION_COLUMNS} FROM revisions WHERE memory = ? ORDER BY number",  # noqa: S608
-                (row[0],),
-            )
-        return [revision_of(memory_id, values) for values in rows]
+            return intact_history(self._session, row)
 
     def scan(self, scopes: Sequence[Scope] | None = None) -> Iterator[Memory]:
         """Every memory of these scopes (None: of all, for whoever runs the store), as they were added, in pages."""
         after = 0
         while page := self._page(after, scopes):
-            for _, user, agent, *values in page:
-                yield memory_of(Scope(user, agent), values)
+            for _, memory in page:
+                yield memory
             after = page[-1][0]
 
-    def page(self, scopes: Sequence[Scope], offset: int, limit: int) -> list[Memory]:
-        """At most `limit` memories of these scopes as they were added, the first `offset` left out."""
-        page = self._page(0, scopes, limit, offset)
-        return [memory_of(Scope(user, agent), values) for _, user, agent, *values in page]
+    def page(self, scopes: Sequence[Scope], offset: int, limit: int, as_of: float | None = None) -> list[Memory]:
+        """At most `limit` memories of these scopes as they were added, the first `offset` left out.
+
+        as_of: only those that hold at that time, in seconds since 1970.
+        """
+        return [memory for _, memory in self._page(0, scopes, limit, offset, as_of)]
 
     def rows(self, numbers: Sequence[int], scopes: Sequence[Scope]) -> dict[int, Memory]:
         """Per number of a memory the memory, if it is there and in one of the scopes."""
         with self.seeing(scopes):
-            rows = self._session.lookup(f"{_SELECT} WHERE memories.number IN", numbers)
+            rows = stored(self._session.lookup(f"{SELECT_MEMORY} WHERE memories.number IN", numbers))
+            memories = intact_memories(self._session, rows)
         allowed = set(scopes)
-        found = ((number, Scope(user, agent), values) for number, user, agent, *values in rows)
-        return {number: memory_of(scope, values) for number, scope, values in found if scope in allowed}
+        found = zip(rows, memories, strict=True)
+        return {row.number: memory for row, memory in found if memory.scope in allowed}
 
     def moments(self, numbers: Sequence[int], scopes: Sequence[int]) -> dict[int, Moment]:
         """Per number of a memory its times, if it is there and in one of the scopes (by number)."""
@@ -101,8 +108,10 @@ class MemoryReader:
     def scopes(self) -> dict[Scope, int]:
         """How many memories each scope holds, in alphabetical order; for whoever runs the store."""
         with self.seeing(None):
-            rows = self._session.query('SELECT "user", agent, memories FROM scopes ORDER BY "user", agent')
-        return {Scope(user, agent): count for user, agent, count in rows}
+            rows = self._session.query(
+                'SELECT number, checksum, "user", agent, memories FROM scopes ORDER BY "user", agent'
+            )
+        return intact_scopes(self._session, rows)
 
     def scope_numbers(self, scopes: Sequence[Scope]) -> list[int]:
         """The numbers of those scopes that hold memories."""
@@ -127,10 +136,10 @@ class MemoryReader:
         where, values = ("", ()) if scope is None else ('WHERE "user" = ? AND agent = ?', (scope.user, scope.agent))
         with self.seeing(None if scope is None else [scope]):
             rows = self._session.query(
-                f'SELECT at, "user", agent, id, reason FROM deletions {where} ORDER BY number',  # noqa: S608
+                f"SELECT number, checksum, {DELETION_COLUMNS} FROM deletions {where} ORDER BY number",  # noqa: S608
                 values,
             )
-        return [Deletion(at, Scope(user, agent), memory_id, reason) for at, user, agent, memory_id, reason in rows]
+        return intact_deletions(self._session, rows)
 
     def was_deleted(self, memory: Memory) -> bool:
         """Whether the log says that a memory of this scope and id was deleted, or its user erased, since then."""
@@ -167,35 +176,44 @@ class MemoryReader:
         with self.seeing([scope]):
             return bool(self._session.query(statement, (memory_id, scope.user, scope.agent, since)))
 
-    def _row(self, scope: Scope, memory_id: str) -> tuple[Any, ...] | None:
-        """Number, count of revisions and `MEMORY_COLUMNS` of a memory."""
+    def _row(self, scope: Scope, memory_id: str) -> StoredMemory | None:
+        """The row of a memory, which is to be compared with its checksum."""
         rows = self._session.query(
-            f"SELECT number, revisions, {MEMORY_COLUMNS} FROM memories WHERE {IN_SCOPE} AND id = ?",  # noqa: S608
+            f"{SELECT_MEMORY} WHERE {IN_SCOPE} AND id = ?",
             (scope.user, scope.agent, memory_id),
         )
-        return rows[0] if rows else None
+        return stored(rows)[0]._replace(user=scope.user, agent=scope.agent) if rows else None
 
     def _page(
-        self, after: int, scopes: Sequence[Scope] | None, limit: int = _PAGE, offset: int = 0
-    ) -> list[tuple[Any, ...]]:
+        self,
+        after: int,
+        scopes: Sequence[Scope] | None,
+        limit: int = _PAGE,
+        offset: int = 0,
+        as_of: float | None = None,
+    ) -> list[tuple[int, Memory]]:
+        """Numbers and memories of these scopes behind a number."""
         with self.seeing(scopes):
             numbers = () if scopes is None else self.scope_numbers(scopes)
             if scopes is not None and not numbers:
                 return []
             inside = "" if scopes is None else f"AND memories.scope IN ({','.join('?' * len(numbers))})"
-            return self._session.query(
-                f"{_SELECT} WHERE memories.number > ? {inside} ORDER BY memories.number LIMIT ? OFFSET ?",
-                (after, *numbers, limit, offset),
+            then = () if as_of is None else (as_of, as_of)
+            found = self._session.query(
+                f"{SELECT_MEMORY} WHERE memories.number > ? {inside} {_HELD if then else ''} "
+                "ORDER BY memories.number LIMIT ? OFFSET ?",
+                (after, *numbers, *then, limit, offset),
             )
+            rows = stored(found)
+            return [
+                (row.number, memory) for row, memory in zip(rows, intact_memories(self._session, rows), strict=True)
+            ]
 
     def _count(self, statement: str) -> int:
         return int(self._session.query(statement)[0][0])
 
 
-_SELECT = (
-    f"SELECT memories.number, scopes.user, scopes.agent, {MEMORY_COLUMNS} FROM memories JOIN scopes "  # noqa: S608
-    "ON scopes.number = memories.scope"
-)
+_HELD = "AND (valid_from IS NULL OR valid_from <= ?) AND (valid_until IS NULL OR ? < valid_until)"
 
 
 def missing(memory_id: str) -> InvalidRequestError:

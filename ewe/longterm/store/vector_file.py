@@ -1,72 +1,13 @@
 """The vectors of an SQLite store: a file beside the database, searched whole or by cells."""
 
-import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from ewe.errors import DatastoreError
 from ewe.longterm.store.ivf import InvertedLists, arrange
 from ewe.longterm.store.memory_session import Entry
+from ewe.longterm.store.vector_rows import VectorRows
 from ewe.retrieval.store.session import Connection, FileSession
-from ewe.retrieval.store.sqlite_file import file_errors
-
-
-class VectorFile:
-    """float32 [numbers of memories, dimension], with holes where a memory has no vector. Raises DatastoreError."""
-
-    def __init__(self, folder: Path, number: int, dimension: int) -> None:
-        self._path, self._dimension = folder / f"vectors-{number}.f32", dimension
-        self.number = number  # another encoder gets another file, so that no reader mistakes one for the other
-        self._mapped: np.ndarray | None = None
-
-    def write(self, numbers: Sequence[int], vectors: np.ndarray) -> None:
-        """Puts vectors (float32 [numbers, dimension]) in their places, on the disk before it returns."""
-        with file_errors(self._path):
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                for number, vector in zip(numbers, np.ascontiguousarray(vectors, dtype="<f4"), strict=True):
-                    os.pwrite(file, vector.tobytes(), 4 * self._dimension * number)
-                os.fsync(file)
-            finally:
-                os.close(file)
-
-    def wipe(self, numbers: Iterable[int]) -> None:
-        """Overwrites the vectors of these memories with zeros, as far as the file goes."""
-        if self._path.exists():
-            within = [number for number in numbers if number < self._length()]
-            self.write(within, np.zeros((len(within), self._dimension), dtype=np.float32))
-
-    def read(self, numbers: np.ndarray) -> np.ndarray:
-        """The vectors of memories (int64 [n]) that have one, float32 [n, dimension]."""
-        if not len(numbers):
-            return np.zeros((0, self._dimension), dtype=np.float32)
-        if self._mapped is None or len(self._mapped) <= numbers.max():
-            self._mapped = self._map()
-        if len(self._mapped) <= numbers.max():
-            raise DatastoreError(
-                f"{self._path} is damaged: it was cut short; make it again with 'ewe memory embed --replace'"
-            )
-        return np.asarray(self._mapped[numbers])
-
-    def remove_others(self) -> None:
-        """Removes the files of earlier encoders."""
-        for path in self._path.parent.glob("vectors-*.f32"):
-            if path != self._path:
-                path.unlink(missing_ok=True)
-
-    def _map(self) -> np.ndarray:
-        with file_errors(self._path):
-            whole = self._path.stat().st_size // (4 * self._dimension)
-            if not whole:
-                return np.zeros((0, self._dimension), dtype=np.float32)
-            # As a plain array: slicing a memmap costs more than a short read.
-            return np.asarray(np.memmap(self._path, dtype="<f4", mode="r", shape=(whole, self._dimension)))
-
-    def _length(self) -> int:
-        """How many places the file has, a started one included."""
-        return -(-self._path.stat().st_size // (4 * self._dimension))
 
 
 class FileVectors:
@@ -75,7 +16,7 @@ class FileVectors:
     def __init__(self, session: FileSession) -> None:
         self._session = session
         self._cells = InvertedLists(session)
-        self._opened: VectorFile | None = None
+        self._opened: VectorRows | None = None
 
     def start(self, connection: Connection, dimension: int) -> None:
         """Drops what belongs to an earlier encoder's vectors; `arrange` removes their file after the commit."""
@@ -123,16 +64,20 @@ class FileVectors:
             connection.execute("DELETE FROM cells WHERE scope NOT IN (SELECT number FROM scopes)")
         return True
 
+    def damaged(self, numbers: Sequence[int]) -> list[int]:
+        """Those of memories with vectors whose vector is not what was written."""
+        return self._file().damaged(np.asarray(numbers, dtype=np.int64))
+
     def arrange(self, scopes: Iterable[int]) -> None:
         """Removes the files of earlier encoders, and divides the scopes that have grown large into cells."""
         self._file().remove_others()
         arrange(self._session, self._file().read, scopes)
 
-    def _file(self) -> VectorFile:
+    def _file(self) -> VectorRows:
         """The file of the encoder that the store has."""
         [(number, size)] = self._session.query("SELECT file, length(probe) FROM encoder")
         if self._opened is None or self._opened.number != number:
-            self._opened = VectorFile(self._session.folder, number, size // 4)
+            self._opened = VectorRows(self._session.folder, number, size // 4)
         return self._opened
 
 

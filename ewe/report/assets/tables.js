@@ -80,6 +80,7 @@ const SUMMARIES = {
   asking: (data) => `${data.step}${data.prompts.length > 1 ? ` (${data.prompts.length})` : ''}${data.prompts[0] ? `: ${quoted(data.prompts[0])}` : ''}`,
   answered: (data) => `${data.step}: ${data.texts.map(quoted).join(' ')}`,
   decision: (data) => `${data.about}: ${quoted(JSON.stringify({ ...data, about: undefined }))}`,
+  prompt: (data) => `${count(data.passages.length, 'passage')} in the prompt, ${count(data.num_prompt_tokens, 'token')} in all`,
   refresh: (data) => `${data.lane} lane takes ${quoted(label(data.passage))}, weight ${number(data.weight)}${data.cached ? ', cached' : ''}${data.was_cut ? ', cut' : ''}`,
   evict: (data) => `unit ${data.unit_id} leaves the ${data.lane} lane`,
   restore: (data) => `unit ${data.unit_id} is back in the ${data.lane} lane`,

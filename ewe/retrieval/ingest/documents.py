@@ -62,7 +62,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text before it is cut into passages; marks are in the order of their starts. veracity None: not stated."""
+    """One text before it is cut into passages; marks are in the order of their starts. veracity None: not stated.
+
+    metadata: further fields by name, as JSON has them; every passage gets them.
+    """
 
     id: str
     text: str
@@ -72,6 +75,7 @@ class Document:
     date: str = ""
     veracity: float | None = None
     marks: tuple[Mark, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

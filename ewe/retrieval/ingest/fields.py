@@ -2,8 +2,9 @@
 
 import csv
 import io
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -50,6 +51,7 @@ def document(values: Mapping[str, Any], number: int, block: Block, options: Read
             return None
         veracity = _veracity(chosen.pop("veracity"))
         texts = {name: _plain(value, name) for name, value in chosen.items()}
+        metadata = _metadata(values, {options.columns.get(name, name) for name in FIELDS})
     except ValueError as error:
         return Problem(where, str(error))
     return Document(
@@ -60,6 +62,7 @@ def document(values: Mapping[str, Any], number: int, block: Block, options: Read
         url=texts["url"],
         date=texts["date"],
         veracity=veracity,
+        metadata=metadata,
     )
 
 
@@ -69,6 +72,16 @@ def whole_document(
     """The document of a block that is no row: its fields have their own names. marks: where its sections begin."""
     found = document(values, block.first, block, ReadOptions(source=options.source))
     return replace(found, marks=tuple(marks)) if isinstance(found, Document) else found
+
+
+def _metadata(values: Mapping[str, Any], fields: Set[str]) -> dict[str, Any]:
+    """What is no field of passages, empty values left out; dates and the like as texts."""
+    found = {key: value for key, value in values.items() if key not in fields and value not in (None, "", [], {})}
+    text = json.dumps(found, ensure_ascii=False, default=str)
+    if not is_unicode(text):
+        raise ValueError("a further field holds half of a surrogate pair")
+    metadata: dict[str, Any] = json.loads(text)
+    return metadata
 
 
 def _text_of(value: Any, column: str, values: Mapping[str, Any]) -> str:

@@ -175,6 +175,17 @@ class Ledger:
             connection.execute("DELETE FROM ingest_files WHERE file = ?", found)
             return removed
 
+    def read_again(self, rows: Sequence[int]) -> list[str]:
+        """Has the files that rows came from read again when they are next added; their labels."""
+        with self._store.transaction() as connection:
+            found = self._store.lookup(
+                "SELECT DISTINCT files.file, label FROM ingest_files AS files JOIN ingest_origins AS origins "
+                "ON origins.file = files.file WHERE passage IN",
+                rows,
+            )
+            connection.executemany("UPDATE ingest_files SET state = '' WHERE file = ?", [(one,) for one, _ in found])
+        return sorted({label for _, label in found})
+
     def _empty(self, number: int) -> int:
         with self._store.transaction() as connection:
             ids = connection.execute(

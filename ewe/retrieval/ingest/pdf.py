@@ -7,6 +7,7 @@ from typing import Any
 
 from ewe.retrieval.ingest.documents import Block, Document, Mark, Problem, ReadOptions, UnreadableError, from_extra
 from ewe.retrieval.ingest.fields import whole_document
+from ewe.retrieval.ingest.running_lines import without_running_lines
 
 _HYPHENATED = re.compile(r"(?<=[a-z])-\s*\n\s*(?=[a-z])")
 _LINE_END = re.compile(r"[ \t]*\n(?![ \t]*\n)[ \t]*")
@@ -22,12 +23,13 @@ def documents(block: Block, options: ReadOptions) -> Iterator[Document | Problem
         reader = pypdf.PdfReader(block.file.path)
         if reader.is_encrypted and not reader.decrypt(""):
             raise UnreadableError("it is encrypted: save it without a password first")
-        pages = [_clean(page.extract_text()) for page in reader.pages]
+        extracted = [_unified(page.extract_text()) for page in reader.pages]
         values = _values(reader)
     except UnreadableError:
         raise
     except Exception as error:  # a damaged file can make pypdf fail anywhere, and in any way
         raise UnreadableError(f"it is damaged or no PDF ({type(error).__name__}: {error})") from error
+    pages = [_clean(page) for page in without_running_lines(extracted)]
     if not any(pages):
         raise UnreadableError("it holds no text, only pictures perhaps: run text recognition on it first")
     values |= {"id": block.file.label, "text": "\n".join(pages), "title": values["title"] or block.file.path.stem}
@@ -51,7 +53,10 @@ def _page_marks(pages: list[str], label: str) -> Iterator[Mark]:
         start += len(page) + 1
 
 
-def _clean(page: str) -> str:
+def _unified(page: str) -> str:
     page = page.encode("utf-8", "replace").decode("utf-8")  # fonts can map glyphs to half of a surrogate pair
-    text = _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
-    return _LINE_END.sub(" ", _HYPHENATED.sub("", text)).strip()
+    return _CONTROL.sub("", page.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _clean(page: str) -> str:
+    return _LINE_END.sub(" ", _HYPHENATED.sub("", page)).strip()

@@ -60,13 +60,15 @@ def csv_documents(block: Block, options: ReadOptions) -> Iterator[Document | Pro
 
 
 def parquet_blocks(file: SourceFile, options: ReadOptions) -> Iterator[Block]:
-    """Batches of 1024 rows with the columns that are needed. Raises UnreadableError for a damaged file."""
+    """Batches of 1024 rows, columns of vectors and the like left out. Raises UnreadableError for a damaged file."""
     pyarrow, parquet = from_extra("Parquet", "pyarrow"), from_extra("Parquet", "pyarrow.parquet")
     try:
         with parquet.ParquetFile(file.path) as table:
             names = table.schema_arrow.names
             check_columns(names, options)
-            wanted = [name for field in FIELDS if (name := options.columns.get(field, field)) in names]
+            fields = {options.columns.get(field, field) for field in FIELDS}
+            flat = [column.name for column in table.schema_arrow if not pyarrow.types.is_nested(column.type)]
+            wanted = [name for name in names if name in fields or name in flat]
             rows = max(1, table.metadata.num_rows)
             first = 1
             for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(wanted))):

@@ -91,6 +91,7 @@ class Worker:
                 url=chunk.mark.url or document.url,
                 date=document.date,
                 veracity=veracity,
+                metadata=document.metadata,
             )
 
     def _keys(self, passage: Passage) -> tuple[int, ...]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ewe.errors import DatastoreError
-from ewe.retrieval.store.manifest import check_files, read_manifest
+from ewe.retrieval.store.manifest import MANIFEST, check_files, read_manifest
 from ewe.types import Passage
 
 if TYPE_CHECKING:
     from ewe.retrieval.store.passage_store import PassageStore
 
 _SIZE = 16
+_PART = 500  # rows
 _MODULUS = 1 << 256
 
 
 def passage_digest(passage: Passage) -> bytes:
     """16 bytes over every field; two passages have the same ones only if they are equal.
 
-    Raises UnicodeEncodeError for a text with half of a surrogate pair.
+    Raises UnicodeEncodeError for a text with half of a surrogate pair, TypeError for metadata that are no JSON.
     """
-    texts = (passage.id, passage.text, passage.title, passage.source, passage.url, passage.date)
+    texts = [passage.id, passage.text, passage.title, passage.source, passage.url, passage.date]
+    if passage.metadata:
+        texts.append(json.dumps(passage.metadata, sort_keys=True, ensure_ascii=False))
     return _hashed(texts, struct.pack("<d", passage.veracity))
 
 
@@ -67,10 +71,11 @@ def _file_problems(store: PassageStore) -> list[str]:
 
 def _row_problems(store: PassageStore) -> list[str]:
     """Every row against its digest, then the count and the checksum of all of them."""
-    checksum, count = "0" * 64, 0
     try:
-        for rowid, digest, _ in store.scan_digests():
-            checksum, count = checksum_after(checksum, [(rowid, digest)]), count + 1
+        damaged = damaged_rows(store)
+        if damaged:
+            return [f"{store.file} is damaged at row {rowid}: restore it from a copy" for rowid in damaged]
+        count, checksum, _ = counted_rows(store)
         if count != len(store):
             return [f"{store.file} is damaged: it counts {len(store)} passages and holds {count}"]
         if checksum != store.checksum:
@@ -80,9 +85,35 @@ def _row_problems(store: PassageStore) -> list[str]:
     return []
 
 
+def damaged_rows(store: PassageStore) -> list[int]:
+    """The rows whose passage is not what was written, in order."""
+    rowids = [rowid for (rowid,) in store.query("SELECT rowid FROM passages ORDER BY rowid")]
+    parts = (rowids[start : start + _PART] for start in range(0, len(rowids), _PART))
+    return [
+        rowid for part in parts if not _are_intact(store, part) for rowid in part if not _are_intact(store, [rowid])
+    ]
+
+
+def counted_rows(store: PassageStore) -> tuple[int, str, int]:
+    """How many rows there are, the checksum over all, and the last of them. Raises DatastoreError for a damaged one."""
+    checksum, count, last = "0" * 64, 0, 0
+    for rowid, digest, _ in store.scan_digests():
+        checksum, count, last = checksum_after(checksum, [(rowid, digest)]), count + 1, rowid
+    return count, checksum, last
+
+
+def _are_intact(store: PassageStore, rowids: Sequence[int]) -> bool:
+    try:
+        store.rows(rowids)
+    except DatastoreError:
+        return False
+    return True
+
+
 def _index_problems(store: PassageStore) -> list[str]:
     found = []
-    for folder in sorted(store.index_dir("x").parent.glob("*")):
+    for manifest_file in sorted(store.index_dir("x").parent.glob(f"*/{MANIFEST}")):
+        folder = manifest_file.parent
         try:
             manifest = read_manifest(folder)
             check_files(folder, manifest)

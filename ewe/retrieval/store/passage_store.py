@@ -1,5 +1,6 @@
 """The passages of a datastore on disk."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,11 +16,12 @@ from ewe.types import Passage
 
 _BATCH = 1000
 _PAGE = 1000
-_COLUMNS = "id, text, title, source, url, date, veracity"
-_VALUES = attrgetter(*_COLUMNS.split(", "))
+_FIELDS = "id, text, title, source, url, date, veracity"
+_COLUMNS = f"{_FIELDS}, metadata"
+_VALUES = attrgetter(*_FIELDS.split(", "))
 _INSERT = (
     f"INSERT INTO passages (rowid, {_COLUMNS}, content, digest) "  # noqa: S608
-    f"VALUES ({','.join('?' * 10)}) ON CONFLICT (id) DO NOTHING ON CONFLICT (content) DO NOTHING"
+    f"VALUES ({','.join('?' * 11)}) ON CONFLICT (id) DO NOTHING ON CONFLICT (content) DO NOTHING"
 )
 _SCHEMA = """
 CREATE TABLE passages (
@@ -31,6 +33,7 @@ CREATE TABLE passages (
     url TEXT NOT NULL,
     date TEXT NOT NULL,
     veracity REAL NOT NULL,
+    metadata TEXT NOT NULL,
     content BLOB NOT NULL UNIQUE,
     digest BLOB NOT NULL
 );
@@ -43,6 +46,10 @@ CREATE TABLE state (
 );
 INSERT INTO state VALUES (1, 0, 0, 1, '0000000000000000000000000000000000000000000000000000000000000000');
 """
+
+
+def _values(passage: Passage) -> tuple[Any, ...]:
+    return (*_VALUES(passage), json.dumps(passage.metadata, sort_keys=True, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class PassageStore(FileSession):
         kind="datastore",
         file_name="passages.sqlite",
         application_id=0x45574550,  # "EWEP"
-        version=2,
+        version=3,
         script=_SCHEMA,
         to_make="build one with 'ewe index build'",
         to_renew="build the datastore again",
@@ -179,7 +186,7 @@ class PassageStore(FileSession):
         rowids: list[int | None] = []
         conflicts, new = [], []
         for passage, (content, digest) in zip(batch, prints, strict=True):
-            is_new = self._connection.execute(_INSERT, (rowid, *_VALUES(passage), content, digest)).rowcount
+            is_new = self._connection.execute(_INSERT, (rowid, *_values(passage), content, digest)).rowcount
             rowids.append(rowid if is_new else None)
             if is_new:
                 new.append((rowid, digest))
@@ -205,6 +212,8 @@ class PassageStore(FileSession):
             return content_digest(passage), passage_digest(passage)
         except UnicodeEncodeError as error:
             raise DatastoreError(f"passage {passage.id!r} holds half of a surrogate pair: repair its text") from error
+        except TypeError as error:
+            raise DatastoreError(f"passage {passage.id!r}: metadata must be JSON ({error})") from error
 
     def _where(self, columns: str, key: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """The named columns of the passages whose `key` is one of the values, in no particular order."""
@@ -222,13 +231,17 @@ class PassageStore(FileSession):
                 raise DatastoreError(f"{self.folder} holds no passage with the {key} {value!r}")
         return [found[value] for value in wanted]
 
-    def _checked(self, rowid: int, digest: bytes, values: Sequence[object]) -> Passage:
+    def _checked(self, rowid: int, digest: bytes, values: Sequence[Any]) -> Passage:
         """The passage of a row; raises DatastoreError if it is not what was written."""
+        *fields, metadata = values
         try:
-            passage = Passage(*values)  # type: ignore[arg-type]
+            passage = Passage(*[*fields, json.loads(metadata)])
             intact = passage_digest(passage) == digest
         except (ValueError, TypeError, AttributeError):
             intact = False
         if not intact:
-            raise DatastoreError(f"{self.file} is damaged at row {rowid}: restore it from a copy")
+            raise DatastoreError(
+                f"{self.file} is damaged at row {rowid}: restore it from a copy, or have "
+                f"'ewe index check --repair {self.folder}' take the passage out"
+            )
         return passage

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Condition, RLock, get_ident
 from typing import Any, ClassVar, Protocol
@@ -42,6 +42,7 @@ class Session(ABC):
 
     def __init__(self, path: str | Path, read_only: bool) -> None:
         self.path, self.name, self.read_only = path, str(path), read_only
+        self.file: str | Path = self.name  # what messages about damage name
         self._lock = RLock()
         self._free = Condition(self._lock)
         self._views: Counter[int] = Counter()  # open snapshots per thread
@@ -155,10 +156,13 @@ class FileSession(Session):
     def __init__(self, folder: str | Path, read_only: bool) -> None:
         self.folder = Path(folder)
         super().__init__(self.folder, read_only)
-        self.file = self.folder / self.FORMAT.file_name
+        self.file: Path = self.folder / self.FORMAT.file_name
         # A folder that holds no store gets no lock file.
         self._lock_file = lock_for_writing(self.folder) if not read_only and self.file.exists() else None
         try:
+            if self.file.exists() and self.FORMAT.is_older(self.folder):
+                with nullcontext() if self._lock_file is not None else lock_for_writing(self.folder):
+                    self.FORMAT.upgrade(self.folder)
             self._connection = self.FORMAT.connect(self.folder, read_only)
         except BaseException:
             if self._lock_file is not None:

@@ -3,9 +3,9 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -21,7 +21,8 @@ class StoreFormat:
 
     kind: what messages call it. application_id: stands in the header and tells our files from other people's. script:
     makes the tables, among them `state` with one row. to_make, to_renew: what to do where there is none, or one of an
-    older schema. private: nobody but its owner may read the file, nor the folder if it is new.
+    older schema. private: nobody but its owner may read the file, nor the folder if it is new. upgrades: by an older
+    version, what makes the next one of it, in a transaction.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class StoreFormat:
     to_make: str
     to_renew: str
     private: bool = False
+    upgrades: Mapping[int, Callable[[sqlite3.Connection, Path], None]] = field(default_factory=dict)
 
     def make(self, folder: Path) -> None:
         """Makes an empty store in WAL mode, whole or not at all. Raises DatastoreError if there is one already."""
@@ -81,6 +83,26 @@ class StoreFormat:
                 connection.close()
                 raise
         return connection
+
+    def is_older(self, folder: Path) -> bool:
+        """Whether the store in `folder` is of an earlier version that can be brought up to date."""
+        path = folder / self.file_name
+        with file_errors(path), path.open("rb") as file:
+            header = file.read(100)
+        return header.startswith(_MAGIC) and int.from_bytes(header[60:64], "big") in self.upgrades
+
+    def upgrade(self, folder: Path) -> None:
+        """Brings the store in `folder` up to date, whole or not at all; nobody else may write to it meanwhile."""
+        path = folder / self.file_name
+        with sqlite_errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN IMMEDIATE")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            for step in range(version, self.version):
+                self.upgrades[step](connection, folder)
+            connection.execute(f"PRAGMA user_version = {self.version}")
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _check_schema(self, path: Path, connection: sqlite3.Connection) -> None:
         if connection.execute("PRAGMA application_id").fetchone() != (self.application_id,):

@@ -12,9 +12,17 @@ import urllib3
 from ewe.config import FilterConfig
 from ewe.errors import DatastoreError
 from ewe.retrieval.bm25 import K1, B
-from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.vector_store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE, plain
-from ewe.types import Passage, ScoredPassage
+from ewe.retrieval.source import day_range, wanted_tags
+from ewe.retrieval.vector_stores.vector_store import (
+    CANDIDATES,
+    CONSTRUCTION,
+    FIELDS,
+    LINKS,
+    TOKEN_VARIABLE,
+    plain,
+    stored_passage,
+)
+from ewe.types import ScoredPassage
 
 _MOST_CANDIDATES = 10_000
 _MOST_WORDS = 1024  # of a query; servers refuse more
@@ -39,7 +47,7 @@ class ElasticsearchStore:
     server: its URL. The two differ in how vectors are stored and asked for.
     """
 
-    layout, computes_bm25 = 2, True
+    layout, computes_bm25 = 3, True
 
     def __init__(self, server: str, index: str, uri: str, is_opensearch: bool) -> None:
         self.uri, self._url, self._is_opensearch = uri, f"{server}/{index}", is_opensearch
@@ -73,6 +81,7 @@ class ElasticsearchStore:
         properties |= {
             "source": _FILTERED,
             "url": _FILTERED,
+            "tags": _FILTERED,
             "veracity": {"type": "double"},
             "first_day": {"type": "integer"},
             "last_day": {"type": "integer"},
@@ -159,7 +168,7 @@ class ElasticsearchStore:
                     raise DatastoreError(f"{self.uri}: {_excerpt(answer['error'])}")
                 self._check_whole(answer)
                 hits = answer["hits"]["hits"]
-                found.append([ScoredPassage(Passage(**hit["_source"]), score(hit["_score"])) for hit in hits])
+                found.append([ScoredPassage(stored_passage(hit["_source"]), score(hit["_score"])) for hit in hits])
         return found
 
     def _check_whole(self, answer: Json) -> None:
@@ -215,6 +224,7 @@ def _conditions(filters: FilterConfig) -> list[Json]:
         conditions.append({"range": {"veracity": {"gte": filters.min_veracity}}})
     if filters.since:
         conditions.append({"range": {"last_day": {"gte": day_range(filters.since)[0]}}})
+    conditions += [{"terms": {"tags": group}} for group in wanted_tags(filters)]
     if filters.until:
         conditions.append({"range": {"first_day": {"lte": day_range(filters.until)[1]}}})
     return conditions

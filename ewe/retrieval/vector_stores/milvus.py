@@ -12,12 +12,20 @@ import numpy as np
 
 from ewe.config import FilterConfig
 from ewe.errors import ConfigError, DatastoreError
-from ewe.retrieval.source import day_range
-from ewe.retrieval.vector_stores.vector_store import CANDIDATES, CONSTRUCTION, FIELDS, LINKS, TOKEN_VARIABLE
-from ewe.types import Passage, ScoredPassage
+from ewe.retrieval.source import day_range, wanted_tags
+from ewe.retrieval.vector_stores.vector_store import (
+    CANDIDATES,
+    CONSTRUCTION,
+    FIELDS,
+    LINKS,
+    TOKEN_VARIABLE,
+    stored_passage,
+)
+from ewe.types import ScoredPassage
 
 _SECONDS, _WRITE_SECONDS = 30.0, 600.0  # Milvus Lite builds its graphs inside a write
 _LONGEST = 65_535  # bytes of a text, Milvus's own limit
+_MOST_TAGS = 4096  # of a passage, Milvus's own limit
 _NUMBERS = ("veracity", "first_day", "last_day")
 _WITHOUT_WORDS = {0: 1.0}  # Milvus Lite refuses empty vectors; no word has this dimension
 
@@ -33,7 +41,7 @@ class MilvusStore:
     """
 
     kind = "Milvus"
-    layout, computes_bm25 = 3, False
+    layout, computes_bm25 = 4, False
 
     def __init__(self, server: str, collection: str, uri: str) -> None:
         try:
@@ -81,6 +89,8 @@ class MilvusStore:
                 schema.add_field(name, types.VARCHAR, max_length=_LONGEST)
         for name in _NUMBERS:
             schema.add_field(name, types.DOUBLE if name == "veracity" else types.INT64)
+        texts = {"element_type": types.VARCHAR, "max_length": _LONGEST, "max_capacity": _MOST_TAGS}
+        schema.add_field("tags", types.ARRAY, **texts)
         schema.add_field("weights", types.SPARSE_FLOAT_VECTOR)
         indexes = self._client.prepare_index_params()
         indexes.add_index("weights", "SPARSE_INVERTED_INDEX", metric_type="IP")
@@ -133,7 +143,7 @@ class MilvusStore:
             output_fields=list(FIELDS),
             search_params={"params": parameters},
         )
-        return [[ScoredPassage(Passage(**hit["entity"]), hit["distance"]) for hit in hits] for hits in found]
+        return [[ScoredPassage(stored_passage(hit["entity"]), hit["distance"]) for hit in hits] for hits in found]
 
     def _call(self, method: str, **arguments: Any) -> Any:
         try:
@@ -172,6 +182,7 @@ def _expression(filters: FilterConfig) -> str:
         conditions.append(f"last_day >= {day_range(filters.since)[0]}")
     if filters.until:
         conditions.append(f"first_day <= {day_range(filters.until)[1]}")
+    conditions += [f"array_contains_any(tags, {_quoted(tuple(group))})" for group in wanted_tags(filters)]
     return " and ".join(conditions)
 
 

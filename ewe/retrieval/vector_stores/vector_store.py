@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ewe.config import FilterConfig
-from ewe.retrieval.source import day_range, searched_text
+from ewe.retrieval.source import day_range, searched_text, tags
 from ewe.retrieval.store.integrity import passage_digest
 from ewe.text.words import words
 from ewe.types import Passage, ScoredPassage
@@ -88,10 +88,17 @@ def document(passage: Passage, weights: Mapping[str, float] | None = None) -> di
         "key": hashlib.blake2b(passage.id.encode(), digest_size=16).hexdigest(),  # ids may be long and odd
         "digest": digest.hex(),
         **asdict(passage),
+        "metadata": json.dumps(passage.metadata, sort_keys=True, ensure_ascii=False),
+        "tags": sorted(set(tags(passage.metadata))),
         "first_day": first,
         "last_day": last,
         **({"words": " ".join(plain(words(searched_text(passage))))} if weights is None else {"weights": weights}),
     }
+
+
+def stored_passage(values: Mapping[str, Any]) -> Passage:
+    """The passage of a document's FIELDS; raises ValueError, LookupError or TypeError for others."""
+    return Passage(**{**values, "metadata": json.loads(values["metadata"])})
 
 
 def plain(found: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 import ewe.report
 from ewe.server.engine_service import service_of
+from ewe.server.fair_queue import tenant_of
 from ewe.server.schemas.operation_schemas import PageStart
 from ewe.world.builtin import example_prompts
 
@@ -22,7 +23,7 @@ _SCRIPTS = (
     *(_REPORT / name for name in ("dom.js", "sentence.js", "answer.js", "evidence.js", "timeline.js", "tables.js")),
     _REPORT / "reader.js",
     *(_OWN / name for name in ("wire.js", "run.js", "player.js", "answer_view.js", "check.js", "settings.js")),
-    *(_OWN / name for name in ("start.js", "ask.js", "main.js")),
+    *(_OWN / name for name in ("start.js", "conversation.js", "ask.js", "main.js")),
 )
 _MEMORY_SCRIPTS = (_REPORT / "dom.js", _OWN / "wire.js", _OWN / "memories.js")
 _STYLES = (_REPORT / "page.css", _OWN / "ask.css")
@@ -65,8 +66,10 @@ async def start(request: Request) -> PageStart:
     service = service_of(request)
     config = service.llm.config
     is_builtin = (config.model.name, config.datastore) == ("builtin", "builtin")
-    examples = await service.in_thread(example_prompts) if is_builtin else []
-    return PageStart(examples=examples, engine=service.summary)
+    examples = await service.queues.ends.submit(tenant_of(request.scope), example_prompts) if is_builtin else []
+    summary = service.summary
+    checks_all = summary is not None and not summary.unchecked and config.feedback.verify_when == "interval"
+    return PageStart(examples=examples, engine=summary, checks_every_sentence=checks_all)
 
 
 def _joined(scripts: tuple[Path, ...]) -> str:

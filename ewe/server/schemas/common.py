@@ -77,7 +77,10 @@ def joined(content: Any) -> str:
 
 
 class Document(RequestModel):
-    """A text for the memory; veracity in [0, 1]: how far its source can be believed."""
+    """A text for the memory; veracity in [0, 1]: how far its source can be believed.
+
+    metadata: further fields by name, which come back with the answer's sources.
+    """
 
     text: Text
     title: Text = ""
@@ -86,6 +89,7 @@ class Document(RequestModel):
     url: Text = ""
     date: Text = ""
     veracity: float = Field(1.0, ge=0, le=1)
+    metadata: dict[str, Any] = {}
 
 
 class StreamOptions(RequestModel):
@@ -192,6 +196,7 @@ class EweSource(AnswerModel):
     text: str
     score: float | None
     veracity: float
+    metadata: dict[str, Any]
     gives_orders: bool
 
 

@@ -1,17 +1,25 @@
 """Long-term memories on the wire: whose a request may use, and the shapes of /v1/memories."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
+from ewe.config_evidence import SEARCH_TOP_K
+from ewe.longterm.asked_time import seconds
 from ewe.longterm.records import MemorySource
-from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, FullText, Metadata, RequestModel
+from ewe.server.schemas.common import CHECK_UNICODE, AnswerModel, Metadata, RequestModel
+
+
+def _seconds(time: Any) -> Any:
+    """ISO dates and times, and numbers in addresses, as seconds since 1970."""
+    return seconds("time", time) if isinstance(time, str) else time
+
 
 Name = Annotated[str, Field(max_length=256), CHECK_UNICODE]
 _Kind = Annotated[str, Field(min_length=1, max_length=64), CHECK_UNICODE]
 _Content = Annotated[str, Field(min_length=1, max_length=8192), CHECK_UNICODE]
 _Share = Annotated[float, Field(ge=0, le=1)]
-_Time = Annotated[float, Field(allow_inf_nan=False)]
+_Time = Annotated[float, Field(allow_inf_nan=False, strict=False), BeforeValidator(_seconds)]
 Action = Literal["use", "revalidate", "external_lookup", "use_with_uncertainty", "disregard"]
 
 
@@ -33,9 +41,19 @@ class MemoryDeletion(MemoryPlace):
     scrub: Annotated[bool, Field(strict=False)] = False  # in an address it is text
 
 
-class MemoryListing(MemoryPlace):
-    """Whose memories are listed: a user's with every agent, or what else is named; with neither all that there are."""
+class MemoryReading(MemoryPlace):
+    """Which memory is read; as_of: as it was at that time, if it held then."""
 
+    as_of: _Time | None = None
+
+
+class MemoryListing(MemoryReading):
+    """Whose memories are listed: a user's with every agent, or what else is named; with neither all that there are.
+
+    visible: those that a search of this user and agent sees instead. as_of: those that held then, as they were.
+    """
+
+    visible: Annotated[bool, Field(strict=False)] = False
     offset: Annotated[int, Field(ge=0, le=2**53, strict=False)] = 0
     limit: Annotated[int, Field(ge=1, le=1000, strict=False)] = 100
 
@@ -65,29 +83,39 @@ class Source(RequestModel):
 
 
 class NewMemory(MemoryPlace):
-    """Something to remember; kind: what sort of memory it is; valid_from: since when it holds (seconds since 1970)."""
+    """Something to remember; kind: what sort of memory it is.
+
+    created_at: when it was written down (now); observed_at: when it was said or seen (then); valid_from: since when it
+    holds. Times are seconds since 1970, or ISO dates.
+    """
 
     content: _Content
     kind: _Kind = "fact"
     source: Source = Source()
     metadata: Metadata = Field(default_factory=dict)
+    created_at: _Time | None = None
+    observed_at: _Time | None = None
     valid_from: _Time | None = None
 
 
 class MemoryEdit(MemoryPlace):
-    """What is to be changed of a memory: fields that are left out stay, null opens a time."""
+    """What is to be changed of a memory: fields that are left out stay, null opens a time.
+
+    by: who says so; then `content` rewrites their own word only, and is put beside that of another source.
+    """
 
     content: _Content | None = None
     metadata: Metadata | None = None
     valid_from: _Time | None = None
     valid_until: _Time | None = None
+    by: Source | None = None
 
 
 class MemorySearchRequest(MemoryChoice):
-    """A question to the memories; as_of: when they must hold, in seconds since 1970 (now)."""
+    """A question to the memories; as_of: when they must hold (at the time that the question names, or now)."""
 
-    query: FullText
-    top_k: Annotated[int, Field(ge=1, le=100)] = 5
+    query: _Content
+    top_k: Annotated[int, Field(ge=1, le=100)] = SEARCH_TOP_K
     as_of: _Time | None = None
 
 
@@ -99,10 +127,11 @@ class MemoryFeedback(MemoryPlace):
 
 
 class WireMemory(AnswerModel):
-    """A memory; times in seconds since 1970. shared: whether it is everybody's.
+    """A memory; times in seconds since 1970. shared: whether it is everybody's. observed_at: when it was said or seen.
 
     veracity: how far it can be believed; uncertainty: how little is known about that. contradicts: ids of memories that
-    say otherwise. valid_from, valid_until: when it holds, null where that is open.
+    say otherwise; supersedes: of those that ended when it was added. confirmed_at: when something last spoke for it, 0
+    if nothing did. valid_from, valid_until: when it holds, null where that is open.
     """
 
     object: Literal["memory"] = "memory"
@@ -122,15 +151,18 @@ class WireMemory(AnswerModel):
     correct_count: int
     incorrect_count: int
     contradicts: list[str]
+    supersedes: list[str]
+    confirmed_at: float
     valid_from: float | None
     valid_until: float | None
+    observed_at: float | None
 
 
 class FoundMemory(AnswerModel):
     """A memory that a search found, and what becomes of it.
 
     belief: how far the scorer believes it; uncertainty: of that belief; similarity: to the query, as a share of the
-    best one's; action: what was done last, after those that were tried.
+    best one's; action: what was done last, after those that were tried; replaced_by: what was looked up in its place.
     """
 
     memory: WireMemory
@@ -139,6 +171,7 @@ class FoundMemory(AnswerModel):
     similarity: float
     action: Action
     tried: list[Action]
+    replaced_by: WireMemory | None
 
 
 class MemoryList(AnswerModel):
@@ -168,7 +201,10 @@ class MemoryPage(AnswerModel):
 
 
 class WireRevision(AnswerModel):
-    """One change of a memory: when, why, on what evidence; content_before: what was replaced, empty if nothing was."""
+    """One change of a memory: when, why, on what evidence; content_before: what was replaced, empty if nothing was.
+
+    uncertainty: after the change, null where that is not known.
+    """
 
     number: int
     at: float
@@ -177,6 +213,7 @@ class WireRevision(AnswerModel):
     veracity_after: float
     evidence: list[str]
     content_before: str
+    uncertainty: float | None
 
 
 class RevisionList(AnswerModel):
@@ -184,6 +221,34 @@ class RevisionList(AnswerModel):
 
     object: Literal["list"] = "list"
     data: list[WireRevision]
+
+
+class SupersededMemory(AnswerModel):
+    """A memory whose place another one took, when (seconds since 1970) and why; by: null if that was deleted."""
+
+    memory: WireMemory
+    at: float
+    by: WireMemory | None
+    because: str
+    text: str
+
+
+class SupersededList(AnswerModel):
+    """Memories whose place others have taken."""
+
+    object: Literal["list"] = "list"
+    data: list[SupersededMemory]
+
+
+class MemoryWhy(AnswerModel):
+    """Why a memory is as it is; said: the words that it was taken from; ended: what took its place."""
+
+    memory: WireMemory
+    said: str
+    history: list[WireRevision]
+    ended: SupersededMemory | None
+    supersedes: list[WireMemory]
+    contradicts: list[WireMemory]
 
 
 class FeedbackAnswer(AnswerModel):

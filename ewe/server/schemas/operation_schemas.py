@@ -15,6 +15,12 @@ class State(AnswerModel):
     status: Literal["alive", "ready"]
 
 
+class Ready(State):
+    """A server that can be asked; capacity: answers that may be under way at once, those that wait included."""
+
+    capacity: int
+
+
 class Health(State):
     """The server's state and what is on in its engine.
 
@@ -25,10 +31,14 @@ class Health(State):
 
 
 class PageStart(AnswerModel):
-    """What the page says before the first question: what could be asked, and what is on."""
+    """What the page says before the first question: what could be asked, and what is on.
+
+    checks_every_sentence: whether every sentence of an answer is checked, or only those that the model is unsure of.
+    """
 
     examples: list[str]
     engine: EngineSummary | None
+    checks_every_sentence: bool
 
 
 class Version(AnswerModel):
@@ -41,15 +51,17 @@ class Version(AnswerModel):
 class Model(AnswerModel):
     """A model as OpenAI and vLLM list it; created: when the server was started, in unix seconds.
 
-    parent: the model under an adapter, null for the model itself.
+    parent: the model under an adapter, null for the model itself. task: what it does; a model that embeds or reranks
+    texts does not say how much it reads.
     """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "ewe"
-    max_model_len: int
+    max_model_len: int | None
     parent: str | None = None
+    task: Literal["generate", "embed", "rerank"] = "generate"
 
 
 class ModelList(AnswerModel):

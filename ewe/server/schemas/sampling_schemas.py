@@ -46,12 +46,11 @@ class SamplingRequest(RefusedFields):
     """How an answer is written, streamed and remembered; null is the same as leaving a field out.
 
     documents: texts for the memory. memory: whose long-term memories may be used. cache_salt: requests with different
-    salts share no encoded texts. format_field: where the form of the answer is asked for.
+    salts share no encoded texts. prompt_cache_key: requests with the same one meet in one of several servers.
+    format_field: where the form of the answer is asked for.
     """
 
-    labels: ClassVar[frozenset[str]] = frozenset(
-        {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "user"}
-    )
+    labels: ClassVar[frozenset[str]] = frozenset({"metadata", "safety_identifier", "service_tier", "store", "user"})
     format_field: ClassVar[str] = "response_format"
 
     model: Text | None = None

@@ -10,8 +10,6 @@ HEADING = "heading"
 WRITER = "about the writer"
 CODE = "code"
 NO_STATEMENT = "no statement"
-REPEATS = "repeats an earlier sentence"
-LOOPS = "repeats itself"
 NOT_ENGLISH = "not English"
 MAX_CHARACTERS = 2_000
 """Longer "sentences" are tables or noise; what is said of their beginning would be no verdict."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from ewe.checked import LOOPS
 from ewe.text.english import AUXILIARIES, FUNCTION_WORDS, is_irregular_past, stem, words_of
 from ewe.verification.extraction import reasons
 from ewe.verification.extraction.abstentions import abstains
@@ -103,7 +104,7 @@ def why_no_statement(sentence: str, said: str) -> str:
     if found:
         return found
     if loops(said):
-        return reasons.LOOPS
+        return LOOPS
     if _HEADING.match(sentence) or (not _is_clause(said, low) and said.strip()):
         return reasons.HEADING
     if len(_WORD.findall(said)) < _MIN_WORDS:

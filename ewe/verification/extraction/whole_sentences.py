@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ewe.checked import REPEATS
 from ewe.text.language import is_english
 from ewe.types import Claim, SentenceClaims, VerificationRequest
 from ewe.verification.extraction import reasons
@@ -37,7 +38,7 @@ class WholeSentences:
     def _claims(self, request: VerificationRequest) -> SentenceClaims:
         found = _stated(request, self._clauses)
         if found and _is_repeated(request, [claim.text for claim in found], self._clauses):
-            return SentenceClaims(reason=reasons.REPEATS)
+            return SentenceClaims(reason=REPEATS)
         return found
 
 

@@ -19,6 +19,9 @@ class AskPage extends Reader {
     byId('memory').hidden = Boolean(run.isCheck);
     for (const id of ['numbers', 'events', 'attention']) byId(id).hidden = true;
     byId('chips').replaceChildren();
+    drawTurns(run, this);
+    byId('sources').hidden = true;
+    Conversation.follow(run);
     if (run.done) this.drawEnd(run);
     else this.drawAround();
   }
@@ -46,6 +49,8 @@ class AskPage extends Reader {
   drawEnd(run) {
     byId('doing').textContent = '';
     tellApart(passagesOf(run));
+    drawSources(run);
+    Conversation.follow(run);
     byId('tools').hidden = false;
     byId('show-removed').hidden = !document.querySelector('#text .rewritten');
     byId('show-removed').setAttribute('aria-pressed', 'false');
@@ -91,6 +96,12 @@ class AskPage extends Reader {
     this.view.update();
     this.drawEnd(run);
     say(error || `The answer is complete: ${count(run.sentences.length, 'sentence')}.`);
+  }
+
+  // One of the answers before, by itself and not by its place.
+  select(run) {
+    byId('which').value = String(this.texts.indexOf(run));
+    this.show(this.texts.indexOf(run));
   }
 
   // A new question: at the top of the picker, and shown.

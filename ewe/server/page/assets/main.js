@@ -43,7 +43,8 @@ function over(control) {
 
 async function ask(prompt) {
   const control = begin();
-  const run = new Run(prompt, Settings.request(prompt, model));
+  const run = new Run(prompt, Settings.request(Conversation.messages(prompt), model));
+  run.previous = Conversation.latest;
   const began = performance.now();
   const player = new Player((event) => page.take(run, event), Settings.pace);
   control.signal.addEventListener('abort', () => player.cancel());
@@ -85,7 +86,7 @@ async function check(text) {
 
 const isCheck = () => byId('ask').elements.mode.value === 'check';
 const WORDS = {
-  ask: { button: 'Ask', label: 'What do you want to know?', hint: 'Enter asks, Shift+Enter starts a line', use: 'They fill the memory before the first word.' },
+  ask: { button: 'Ask', label: 'What do you want to know?', hint: 'Enter asks, Shift+Enter starts a line, Escape stops', use: 'They fill the memory before the first word.' },
   check: { button: 'Check', label: 'Paste a text: every sentence of it is checked.', hint: 'Ctrl+Enter checks', use: 'The text is checked against them instead of the datastore.' },
 };
 const PASSAGES_NEEDED = 'Paste a text here, and passages to check it against under Settings.';
@@ -136,8 +137,8 @@ async function greet() {
     const models = await (await call('v1/models', Settings.key)).json();
     model = models.data?.[0]?.id ?? '';
     byId('model').textContent = model;
-    const { examples, engine: summary } = await (await call('page/start.json', Settings.key)).json();
-    if (summary) drawEngine(summary);
+    const { examples, engine: summary, checks_every_sentence: checksAll } = await (await call('page/start.json', Settings.key)).json();
+    if (summary) drawEngine(summary, checksAll);
     tellMode();
     byId('examples').replaceChildren(...examples.map((text) =>
       el('button', { type: 'button', class: 'toggle', onclick: () => askExample(text) }, text)));
@@ -156,6 +157,7 @@ async function greet() {
 function askExample(text) {
   byId('ask').elements.mode.value = 'ask';
   tellMode();
+  Conversation.follow(null);
   input.value = text;
   byId('ask').requestSubmit();
 }
@@ -182,6 +184,10 @@ input.addEventListener('keydown', (event) => {
   byId('ask').requestSubmit();
 });
 input.addEventListener('input', fit);
+byId('fresh').addEventListener('click', () => {
+  Conversation.follow(null);
+  input.focus();
+});
 byId('stop').addEventListener('click', () => asked?.abort());
 byId('replay').addEventListener('click', replay);
 byId('save').addEventListener('click', () => save(page.run));
@@ -195,7 +201,11 @@ byId('copy').addEventListener('click', async (event) => {
 byId('which').addEventListener('change', (event) => page.show(Number(event.currentTarget.value)));
 byId('close').addEventListener('click', () => page.unpin());
 byId('key').addEventListener('change', greet);
-addEventListener('keydown', (event) => { if (event.key === 'Escape' && page.run) page.unpin(); });
+addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || event.isComposing) return;
+  if (asked) asked.abort();
+  else if (page.run) page.unpin();
+});
 
 let width = innerWidth;
 addEventListener('resize', () => {

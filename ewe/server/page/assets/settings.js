@@ -71,9 +71,9 @@ const Settings = {
     });
   },
 
-  // The request for one question; fields that are empty are left to the server.
-  request(prompt, model) {
-    const fields = { ...(model ? { model } : {}), messages: [{ role: 'user', content: prompt }], stream: true };
+  // The request for a conversation's next answer; fields that are empty are left to the server.
+  request(messages, model) {
+    const fields = { ...(model ? { model } : {}), messages, stream: true };
     fields.ewe = { events: true, ...(engine?.unchecked ? {} : this.closedWorld) };
     for (const name of ['max_tokens', 'temperature', 'top_p', 'seed']) {
       const { value } = settingOf(name);

@@ -12,8 +12,8 @@ const STEPS = {
 };
 const READS_NOTHING = new Set(['plain', 'cove']);
 
-const headline = ({ policy, datastore, unchecked }) => {
-  if (!unchecked) return 'Ask. Every sentence is checked before it stands.';
+const headline = ({ policy, datastore, unchecked, checksAll }) => {
+  if (!unchecked) return checksAll ? 'Ask. Every sentence is checked before it stands.' : 'Ask. Sentences that the model is unsure of are checked before they stand.';
   if (datastore && !READS_NOTHING.has(policy)) return 'Ask. Your passages are read; nothing is checked.';
   return 'Ask. Nothing is checked; passages can be given.';
 };
@@ -27,8 +27,9 @@ function reading({ policy, datastore }) {
   return ['It reads.', `Passages that fit go into the working memory, beside the prompt${later}`];
 }
 
-function checking({ unchecked }) {
+function checking({ unchecked, checksAll }) {
   if (unchecked) return ['It does not check.', `Sentences stand as they are written: ${unchecked}.`];
+  if (!checksAll) return ['It checks what is unsure.', 'A finished sentence that the model was unsure of is taken apart into claims, and each claim is held against the sources.'];
   return ['It checks.', 'Every finished sentence is taken apart into claims, and each claim is held against the sources.'];
 }
 
@@ -49,8 +50,8 @@ function parts({ policy, datastore, verifier, judge, unchecked, longterm_memory:
   ];
 }
 
-function drawEngine(summary) {
-  engine = summary;
+function drawEngine(summary, checksAll) {
+  engine = { ...summary, checksAll };
   const classes = ['lane-retrieval', 'lane-verification', engine.unchecked ? '' : 'v-refuted'];
   const steps = [reading(engine), checking(engine), correcting(engine)];
   byId('headline').textContent = headline(engine);

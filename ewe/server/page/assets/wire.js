@@ -12,7 +12,7 @@ async function errorOf(response) {
   try { told = (await response.json()).error ?? {}; } catch { /* a proxy may answer with anything */ }
   let message = told.message || `The server answered ${response.status} ${response.statusText}`.trim();
   const wait = response.headers.get('retry-after');
-  if (response.status === 503 && wait) message += ` Try again in ${count(Number(wait), 'second')}.`;
+  if ([429, 503].includes(response.status) && wait) message += ` Try again in ${count(Number(wait), 'second')}.`;
   return new ServerError(message, response.status, told.param);
 }
 

@@ -1,0 +1,109 @@
+"""Whether long-term memories notice that the world has changed: pairs of statements as people say them.
+
+Each pair of `longterm_changes.jsonl` (written by hand, by topic; the topics in the order of a hash of their names
+belong to the two halves in turn, and the rules were made on the tuned half) is told to a memory of its own, a month
+apart, by one person. changed: the newer statement ends the older one, half of them without a verb of change;
+compatible: both hold; again: the newer says the same. noticed: the older memory was superseded, as it should be;
+withdrawn: it was superseded or marked as contradicting although both hold; said again: it was read as the same. Shares
+have the ends of their 95% intervals (Wilson). Then 1,000 turns are added to one memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.common import parse_arguments, report
+from benchmarks.sessions import DAY
+from benchmarks.verdicts import shares
+from ewe.longterm.change.change_reading import Stance, compare
+from ewe.longterm.records import MemorySource, Scope
+from ewe.longterm.service import MemoryService
+from ewe.longterm.store import MemoryStore
+
+PAIRS = Path(__file__).parent / "longterm_changes.jsonl"
+_HALVES = ("tuned", "report")
+_TURNS = 1000
+_KINDS = ("changed, with a verb", "changed, without", "compatible", "again")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Two statements of one person, what they are about, and how the newer one stands to the older one."""
+
+    topic: str
+    kind: str
+    older: str
+    newer: str
+
+
+def read(path: Path = PAIRS) -> dict[str, list[Told]]:
+    """The pairs of each half: topics in the order of their hashes, in turn."""
+    pairs = [Told(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    topics = sorted({pair.topic for pair in pairs}, key=lambda topic: hashlib.sha256(topic.encode()).hexdigest())
+    half_of = {topic: _HALVES[place % 2] for place, topic in enumerate(topics)}
+    return {half: [pair for pair in pairs if half_of[pair.topic] == half] for half in _HALVES}
+
+
+def measure(pairs: Sequence[Told]) -> dict[str, float]:
+    """The shares of one half."""
+    now, counts = [0.0], dict.fromkeys((*_KINDS, "noticed", "silent", "withdrawn", "recognised"), 0)
+    with tempfile.TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
+        memories = MemoryService(store, clock=lambda: now[0])
+        for number, pair in enumerate(pairs):
+            counts[pair.kind] += 1
+            withdrawn, again = _told(memories, now, Scope(str(number)), pair)
+            counts["noticed"] += withdrawn and pair.kind == _KINDS[0]
+            counts["silent"] += withdrawn and pair.kind == _KINDS[1]
+            counts["withdrawn"] += withdrawn and pair.kind == "compatible"
+            counts["recognised"] += again and pair.kind == "again"
+    with_verb, without = counts[_KINDS[0]], counts[_KINDS[1]]
+    return {
+        **shares("noticed", counts["noticed"] + counts["silent"], with_verb + without),
+        **shares("noticed, with a verb of change", counts["noticed"], with_verb),
+        **shares("noticed, without", counts["silent"], without),
+        **shares("compatible withdrawn", counts["withdrawn"], counts["compatible"]),
+        **shares("said again recognised", counts["recognised"], counts["again"]),
+    }
+
+
+def _told(memories: MemoryService, now: list[float], scope: Scope, pair: Told) -> tuple[bool, bool]:
+    """Whether the older one was withdrawn, and whether the newer one was taken for the same again."""
+    source = MemorySource("user", "speaker", 0.7)
+    now[0] += 30 * DAY
+    old = memories.add(pair.older, scope, source)
+    now[0] += 30 * DAY
+    memories.add(pair.newer, scope, source)
+    there = memories.store.get(scope, old.id)
+    again = compare(pair.older, pair.newer).stance is Stance.AGAIN
+    return there.valid_until is not None or bool(there.contradicts), again
+
+
+def adding(turns: Sequence[str]) -> float:
+    """Seconds to add these turns to one memory, each compared with those before."""
+    with tempfile.TemporaryDirectory() as folder, MemoryStore.create(Path(folder) / "memories") as store:
+        memories = MemoryService(store)
+        source, start = MemorySource("user", "speaker", 0.7), time.perf_counter()
+        for turn in turns:
+            memories.add(turn, Scope("speaker"), source, "turn")
+        return time.perf_counter() - start
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    arguments = parse_arguments(__doc__)
+    halves = {half: pairs[:: 20 if arguments.smoke else 1] for half, pairs in read().items()}
+    figures = {f"{half}: {key}": value for half, pairs in halves.items() for key, value in measure(pairs).items()}
+    told = [text for pairs in halves.values() for pair in pairs for text in (pair.older, pair.newer)]
+    turns = [f"{text} That was in week {number}." for number in range(3) for text in told][:_TURNS]
+    figures["adding: seconds per 1,000 turns"] = round(adding(turns) * _TURNS / len(turns), 2)
+    report("longterm_changes", arguments, {half: len(pairs) for half, pairs in halves.items()}, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Which of the memories that were found a new one is compared with."""
+
+from collections.abc import Sequence
+
+from ewe.longterm.records import Memory, Scope
+from ewe.longterm.scoring.contradictions import MOST_NEIGHBOURS
+from ewe.longterm.scoring.scorers import voice_of
+
+
+def neighbours(found: Sequence[Memory], most: int = MOST_NEIGHBOURS) -> list[Memory]:
+    """At most `most` of the memories found (closest first): half the closest, half the closest of each other voice.
+
+    Without the second half fifty copies of one source would hide what they contradict. Left places go to the closest.
+    """
+    chosen, rest = list(found[: most // 2]), list(found[most // 2 :])
+    heard = {voice_of(memory) for memory in chosen}
+    for memory in rest:
+        if len(chosen) < most and voice_of(memory) not in heard:
+            heard.add(voice_of(memory))
+            chosen.append(memory)
+    taken = set(map(key_of, chosen))
+    left = [memory for memory in rest if key_of(memory) not in taken]
+    return chosen + left[: most - len(chosen)]
+
+
+def key_of(memory: Memory) -> tuple[Scope, str, str]:
+    """What tells a memory, with these words, from every other one."""
+    return memory.scope, memory.id, memory.content

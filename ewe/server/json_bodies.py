@@ -1,0 +1,68 @@
+"""Bodies of JSON: how much structure they may have, before and after they are parsed."""
+
+import json
+from functools import partial
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from ewe.server.engine_service import service_of
+from ewe.server.fair_queue import tenant_of
+
+MOST_NUMBERS = 1 << 17
+"""Values of one body, counted by commas and brackets; only tokens may be so many."""
+
+MOST_VALUES = 20_000
+"""Values of one body that are no tokens."""
+
+MOST_MEMBERS = 4096
+"""Of one object, or of one list of others than tokens."""
+
+_LARGE = 1 << 16  # bytes; what is smaller is parsed faster than a thread takes it over
+
+
+class BoundedRequest(Request):
+    """A request whose JSON is bounded in structure, since looking through values takes longer than reading text."""
+
+    async def json(self) -> Any:
+        """The parsed body; raises HTTPException with status 413, and ValueError for what is no JSON."""
+        body = await self.body()
+        if len(body) < _LARGE:
+            return parse(body)
+        return await service_of(self).queues.prompts.submit(tenant_of(self.scope), partial(parse, body))
+
+    def form(self, **_: Any) -> Any:
+        """The fields and the one file of a form; raises HTTPException for more, as each file takes a descriptor."""
+        return super().form(max_files=1, max_fields=8, max_part_size=_LARGE)
+
+
+def parse(body: bytes) -> Any:
+    """The value of a body; raises HTTPException for one of too many values, and ValueError for what is no JSON."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > MOST_NUMBERS:
+        raise HTTPException(413, f"the body has more than {MOST_NUMBERS} values")
+    value = json.loads(body)
+    tokens = _lists_of_tokens(value)
+    left, count = [value] if isinstance(value, dict | list) else [], 0
+    while left:
+        item = left.pop()
+        if id(item) in tokens:
+            continue
+        members = list(item.values()) if isinstance(item, dict) else item
+        count += len(members)
+        if len(members) > MOST_MEMBERS or count > MOST_VALUES:
+            raise HTTPException(
+                413,
+                f"the body has more than {MOST_VALUES} values, or {MOST_MEMBERS} of them in one list or object; "
+                f"only tokens may be up to {MOST_NUMBERS}",
+            )
+        left += [member for member in members if isinstance(member, dict | list)]
+    return value
+
+
+def _lists_of_tokens(value: Any) -> set[int]:
+    """The ids of the lists of whole numbers where tokens stand: in `tokens`, in `prompt`, or in its lists."""
+    found = [value.get("tokens"), value.get("prompt")] if isinstance(value, dict) else []
+    within = [item for items in found if isinstance(items, list) for item in items if isinstance(item, list)]
+    lists = [item for item in (*found, *within) if isinstance(item, list)]
+    return {id(item) for item in lists if all(type(member) is int for member in item)}

@@ -1,0 +1,48 @@
+"""What a request asks of the engine, before it is let in."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ewe.engine.request import Prompt
+from ewe.errors import InvalidRequestError
+from ewe.llm import LLM
+from ewe.server.schemas.common import Document
+from ewe.server.schemas.sampling_schemas import SamplingRequest
+from ewe.tool_calls.use import ToolUse
+from ewe.types import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a request asks of the engine: `count` prompts, made by `prompts` in a thread of its own.
+
+    texts: the field that they are made of, and the texts in it.
+    max_tokens: what the request asks for, in its field `length_field`; without it an answer may have
+    default_max_tokens (None: what the context leaves). question: what retrieval and verification are told in place of a
+    prompt that holds more. tools: what may be called.
+    """
+
+    wanted: SamplingRequest
+    prompts: Callable[[LLM], Sequence[Prompt]]
+    texts: tuple[str, Sequence[str]]
+    count: int = 1
+    max_tokens: int | None = None
+    default_max_tokens: int | None = None
+    length_field: str = "max_tokens"
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    special_tokens: bool = True
+    question: str = ""
+    tools: ToolUse | None = None
+
+
+def passages_of(documents: Sequence[Document | str] | None) -> list[Passage]:
+    """Documents of a request as passages; raises InvalidRequestError if two have the same id."""
+    found = []
+    for number, item in enumerate(documents or (), 1):
+        document = Document(text=item) if isinstance(item, str) else item
+        values = document.model_dump(exclude={"id"})
+        found.append(Passage(id=document.id or f"document-{number}", **values))
+    if len({passage.id for passage in found}) < len(found):
+        raise InvalidRequestError("documents: two of them have the same id")
+    return found

@@ -1,0 +1,111 @@
+"""Requests that would take more than their share: refused with the limit, before they are worked on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from builtin_rig import CHAT, server
+from starlette.exceptions import HTTPException
+
+from ewe.server.body_limits import BodyBudget
+from ewe.server.settings import ServerSettings
+
+TEXT = "word " * 400
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with server(ServerSettings(max_prompt_bytes=1000)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("/v1/chat/completions", "messages", {"messages": [{"role": "user", "content": TEXT}]}),
+        ("/v1/chat/completions", "messages", {"messages": [{"role": "user", "content": TEXT[:600]}] * 2}),
+        ("/v1/completions", "prompt", {"prompt": ["short", TEXT]}),
+        ("/v1/responses", "input", {"input": TEXT}),
+        ("/tokenize", "prompt", {"prompt": TEXT}),
+        ("/tokenize", "messages", {"messages": [{"role": "user", "content": TEXT}]}),
+    ],
+)
+def test_a_long_prompt_is_refused_before_it_is_tokenised(client: Any, path: str, field: str, body: Any) -> None:
+    client.llm.client.engine.input_processor.encode, kept = None, client.llm.client.engine.input_processor.encode
+    try:
+        answer = client.post(path, json=body)
+    finally:
+        client.llm.client.engine.input_processor.encode = kept
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["code"]) == (413, field, "context_length_exceeded")
+    assert "takes 1000 (server.max_prompt_bytes)" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("documents", [1] * 5000),
+        ("metadata", {str(number): 1 for number in range(5000)}),
+        ("stop_token_ids", [0.5] * 5000),
+    ],
+)
+def test_wide_json_is_refused_before_it_is_looked_through(client: Any, name: str, value: Any) -> None:
+    content = json.dumps({**CHAT, name: value}).encode()
+    answer = client.post("/v1/chat/completions", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 413)
+    assert len(answer.content) < 5000
+
+
+def test_bodies_under_way_of_one_tenant_are_bounded() -> None:
+    budget = BodyBudget(10)
+    with budget.share("a") as take, budget.share("a") as more, budget.share("b") as other:
+        take(6)
+        more(4)
+        with pytest.raises(HTTPException, match="10 bytes under way") as caught:
+            more(1)
+        assert caught.value.status_code == 429
+        other(10)
+    with budget.share("a") as again:
+        again(10)
+
+
+def test_a_form_has_one_file(tmp_path: Any) -> None:
+    """Each file of a form is held in a file of its own, which takes a descriptor."""
+    with server(ServerSettings(batch_folder=tmp_path)) as opened:
+        files = [("file", (f"{number}.jsonl", b"x")) for number in range(2)]
+        refused = opened.post("/v1/files", data={"purpose": "batch"}, files=files)
+        assert (refused.status_code, "Too many files" in refused.json()["error"]["message"]) == (400, True)
+        assert opened.post("/v1/files", data={"purpose": "batch"}, files=files[:1]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"logit_bias": {f"x{number}": 1 for number in range(4000)}},
+        {"documents": [{"text": number} for number in range(1000)]},
+        {"logit_bias": {"x" * 100_000: 1}},
+        {"model": "m" * 100_000},
+        {"messages": [{"role": "user", "content": [{"type": "t" * 100_000}]}]},
+        {"messages": [{"role": "r" * 100_000, "content": "x"}]},
+    ],
+)
+def test_an_error_does_not_repeat_all_that_was_sent(client: Any, wrong: Any) -> None:
+    answer = client.post("/v1/chat/completions", json={**CHAT, **wrong})
+    assert answer.status_code in (400, 404)
+    assert len(answer.content) < 10_000
+    assert answer.json()["error"]["message"]
+
+
+def test_long_texts_to_check_and_long_documents_are_refused(client: Any) -> None:
+    long = "It is so. " * 60_000
+    for path, field, body in (
+        ("/v1/verify", "text", {"text": long}),
+        ("/v1/verify", "text", {"text": "It is so.", "prompt": long}),
+        ("/v1/chat/completions", "documents", {**CHAT, "documents": [long]}),
+    ):
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (413, field)
+        assert "bytes of text; this server takes" in answer.json()["error"]["message"]

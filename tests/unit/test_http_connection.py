@@ -1,0 +1,112 @@
+"""A connection whose client does not take its answer: it has the time of a body, and no more by sending."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the server's packages are not installed")
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from ewe.server.connections import ConnectionWatch
+from ewe.server.http_connection import HttpConnection
+from ewe.server.settings import ServerSettings
+
+ASK = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
+
+
+class FullTransport(asyncio.Transport):
+    """What is written to it is not taken until it is told to resume."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol: Any = None
+        self.was_aborted = False
+
+    def write(self, data: Any) -> None:
+        self.protocol.pause_writing()
+
+    def is_closing(self) -> bool:
+        return self.was_aborted
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        self.was_aborted = True
+
+
+class Rig:
+    """One connection with a watch whose time stands still until it is told."""
+
+    def __init__(self, app: Any) -> None:
+        self.now = 0.0
+        self.watch = ConnectionWatch(10, lambda: self.now)
+        self.transport = FullTransport()
+        config = uvicorn.Config(app, log_config=None, access_log=False)
+        config.load()
+        settings = ServerSettings(body_timeout=30, keep_alive=3)
+        self.connection = HttpConnection(self.watch, settings, config=config, server_state=ServerState(), app_state={})
+        self.transport.protocol = self.connection
+        self.connection.connection_made(self.transport)
+
+    def was_dropped_by(self, now: float) -> bool:
+        self.now = now
+        self.watch.end_overdue()
+        return self.transport.was_aborted
+
+
+async def whole_answer(scope: Any, receive: Any, send: Any) -> None:
+    await send(START)
+    await send({"type": "http.response.body", "body": b"1234"})
+
+
+async def half_answer(scope: Any, receive: Any, send: Any) -> None:
+    await send(START)
+    await send({"type": "http.response.body", "body": b"12", "more_body": True})
+    await asyncio.Event().wait()
+
+
+async def _asked(app: Any) -> Rig:
+    rig = Rig(app)
+    rig.connection.data_received(ASK)
+    await asyncio.sleep(0)
+    rig.connection.resume_writing()  # the head is gone
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return rig
+
+
+def test_an_answer_that_is_being_taken_is_not_cut_as_if_the_connection_were_idle() -> None:
+    async def check() -> None:
+        rig = await _asked(whole_answer)
+        assert rig.connection.cycle.response_complete
+        assert not rig.was_dropped_by(20)
+        rig.connection.resume_writing()
+        assert not rig.was_dropped_by(22)
+        assert rig.was_dropped_by(24), "now it is idle"
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("sent", [ASK, b"G"])
+def test_who_takes_nothing_of_an_answer_gains_no_time_by_sending(sent: bytes) -> None:
+    async def check() -> None:
+        rig = await _asked(half_answer)
+        rig.now = 20
+        rig.connection.data_received(sent)
+        assert not rig.was_dropped_by(29)
+        assert rig.was_dropped_by(31)
+
+    asyncio.run(check())

@@ -1,0 +1,44 @@
+"""Bodies of JSON are bounded in structure, with the limit in the message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server's packages are not installed")
+
+from starlette.exceptions import HTTPException
+
+from ewe.server.json_bodies import MOST_MEMBERS, MOST_NUMBERS, MOST_VALUES, parse
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({}, 1, None, "text", {"prompt": [1] * (MOST_NUMBERS - 2)}, ["x"] * MOST_MEMBERS),
+        *({"tokens": [1] * 5000}, {"prompt": [[1] * 5000, [2]]}),
+        {"messages": [{"role": "user", "content": "a, [b], {c}"}] * 2048},
+    ],
+)
+def test_what_is_within_the_bounds_is_parsed(value: Any) -> None:
+    assert parse(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [
+        ({"prompt": [1] * (MOST_NUMBERS + 1)}, MOST_NUMBERS),
+        *(({name: [1] * (MOST_MEMBERS + 1)}, MOST_MEMBERS) for name in ("documents", "messages", "stop")),
+        ({"prompt": [1] * MOST_MEMBERS + ["x"]}, MOST_MEMBERS),
+        *((value, MOST_MEMBERS) for value in (["x"] * (MOST_MEMBERS + 1), {"a": [[]] * (MOST_MEMBERS + 1)})),
+        ({str(number): 1 for number in range(MOST_MEMBERS + 1)}, MOST_MEMBERS),
+        ([[{"type": "text", "text": "x"}] * 2000] * 4, MOST_VALUES),
+        ([1.5] * (MOST_MEMBERS + 1), MOST_MEMBERS),
+    ],
+)
+def test_what_is_not_is_refused(value: Any, limit: int) -> None:
+    with pytest.raises(HTTPException, match=str(limit)) as caught:
+        parse(json.dumps(value).encode())
+    assert caught.value.status_code == 413

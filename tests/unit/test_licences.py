@@ -1,0 +1,55 @@
+"""What is under other terms than the code, or made from others' work, says so, with its license beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
+NAMED = set(re.findall(r"^(?!EWE|Data)(\S+/\S+)$", NOTICE, re.M))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+KINDS = (".jsonl", ".safetensors", ".gguf", ".parquet", ".csv")
+OURS = {"ewe/eval/doctor.jsonl", "benchmarks/longterm_changes.jsonl"}  # about nobody and no place that exists
+
+
+def data_files() -> set[str]:
+    found = {path for part in ("ewe", "benchmarks", "scripts", "configs", "docs") for path in (ROOT / part).rglob("*")}
+    is_data = (path for path in found if path.suffix in KINDS or path.name == "tokenizer.json")
+    return {str(path.relative_to(ROOT)) for path in is_data}
+
+
+def test_all_data_and_weights_are_in_the_notice() -> None:
+    assert data_files() - OURS == NAMED
+
+
+def test_texts_of_licenses_lie_beside_what_they_are_about() -> None:
+    texts = {
+        str(path.relative_to(ROOT))
+        for part in ("ewe", "benchmarks", "scripts")
+        for path in (ROOT / part).rglob("LICENSE-*")
+    }
+    by_sa = {name for name in texts if name.endswith("LICENSE-CC-BY-SA-4.0")}
+    assert {str(Path(name).parent) for name in by_sa} == {
+        *("ewe/retrieval/wikipedia_sample", "scripts/judge_training/written", "benchmarks")
+    }
+    assert len({hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in by_sa}) == 1
+    text = (ROOT / min(by_sa)).read_text(encoding="utf-8")
+    assert text.startswith("Attribution-ShareAlike 4.0 International\n")
+    assert "Section 8 -- Interpretation." in text
+    assert texts - by_sa == {"ewe/verification/judges/builtin_model/LICENSE-MINILM"}
+
+
+def test_the_wheel_brings_them() -> None:
+    shipped = {path.relative_to(ROOT) for pattern in PROJECT["license-files"] for path in ROOT.glob(pattern)}
+    assert {Path("LICENSE"), Path("NOTICE")} <= shipped
+    assert {path.relative_to(ROOT) for path in (ROOT / "ewe").rglob("LICENSE-*")} <= shipped
+    assert PROJECT["license"] == "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
+
+
+def test_weights_have_a_card() -> None:
+    for name in NAMED:
+        if name.endswith(".safetensors"):
+            assert (ROOT / name).with_name("README.md").is_file(), name
