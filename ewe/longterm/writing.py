@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from ewe.longterm.change.change_reading import Stance
+from ewe.longterm.change.change_reading import Comparison, Stance
 from ewe.longterm.change.change_search import compared, older_statements, said_already
 from ewe.longterm.evidence import Clock, EvidenceBook
 from ewe.longterm.memory_search import MemorySearch, visible
@@ -150,11 +150,12 @@ class MemoryWriter:
     def _write(
         self, memory: Memory, found: Sequence[Relation], evidence: Sequence[str], contradicts: Sequence[str]
     ) -> Memory:
-        if not evidence and not contradicts and (same := said_already(memory, self.store)):
+        older = older_statements(memory, self.store)
+        if not evidence and not contradicts and (same := said_already(memory, older)):
             return self._said_again(memory, same)
         now = self._clock()
         begins = memory.begins
-        replaced = [one for one in self._replaced(memory, found) if one.id not in contradicts]
+        replaced = [one for one in _replaced(memory, found, older) if one.id not in contradicts]
         earlier = [other for other in replaced if other.begins <= begins]
         later = min((other for other in replaced if other.begins > begins), key=attrgetter("begins"), default=None)
         found = [one for one in found if one.memory not in replaced]
@@ -177,13 +178,6 @@ class MemoryWriter:
         for other in agreeing(found):
             self._support(other, new.scope, new.source)
         return new
-
-    def _replaced(self, memory: Memory, found: Sequence[Relation]) -> list[Memory]:
-        """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
-        agreed = {one.id for one in agreeing(found)}
-        others = {one.memory.id: one.memory for one in found if one.memory.scope == memory.scope}
-        others |= {other.id: other for other, _ in older_statements(memory, self.store)}
-        return [other for other in others.values() if other.id not in agreed and supersedes(memory, other)]
 
     def _end(self, memory: Memory, at: float, by_id: str) -> Memory:
         """Another memory takes the place of one from a time on; the ended one."""
@@ -235,6 +229,14 @@ class MemoryWriter:
 def _id_of(content: str) -> str:
     """The same words have the same id in every scope; ids are looked up within a scope only."""
     return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _replaced(memory: Memory, found: Sequence[Relation], older: Sequence[tuple[Memory, Comparison]]) -> list[Memory]:
+    """The memories of its scope of which a new one takes the place, or which take its own, if it began earlier."""
+    agreed = {one.id for one in agreeing(found)}
+    others = {one.memory.id: one.memory for one in found if one.memory.scope == memory.scope}
+    others |= {other.id: other for other, _ in older}
+    return [other for other in others.values() if other.id not in agreed and supersedes(memory, other)]
 
 
 def supersedes(memory: Memory, other: Memory) -> bool:

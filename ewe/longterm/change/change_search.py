@@ -1,6 +1,7 @@
 """Older statements that a new one may take the place of: found by their words, and by the words of its attributes."""
 
 import re
+from collections.abc import Sequence
 
 from ewe.longterm.change.change_attributes import readings
 from ewe.longterm.change.change_clauses import clauses
@@ -72,12 +73,15 @@ def compared(memory: Memory, other: Memory) -> Comparison:
     return compare(other.content, content)
 
 
-def said_already(memory: Memory, store: MemoryStore) -> Memory | None:
-    """The memory that says what a new one says in other words, which add nothing; turns of a conversation all stay."""
+def said_already(memory: Memory, older: Sequence[tuple[Memory, Comparison]]) -> Memory | None:
+    """Which of its `older_statements` says what a new memory says in other words, which add nothing.
+
+    Turns of a conversation all stay.
+    """
     if memory.kind == "turn":
         return None
-    again = (older for older, one in older_statements(memory, store) if one.stance is Stance.AGAIN)
-    same = (older for older in again if older.kind == memory.kind and adds_nothing(older.content, memory.content))
+    again = (other for other, one in older if one.stance is Stance.AGAIN)
+    same = (other for other in again if other.kind == memory.kind and adds_nothing(other.content, memory.content))
     return next(same, None)
 
 
