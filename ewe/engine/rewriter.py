@@ -47,7 +47,7 @@ class Rewriter:
             reason = job.error or why_no_claim(result)
             state = SentenceState(result.verdict, result.score, result.claims, reason)
             self._record(sequence, index, result)
-            if index and result.reason in (REPEATS, LOOPS) and self._leaves_out(sequence):
+            if index and result.reason in (REPEATS, LOOPS) and _may_drop(sequence, self.config.on_repeat):
                 self._drop(sequence, index, result)
                 return
             failed = self._fails(state.verdict)
@@ -94,8 +94,7 @@ class Rewriter:
         history = sequence.feedback.attempts[span.start]
         if self.config.on_exhausted == "flag":
             return False
-        # Left out of a JSON text, a sentence would leave the rest without an end.
-        if self.config.on_exhausted == "drop" and sequence.grammar is None:
+        if _may_drop(sequence, self.config.on_exhausted):
             self._drop(sequence, index, result)
             return True
         best = max(reversed(history), key=lambda attempt: attempt.rank)
@@ -117,10 +116,6 @@ class Rewriter:
         sequence.feedback.states = [*states, best.state]
         sequence.feedback.retrieved = sequence.feedback.verified = index + 1
         sequence.end_text(stopped)
-
-    def _leaves_out(self, sequence: Sequence) -> bool:
-        """Whether a repetition is left out; never of a JSON text."""
-        return self.config.on_repeat == "drop" and sequence.grammar is None
 
     def _drop(self, sequence: Sequence, index: int, result: VerificationResult) -> None:
         """Leaves the sentence out and goes on; a second one dropped at the same place ends the text."""
@@ -216,3 +211,8 @@ class Rewriter:
             attempt=sequence.feedback.attempt_at(span.start),
             **extra,
         )
+
+
+def _may_drop(sequence: Sequence, setting: str) -> bool:
+    """Whether a sentence is dropped as the setting says: left out of a JSON text, the rest would have no end."""
+    return setting == "drop" and sequence.grammar is None
